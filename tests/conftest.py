@@ -1,4 +1,4 @@
-"""What every test starts from: no state of this machine's, and compiled modules."""
+"""Pytest setup for every test: no state of this machine is used, and modules are compiled once."""
 
 import contextlib
 import gc
@@ -12,25 +12,26 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# A machine that is busy with other work is no error of what is tested.
+# A slow test on a busy machine is not a failure, so examples have no deadline.
 settings.register_profile("short", deadline=None, max_examples=25)
 settings.register_profile("long", deadline=None, max_examples=1000)
 settings.load_profile("short")
 pytest.register_assert_rewrite("tests.vm.agreement", "tests.vm.fields")
 
-# Every test that starts a Python would compile the whole package again, and every worker the tests.
+# Keep compiled modules: otherwise each test that starts Python, and each worker, would compile the
+# whole package again.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# A shell that starts the tests in the background has them, and all that they start, ignore ^C.
+# A shell that starts the tests in the background makes them, and all their children, ignore ^C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have Hypothesis draw none of the program's own constants, unless a profile is asked for.
+    """Stop Hypothesis from collecting the program's own constants, unless a profile is asked for.
 
-    To find them it reads and walks all modules in each process: 4 s of CPU in a fresh clone. Of a
-    few thousand, 25 examples meet next to none.
+    To find them, it reads and walks all modules in each process: 4 s of CPU in a fresh clone. With
+    25 examples, hardly any of a few thousand constants would ever be drawn.
     """
     drawn_from = sys.modules.get("hypothesis.internal.conjecture.providers")
     if drawn_from is not None and config.getoption("--hypothesis-profile", None) is None:
@@ -38,22 +39,22 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection(session: pytest.Session) -> None:
-    """Have each worker begin to import at another test: so each compiles some of them for all."""
+    """Let each worker start importing at a different test, so that they share the compiling."""
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")
     if not worker:
         return
-    gc.disable()  # nothing of what is collected is garbage
+    gc.disable()  # nothing that collection creates is garbage
     places = [Path(argument.partition("::")[0]).resolve() for argument in session.config.args]
     tests = [test for place in places for test in sorted(place.rglob("test_*.py"))]
     first = len(tests) * int(worker[2:]) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
     for test in (*tests[first:], *tests[:first]):
-        with contextlib.suppress(Exception, pytest.skip.Exception):  # collection tells of it
+        with contextlib.suppress(Exception, pytest.skip.Exception):  # collection reports it
             name = test.relative_to(session.config.rootpath).with_suffix("").parts
             import_module(".".join(name))
 
 
 def pytest_collection_finish() -> None:
-    """Let garbage be collected seldom, and not be sought in what lasts: modules, and the tests."""
+    """Make garbage collection rare, and exempt what lives to the end: modules and tests."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000)
@@ -62,13 +63,14 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _no_state_of_this_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A test that names no state directory or configuration must not touch those of who runs it."""
+    """Point state and configuration at empty directories: no test may use those of the user."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ZCONSOLE_STATE", str(tmp_path_factory.mktemp("state")))
         nowhere = tmp_path_factory.mktemp("config")
         patch.setenv("XDG_CONFIG_HOME", str(nowhere))
         patch.setattr("zconsole.config.file.SYSTEM", nowhere / "zconsole" / "config.toml")
-        # However busy the machine is that runs them: only tests of a disk that hangs give up.
+        # Effectively no time limit, however busy the machine is: only tests of a disk that hangs
+        # need one.
         for name in ("ANSWER", "WRITTEN"):
             patch.setattr(f"zconsole.system.record_file.{name}", 60.0)
         yield
@@ -76,6 +78,6 @@ def _no_state_of_this_machine(tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Half as many again as processors for ``-n logical``: slow tests wait for other processes."""
+    """Return 1.5 workers per processor for ``-n logical``: slow tests wait for other processes."""
     processors = len(os.sched_getaffinity(0))
     return processors if "not slow" in config.getoption("markexpr") else (3 * processors + 1) // 2

@@ -1,4 +1,4 @@
-"""Frames made by hand, for tests of what reads them."""
+"""Hand-made frames for tests of the code that reads them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ NOTHING = Estimate(None, None, None, "nothing runs")
 
 @dataclass(frozen=True, slots=True)
 class NoSeries:
-    """A series that remembers nothing."""
+    """A series that stores nothing."""
 
     def tail(self, _key: str, _metric: str, _count: int) -> Sequence[float | None]:
         return ()
 
 
 def view(scan: Scan, estimate: Estimate = NOTHING, **fields) -> ScanView:
-    """A scan with no more known of it than its own counters."""
+    """Return the view of a scan of which nothing is known but its own counters."""
     base = ScanView(
         scan=scan,
         key=str(scan.key),
@@ -42,9 +42,9 @@ def view(scan: Scan, estimate: Estimate = NOTHING, **fields) -> ScanView:
 
 
 def frame(pool: Pool, t: float = 1000.0, scans: tuple[ScanView, ...] = (), **fields) -> Frame:
-    """A fresh frame of ``pool``; its scans are shown with nothing derived unless given.
+    """Return a frame of ``pool``; its scans are shown without derived figures unless given.
 
-    Unless told ``over_since``, it is the first that shows no scan running.
+    Unless ``over_since`` is given, this is the first frame without a running scan.
     """
     left = redundancy(pool.root)
     rows = tuple(VdevRow(p.key, p.depth, p.vdev, IoRates()) for p in placed(pool.root))
@@ -65,7 +65,7 @@ def frame(pool: Pool, t: float = 1000.0, scans: tuple[ScanView, ...] = (), **fie
 
 
 def mirror_pool(*scans: Scan, state: str = "ONLINE", **fields) -> Pool:
-    """``tank``: one mirror of sda and sdb."""
+    """Return pool ``tank``: one mirror of sda and sdb."""
     disks = (Vdev("sda", "disk", guid="11"), Vdev("sdb", "disk", guid="12"))
     top = Vdev("mirror-0", "mirror", guid="10", size_bytes=100, alloc_bytes=40, children=disks)
     root = Vdev("tank", "root", guid="1", state=state, children=(top,))
@@ -73,7 +73,7 @@ def mirror_pool(*scans: Scan, state: str = "ONLINE", **fields) -> Pool:
 
 
 def noisy_pool(*scans: Scan, cksum: int = 12) -> Pool:
-    """``tank``, ONLINE, whose sda has counted checksum errors."""
+    """Return pool ``tank``, ONLINE, whose sda has counted checksum errors."""
     pool = mirror_pool(*scans)
     top = pool.root.children[0]
     sda = top.children[0]._replace(errors=ErrorCounters(0, 0, cksum))

@@ -1,4 +1,4 @@
-"""What the long proofs share: where they keep how far they are, and how they print it."""
+"""Helpers of the long-running proofs: where they keep their progress, and how they print it."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ INTERRUPTED = 130
 
 
 def cache(name: str) -> Path:
-    """`$ZCONSOLE_NAME_CACHE`, else zconsole/NAME under the XDG cache directory."""
+    """Return `$ZCONSOLE_NAME_CACHE`, else zconsole/NAME in the XDG cache directory."""
     chosen = os.environ.get(f"ZCONSOLE_{name.upper()}_CACHE")
     xdg = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(chosen) if chosen else Path(xdg) / "zconsole" / name
 
 
 def digest(files: Iterable[Path]) -> str:
-    """Of what is tested, and of the proof: after a change all is tried again."""
+    """Return a digest of the tested code and the proof; when it changes, all is tried again."""
     return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(files))).hexdigest()[:16]
 
 
 def table(rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """The rows as lines; the first so many columns are set to the left, numbers to the right."""
+    """Return the rows as aligned lines: ``left`` columns flush left, the others flush right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:

@@ -1,4 +1,4 @@
-"""Records with some of their fields changed."""
+"""Copies of records with some fields changed."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from zconsole.timeline.frame import Frame
 
 
 def replace(record: Any, **changes: Any) -> Any:
-    """A dataclass or named tuple like ``record`` but for ``changes`` (3.13: ``copy.replace``).
+    """Return a copy of a dataclass or named tuple with ``changes`` (as ``copy.replace`` of 3.13).
 
-    What a frame reads from its sample, or from why there is none, is changed there.
+    Fields that a frame takes from its sample, or from its sample's failure, are changed there.
     """
     if isinstance(record, Frame):
         return _frame(record, changes)

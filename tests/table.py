@@ -1,4 +1,4 @@
-"""A table of cases as one test."""
+"""Table-driven tests: many cases in one test function."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 def rows(
     names: str | Sequence[str], table: Iterable[Any] | Callable[[], Iterable[Any]]
 ) -> Callable[[Callable[..., Any]], Any]:
-    """Run a test for every row of a table; what fails is told together, each with its row.
+    """Run a test for every row of a table; failures are reported together, each with its row.
 
-    As ``pytest.mark.parametrize``, for rows that need no fixture of their own: a test costs pytest
-    several milliseconds, a row nothing. A table that takes long to make is a function, called by
-    the test: whoever only collects tests does not wait for it.
+    Like ``pytest.mark.parametrize``, for rows that need no fixture of their own: a test costs
+    pytest several milliseconds, a row nothing. A table that takes long to make may be given as a
+    function; it is called when the test runs, so that collecting tests does not wait for it.
     """
     wanted = names.replace(" ", "").split(",") if isinstance(names, str) else list(names)
 

@@ -1,4 +1,4 @@
-"""What the long proofs share."""
+"""Tests of the helpers that the long-running proofs share."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from zconsole.sim.source import World
 
 
 def world_of(scenario: str, seed: int = 1) -> World:
-    """A new world; what came before its first sample is simulated once for all of a scenario."""
+    """Return a new world; the time before its first sample is simulated only once."""
     made: World = pickle.loads(_packed(scenario, seed))
     return made
 

@@ -1,11 +1,11 @@
 """How good the estimates are on recordings, against zpool's own: ``python -m tests.bench.eta DIR``.
 
 Every scan (function, vdev, start) that finished in a recording is judged by its samples between
-5 % and 95 % of its elapsed time, those while it was paused left out. The error of an estimate is
-|eta - true| / max(eta, true), and 1 where there is none. While it is "measuring", zpool's figure is
-what is shown, and so is judged; there is no range then. Paired with zpool's own estimate: the
-ratio of the mean errors a scan; then their geometric mean, how often the true end lay within the
-range, and the median width of the range as a share of the time that was left.
+5 % and 95 % of its elapsed time, without those while it was paused. The error of an estimate is
+|eta - true| / max(eta, true), and 1 if there is none. During "measuring", the console shows zpool's
+figure, so that is judged; there is no range then. Printed are, for each scan, the ratio of our mean
+error to that of zpool's own estimate; then the geometric mean of these ratios, how often the true
+end was within the range, and the median width of the range as a share of the remaining time.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FORMS = ("libzfs", "status", "text")
 
 @dataclass
 class Judged:
-    """The samples of one scan that count."""
+    """The samples of one scan that are judged."""
 
     name: str
     scan: Scan
@@ -60,14 +60,14 @@ class Judged:
 
 
 def error(eta: float | None, true: float) -> float:
-    """0 for a true estimate, towards 1 for a wild one, 1 for none."""
+    """Return the error of an estimate: 0 if exact, near 1 if wildly wrong, 1 if there is none."""
     if eta is None:
         return 1.0
     return abs(eta - true) / max(eta, true, 1e-9)
 
 
 def judge(name: str, samples: Sequence[Sample | SampleFailure]) -> list[Judged]:
-    """Every finished scan of one pool's samples, in the order in which they began."""
+    """Return every finished scan in the samples of one pool, in the order in which they started."""
     ends = finished(
         s for sample in samples if isinstance(sample, Sample) for s in sample.pool.scans
     )
@@ -86,9 +86,9 @@ def judge(name: str, samples: Sequence[Sample | SampleFailure]) -> list[Judged]:
 
 
 def finished(scans: Iterable[Scan]) -> dict[ScanKey, Scan]:
-    """The finished scans, by the key they had while they ran.
+    """Return the finished scans, by the key they had while they ran.
 
-    Text prints no start when a scan has finished, but how long it took.
+    Text output shows no start for a finished scan, but how long it took.
     """
     seen = list(scans)
     ends: dict[ScanKey, Scan] = {}
@@ -115,7 +115,7 @@ def _counts(t: float, scan: Scan) -> bool:
 def recordings(
     where: Path, form: str | None = None
 ) -> Iterator[tuple[str, list[Sample | SampleFailure]]]:
-    """The samples of every pool in every recording below ``where``; of one raw form, if named."""
+    """Yield every pool's samples in every recording below ``where``, in one raw form if given."""
     for path in sorted(where.rglob("*.jsonl")) if where.is_dir() else [where]:
         pools: dict[str, list[Sample | SampleFailure]] = {}
         for line in path.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
@@ -129,7 +129,7 @@ def recordings(
 
 
 def _samples(line: str, form: str | None, known: Iterable[str]) -> Sequence[Sample | SampleFailure]:
-    """What a line holds; of one without any pool, as while that is exported, a gap of each."""
+    """Return the samples of a line; a line without pools, as after an export, is a gap for each."""
     t = None
     try:
         raw = raw_of(line)
@@ -148,7 +148,7 @@ def _samples(line: str, form: str | None, known: Iterable[str]) -> Sequence[Samp
 
 
 def table(judged: Iterable[Judged]) -> list[str]:
-    """The lines to print: one a scan, and the verdict."""
+    """Return the lines to print: one per scan, and the verdict."""
     rows = list(judged)
     if not rows:
         return ["no scan finished in these recordings"]
@@ -163,7 +163,7 @@ def table(judged: Iterable[Judged]) -> list[str]:
 
 
 def verdict(rows: Sequence[Judged]) -> list[str]:
-    """The figures of the bar, each with what it has to be."""
+    """Return the summary figures, each with its target."""
     ratio = math.exp(fmean(math.log(row.ratio) for row in rows))
     beyond = max(rows, key=lambda row: fmean(row.ours) - fmean(row.zpool))
     farthest = fmean(beyond.ours) - fmean(beyond.zpool)

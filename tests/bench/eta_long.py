@@ -1,9 +1,10 @@
 """ETAs of long simulated scans, against three others: ``python -m tests.bench.eta_long``.
 
-Forty seeded scans of 8 hours to 20 days (``tests.bench.long_scans``). At 10, 25 and 50 % of the
-time that can be predicted, the error |eta - true| / max(eta, true) of ours, and of the same from
-zpool's average over the pass, from the last 30 minutes, and from an exponentially smoothed rate.
-``--past`` tells each scan's successor as well, once the first was watched.
+The scans are forty seeded ones of 8 hours to 20 days (``tests.bench.long_scans``). At 10, 25 and
+50 % of the predictable time, the error |eta - true| / max(eta, true) is computed for our ETA and
+for three others: from zpool's average over the pass, from the last 30 minutes, and from an
+exponentially smoothed rate. With ``--past``, the next scan of each pool is judged as well, after
+the first one was watched.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ SEED = 26
 MOMENTS = (0.10, 0.25, 0.50)
 WINDOW = 1800.0
 SMOOTHED = 1800.0
-"""Seconds in which the weight of what was falls to 1/e."""
+"""Time constant of the smoothing, seconds: after it, the weight of a value has fallen to 1/e."""
 Row = dict[str, float]
 """The error of each estimator at one moment."""
 NAMES = ("ours", "zpool", "window", "smooth")
 
 
 def estimates(scan: LongScan, timeline: PoolTimeline) -> Iterator[Row]:
-    """The errors at each of the moments; the timeline takes in every sample."""
+    """Yield the errors at each of the MOMENTS; the timeline is fed every sample."""
     wanted = [scan.onset + share * (scan.end - scan.onset) for share in MOMENTS]
     for sample in scan.samples:
         frame = timeline.push(sample)
@@ -44,7 +45,7 @@ def estimates(scan: LongScan, timeline: PoolTimeline) -> Iterator[Row]:
 
 
 def others(track: Track, t: float, left: float) -> dict[str, float | None]:
-    """Seconds to go by a window and by exponential smoothing."""
+    """Return the remaining seconds by a 30-minute window and by exponential smoothing."""
     seen = [point for point in track if point[0] <= t]
     if len(seen) < 2:
         return {"window": None, "smooth": None}
@@ -61,7 +62,7 @@ def others(track: Track, t: float, left: float) -> dict[str, float | None]:
 
 
 def table(rows: Sequence[tuple[str, list[Row]]]) -> list[str]:
-    """One line a moment and estimator: the median over the scans, and their quartiles."""
+    """Return one line per moment and estimator: the median over the scans, and the quartiles."""
     lines = [f"{len(rows)} scans", f"{'at':>4}  {'':6} median  quartiles"]
     for n, share in enumerate(MOMENTS):
         for name in NAMES:
@@ -91,7 +92,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def told(scan: LongScan, timeline: PoolTimeline, printed: bool) -> tuple[str, list[Row]]:
-    """The name of a scan, and how its estimates were."""
+    """Return the name of a scan and the errors of its estimates."""
     found = list(estimates(scan, timeline))
     if printed:
         hours = (scan.end - scan.start) / 3600

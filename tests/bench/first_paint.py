@@ -23,7 +23,7 @@ SIGN = b"tank"
 
 
 def first_paint(command: Sequence[str], sign: bytes = SIGN) -> tuple[float, float]:
-    """Milliseconds until ``sign`` has been written, and those of CPU time in them."""
+    """Return the milliseconds until ``sign`` has been written, and the CPU milliseconds used."""
     began = time.perf_counter()
     pid, terminal = pty.fork()
     if pid == 0:
@@ -48,7 +48,7 @@ def first_paint(command: Sequence[str], sign: bytes = SIGN) -> tuple[float, floa
 
 
 def main() -> int:
-    """Print best and median; 1 when the median is over the budget."""
+    """Print best and median; returns 1 if the median is over the budget."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("runs", nargs="?", type=int, default=7)
     parser.add_argument("command", nargs="*")

@@ -1,13 +1,13 @@
-"""How well the autopilot holds a latency, over 100 seeded loads (``scan_load.py``).
+"""How well the autopilot holds a target latency, over 100 seeded loads (``scan_load.py``).
 
-``python -m tests.bench.hold_latency [SEED…]`` prints for each the share of minutes whose p95,
-as the applications measure it, is within 1.2 times the target, and the scan's time against that of
-the fastest fixed setting that meets the target. Wanted: 0.9 or more, and 1.3 or less. A load that
-no fixed setting holds asks for what cannot be had: it is named, and counts neither way. Of each
-miss, it says what was seen.
+``python -m tests.bench.hold_latency [SEED…]`` prints for each load the share of minutes whose p95,
+as the applications measure it, is within 1.2 times the target, and the scan's time relative to that
+of the fastest fixed setting that meets the target. The goals are 0.9 or more, and 1.3 or less. A
+load whose target no fixed setting meets is impossible to satisfy: it is named but not counted. For
+each miss, the likely reason is printed.
 
 With ``--steady`` first, the same loads without their ups and downs: how often in an hour the
-autopilot turns from faster to gentler or back. Wanted: 12 or less.
+autopilot turns from faster to gentler or back. The goal is 12 or less.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tests.bench.scan_load import (
 from zconsole.tunables import hold_latency as pilot
 
 HELD, SLOWER = 0.9, 1.3
-"""The least share of minutes, and the most times the scan's time, that are wanted."""
+"""Goals: the least share of minutes held, and the most that the scan may be slowed down."""
 STEADY = "--steady"
 
 
@@ -47,25 +47,25 @@ class Flight:
 
     load: Load
     target: float
-    """Seconds."""
+    """Target latency, seconds."""
     steps: list[Step]
     levels: list[float]
     fixed: list[Step]
-    """Empty where no fixed setting holds the target."""
+    """Steps under the best fixed setting; empty if none holds the target."""
 
     @property
     def kept(self) -> float:
-        """Share of minutes held."""
+        """Return the share of minutes in which the target was held."""
         return held(self.steps, self.target)
 
     @property
     def slower(self) -> float:
-        """The scan's time to that of the best fixed setting."""
+        """Return the scan's time relative to that under the best fixed setting."""
         return speed(self.fixed) / speed(self.steps)
 
     @property
     def misses(self) -> list[str]:
-        """What was seen where a figure is missed."""
+        """Return the likely reasons for missed goals."""
         late, slow = self.kept < HELD, self.slower > SLOWER
         return [*([self._late()] if late else ()), *([self._slow()] if slow else ())]
 
@@ -84,7 +84,7 @@ class Flight:
 
 
 def flown(now: Load, target: float, seconds: float = HOUR) -> tuple[list[Step], list[float]]:
-    """The load under the autopilot: what each step brought, and the level it had."""
+    """Run the load under the autopilot; returns the steps, and the level at each."""
     disk, steering = LoadedDisk(now), pilot.Steering(target)
     meter = pilot.Meter()
     meter.take(disk.t, counters(disk))
@@ -98,25 +98,25 @@ def flown(now: Load, target: float, seconds: float = HOUR) -> tuple[list[Step], 
 
 
 def counters(disk: LoadedDisk) -> dict[str, list[int]]:
-    """A copy of the disk's histograms, called as in a sample."""
+    """Return a copy of the disk's histograms, named as in a sample."""
     return {"sync_r": disk.queue_wait[:], "disk_r": disk.disk_time[:]}
 
 
 def reversals(levels: list[float]) -> int:
-    """Steps up after a step down, or down after one up."""
+    """Count the steps up after a step down, and the reverse."""
     moves = [b - a for a, b in pairwise(levels) if b != a]
     return sum(a * b < 0.0 for a, b in pairwise(moves))
 
 
 def flight(seed: int) -> Flight:
-    """The load of a seed, both ways."""
+    """Return the load of a seed under the autopilot and under the best fixed setting."""
     now = load(seed)
     target = target_of(now)
     return Flight(now, target, *flown(now, target), best(now, target))
 
 
 def told(made: Flight) -> str:
-    """A line about one load."""
+    """Return a line about one load."""
     line = f"{made.load.seed}  target {made.target * 1e3:5.1f}ms  minutes held {made.kept:.2f}"
     if not made.fixed:
         alone = held(unscanned(made.load), made.target)
@@ -126,7 +126,7 @@ def told(made: Flight) -> str:
 
 
 def summary(flights: list[Flight]) -> list[str]:
-    """The figures of all loads together; those that nothing holds are left out."""
+    """Return the figures over all loads, without those that no fixed setting holds."""
     fair = [made for made in flights if made.fixed]
     if not fair:
         return ["no load that a fixed setting holds"]
@@ -141,7 +141,7 @@ def summary(flights: list[Flight]) -> list[str]:
 
 
 def turns(seeds: list[int]) -> bool:
-    """Print the reversals of an hour of steady loads; whether one has more than 12."""
+    """Print the reversals in an hour of steady loads; returns whether one load has more than 12."""
     found = []
     for seed in seeds:
         _, levels = flown(load(seed, steady=True), target_of(load(seed)))
@@ -152,7 +152,7 @@ def turns(seeds: list[int]) -> bool:
 
 
 def figures(seeds: list[int]) -> bool:
-    """Print the figures of these loads; whether one misses any."""
+    """Print the figures of these loads; returns whether one misses a goal."""
     flights = []
     for seed in seeds:
         flights.append(flight(seed))
@@ -162,7 +162,7 @@ def figures(seeds: list[int]) -> bool:
 
 
 def main(words: list[str]) -> int:
-    """Print the figures; 1 where a load misses one of them."""
+    """Print the figures; returns 1 if a load misses a goal."""
     shown = turns if words[:1] == [STEADY] else figures
     named = [int(word) for word in words if word != STEADY]
     missed = [shown(seeds) for seeds in ([named] if named else [list(SEEDS), list(LATER)])]

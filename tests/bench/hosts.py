@@ -2,12 +2,12 @@
 
     python -m tests.bench.hosts [COLUMNSxLINES] [SECONDS] [--hosts N] [--bad] [--show]
 
-No machine is needed: an ``ssh`` on PATH stands in, which answers each host's commands from a saved
-pool whose scan proceeds. So what ssh itself takes is not in the figures (its processes are below
-the console's, and counted apart), nor is the way to a host, but for ``LATENCY`` seconds a command.
-With ``--bad`` five of the hosts are not well: one refuses, one hangs, one is slow, one prints
-nonsense and one is lost midway; the others' samples a second tell whether they are held up. With
-``--show`` the directory of the stand-in stays, with the command to look at the console.
+No machines are needed: a fake ``ssh`` on PATH answers each host's commands from a saved pool whose
+scan advances. So the figures don't include ssh itself (its processes are children of the console's,
+and counted separately) or the network, except for ``LATENCY`` seconds per command. With ``--bad``,
+five of the hosts are broken: one refuses, one hangs, one is slow, one prints nonsense and one is
+lost partway; the others' samples per second show whether they are delayed. With ``--show``, the
+directory of the fake is kept, and the command to look at the console is printed.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ SAVED = (
     "2.1.11/replace-offline-old",
 )
 LATENCY = 0.02
-"""Seconds that each command takes longer than here."""
+"""Seconds that each command takes longer than on the local machine."""
 SLOW = 1.2
 LOST_AFTER = 15.0
 BAD = ("refuses", "hangs", "slow", "nonsense", "lost")
 KEYS = 100
 RATE = 120e6
-"""Bytes a second by which running scans proceed, of a thousand times the saved pool."""
+"""Bytes/s by which running scans advance, of a thousand times the saved pool."""
 SSH = r"""#!/bin/sh
 here={here}
 while [ "$1" != -- ]; do [ "$1" = -O ] && exit 0; shift; done
@@ -85,13 +85,13 @@ esac
 
 
 class Hosts:
-    """The stand-ins of so many hosts, in a directory of their own; their scans proceed."""
+    """Simulated hosts in a directory of their own; their scans advance with time."""
 
     def __init__(self, here: Path, count: int, bad: bool) -> None:
         self.here = here
         self.names = [f"h{number:02}" for number in range(1, count + 1)]
         self.lost = ""
-        """The host that is lost midway."""
+        """Name of the host that is lost partway."""
         self._scans: dict[Path, dict[str, Any]] = {}
         self._began = time.time()
         ssh = here / "bin/ssh"
@@ -104,7 +104,7 @@ class Hosts:
 
     @property
     def words(self) -> str:
-        """What ``--host`` gets."""
+        """Return the argument of ``--host``."""
         return ",".join(self.names)
 
     def _make(self, name: str, saved: str, way: str) -> None:
@@ -116,7 +116,7 @@ class Hosts:
         if way == "lost":
             self.lost = name
         if version < "2.3":
-            return  # text, which stands still
+            return  # text output does not change
         document = json.loads((pool / "status.json").read_text())
         scan = document["pools"]["tank"].get("scan_stats", {})
         if scan.get("state") == "SCANNING" and not scan.get("scrub_pause"):
@@ -126,11 +126,12 @@ class Hosts:
         (self.here / name / "way").write_text(f"{way} {delay or LATENCY}\n")
 
     def proceed(self) -> None:
-        """Let the scans be where they are by now, and lose the host whose time has come."""
+        """Advance the scans to the present, and lose the host whose time has come."""
         passed = time.time() - self._began
         for path, document in self._scans.items():
             fresh = json.loads(json.dumps(document))
             _advance(fresh["pools"]["tank"]["scan_stats"], self._began, passed)
+            # Replaced in one step, because a fake ssh may be reading the file.
             other = path.with_suffix(".new")
             other.write_text(json.dumps(fresh))
             other.replace(path)
@@ -138,7 +139,7 @@ class Hosts:
             self._set_way(self.lost, "lost")
 
     def calls(self) -> Counter[str]:
-        """How often each host was asked for its pool so far."""
+        """Return how often each host was asked for its pool so far."""
         lines = (self.here / "calls").read_text().splitlines()
         return Counter(line.split()[1] for line in lines if "zpool status" in line)
 
@@ -153,7 +154,7 @@ def _advance(scan: dict[str, Any], began: float, passed: float) -> None:
 
 @contextmanager
 def hosts(count: int, bad: bool) -> Iterator[Hosts]:
-    """Stand-ins whose scans proceed meanwhile."""
+    """Provide simulated hosts whose scans advance for the duration of the block."""
     with tempfile.TemporaryDirectory() as folder:
         made, over = Hosts(Path(folder), count, bad), threading.Event()
 
@@ -180,29 +181,29 @@ class Console:
         self.pid, self._terminal = start(command, columns, lines)
 
     def until(self, sign: bytes, patience: float = 30.0) -> float:
-        """Milliseconds until ``sign`` has been written; NaN if it was not in time."""
+        """Return the milliseconds until ``sign`` is written; NaN if it does not come in time."""
         began, seen = time.perf_counter(), b""
         while (left := began + patience - time.perf_counter()) > 0:
             if select.select([self._terminal], [], [], left)[0]:
                 try:
                     seen += os.read(self._terminal, 65536)
-                except OSError:  # it has ended
+                except OSError:  # the console has ended
                     break
                 if sign in seen:
                     return (time.perf_counter() - began) * 1e3
         return float("nan")
 
     def read(self, seconds: float) -> None:
-        """Take what is written for so long."""
+        """Read output for some seconds."""
         self.until(b"\0never", seconds)
 
     def press(self, key: bytes, sign: bytes) -> float:
-        """Milliseconds until a key has been answered by ``sign``."""
+        """Return the milliseconds from a key to ``sign``."""
         os.write(self._terminal, key)
         return self.until(sign, 5.0)
 
     def end(self) -> None:
-        """End it and wait for it."""
+        """End the console and wait for it."""
         os.kill(self.pid, signal.SIGTERM)
         self.read(2.0)
         os.close(self._terminal)
@@ -217,13 +218,13 @@ def _environment(made: Hosts) -> Sequence[str]:
 
 
 def own_seconds(pid: int) -> float:
-    """CPU seconds of a process alone."""
+    """Return the CPU seconds of one process, without its children."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def memory(pid: int) -> float:
-    """The most memory that a process had so far, in MB."""
+    """Return the peak memory of a process so far, in MB."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
@@ -253,17 +254,17 @@ def measure(made: Hosts, columns: int, lines: int, seconds: float) -> None:
 
 
 def keys(console: Console, made: Hosts) -> list[float]:
-    """How long each of many keys that show the next pool took to be painted."""
+    """Return the times, in milliseconds, to paint the next pool after a key, for many keys."""
     taken: list[float] = []
     for number in range(KEYS):
-        console.read(0.137)  # another moment between two samples each time
+        console.read(0.137)  # a different moment between two samples each time
         sign = made.names[(number + 1) % len(made.names)].encode()
         taken.append(console.press(b"]", sign))
     return taken
 
 
 def main() -> None:
-    """Print the figures, or how to look."""
+    """Print the figures, or instructions for looking at the console."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("size", nargs="?", default="80x24")
     parser.add_argument("seconds", nargs="?", type=float, default=30.0)

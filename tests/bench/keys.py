@@ -2,9 +2,9 @@
 
 ``python -m tests.bench.keys [--leaves N] [--pools P] [--keys K]``: a console on 80×24 that samples
 ``large`` pools once a second; a thread presses keys that move its cursor, each while a tick is
-worked on. Prints milliseconds from the key to the paint that follows it: of CPU (what it would take
-on a machine of its own, but for pauses) and as they went by; then those of the first round from its
-raw forms to its paint.
+being processed. Prints the milliseconds from a key to the paint that follows it: of CPU (the time
+that it would take on an idle machine, without pauses) and of real time; then those of the first
+round, from its raw forms to its paint.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import Capabilities
 
 KEYS = ("down", "pagedown", "down", "up", "pageup", "down")
-"""In this order each moves the cursor: a key that changes nothing would wait for the next tick."""
+"""Keys in an order in which each moves the cursor: otherwise there would be no paint to wait for.
+"""
 WHOLE = 0.3
 """Seconds of a tick within which keys are pressed."""
 Moment = tuple[float, float]
-"""Seconds of CPU, and of a clock."""
+"""CPU seconds and clock seconds."""
 
 
 def now() -> Moment:
@@ -43,28 +44,28 @@ def now() -> Moment:
 
 
 class LargeRounds:
-    """The rounds of large pools as a source; one is ready before it is asked for."""
+    """A source of rounds of large pools; each is ready before it is asked for."""
 
     capabilities = Capabilities("demo")
 
     def __init__(self, source: LargeSource) -> None:
         self._source = source
         self.begun: Moment | None = None
-        """When the first round was there."""
+        """The moment at which the first round was ready."""
         self.working = threading.Event()
-        """Set from the moment that a round is there until it is shown."""
+        """Set while a round is ready and not yet shown."""
         source.ask()
 
     async def sample(self) -> tuple[Raw, ...]:
         received = await asyncio.to_thread(self._source.receive)
-        answers = self._source.read(received)  # in use, another process does
+        answers = self._source.read(received)  # in production, a helper process does this
         self.working.set()
         if self.begun is None:
             self.begun = now()
         raws = []
         for raw in self._source.raws(received, answers):
             raws.append(raw)
-            await asyncio.sleep(0)  # each pool's answer comes on its own
+            await asyncio.sleep(0)  # each pool's answer arrives separately
         self._source.ask()
         return tuple(raws)
 
@@ -73,7 +74,7 @@ class LargeRounds:
 
 
 class Presses:
-    """Presses keys from a thread, and notes when each was painted."""
+    """Presses keys from a thread, and records when each was painted."""
 
     def __init__(self, console: Any, rounds: LargeRounds, count: int) -> None:
         self._console = console
@@ -85,13 +86,13 @@ class Presses:
         self._shown = False
         self.waits: list[Moment] = []
         self.first: Moment | None = None
-        """When the first round was painted."""
+        """The moment at which the first round was painted."""
         self._on_event, console.on_event = console.on_event, self._hear
         self._take, console.take = console.take, self._show
         self._display, console._display = console._display, self._paint
 
     def press_all(self) -> None:
-        """Press keys, each at a moment of its own of the tick after what the one before painted."""
+        """Press keys, each at a random moment of the tick after the previous key was painted."""
         chance = random.Random(1)
         for name in islice(cycle(KEYS), self._count):
             time.sleep(0.3)
@@ -104,7 +105,7 @@ class Presses:
                 if self._pressed is None:
                     break
                 time.sleep(0.02)
-            self._pressed, self._taken = None, False  # one that changed nothing is not painted
+            self._pressed, self._taken = None, False  # a key without effect is not painted
 
     async def _hear(self, event: events.Event) -> None:
         await self._on_event(event)
@@ -117,7 +118,7 @@ class Presses:
 
     def _paint(self, screen: Any, renderable: Any) -> None:
         if isinstance(renderable, CompositorUpdate):
-            renderable.render_segments(self._console.console)  # as for a terminal
+            renderable.render_segments(self._console.console)  # as a real terminal would
         self._display(screen, renderable)
         if self._shown and self.first is None:
             self.first = now()

@@ -1,10 +1,10 @@
-"""Large pools that count on without being simulated: the packed configs that the kernel would give.
+"""Large pools without a running simulation: the packed configs that the kernel would return.
 
-Simulating thousands of disks takes more time and memory than the console, so they are simulated
-up to their first sample, and from then on every counter grows by the same each second. ``python -m
-tests.bench.large LEAVES`` packs them and gives them to ``LargeSource`` from a process of its own,
-so that neither its time nor its memory counts for the console's. What the libzfs helper does with
-a packed config is a step of its own (``LargeSource.read``).
+Simulating thousands of disks takes more time and memory than the console, so they are simulated up
+to their first sample, and from then on every counter grows by the same amount each second. ``python
+-m tests.bench.large LEAVES`` packs them and sends them to ``LargeSource`` from a process of its
+own, so that neither its time nor its memory counts as the console's. Parsing a packed config, which
+is the libzfs helper's work, is a separate step (``LargeSource.read``).
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from zconsole.zfs.sources.kernel.nvlist import ConfigReader
 from zconsole.zfs.sources.pool_poller import leaf_paths
 
 WIDTH = 10
-"""Leaves of a vdev, a raidz2."""
+"""Leaves in each raidz2 vdev."""
 BEFORE = 600.0
-"""Seconds a scrub ran before the first sample."""
+"""Seconds that the scrub had run before the first sample."""
 STEPS = 12
 BYTES, OPS = 150_000_000, 600
-"""What a leaf reads in a second."""
+"""Bytes and operations that each leaf reads per second."""
 _SUMMED = {9: OPS, 15: BYTES}
-"""Where ``vdev_stats`` counts reads."""
+"""Indexes of the read counters in ``vdev_stats``, with their growth per second."""
 _SCAN = {5: BYTES, 9: BYTES, 13: BYTES, 14: BYTES}
-"""Where ``scan_stats`` counts what was scanned and issued, for each leaf."""
+"""Indexes of the scanned and issued bytes in ``scan_stats``, with their growth per leaf."""
 _SLOW, _FAST = 22, 24
-"""Buckets of a histogram of latencies: 4 and 16 ms."""
+"""Histogram buckets of latencies: 4 and 16 ms."""
 
 
 class LargePool:
-    """One pool of many raidz2 vdevs under a scrub."""
+    """One pool of many raidz2 vdevs during a scrub."""
 
     def __init__(self, name: str, leaves: int, seed: int = 1) -> None:
         first = _first(name, leaves, seed)
@@ -59,7 +59,7 @@ class LargePool:
         self._ticks = 0
 
     def advance(self) -> None:
-        """A second passes."""
+        """Advance the pool by one second."""
         self._ticks += 1
         for node, leaves in self._nodes:
             stats = node["vdev_stats"]
@@ -74,11 +74,11 @@ class LargePool:
             self._config["vdev_tree"]["scan_stats"][at] += more * self._leaves
 
     def packed(self) -> bytes:
-        """The pool's config, as the kernel packs it."""
+        """Return the pool's config, as the kernel packs it."""
         return bytes(pack(self._config))
 
     def diskstats(self) -> list[str]:
-        """The lines of /proc/diskstats."""
+        """Return the lines of /proc/diskstats."""
         ticks = self._ticks
         return [
             f"   8   1 {name} {ops + OPS * ticks} 0 {sectors + BYTES // 512 * ticks}"
@@ -88,17 +88,17 @@ class LargePool:
 
     @property
     def begun(self) -> dict[str, Any]:
-        """All of the first raw form but what moves."""
+        """Return the constant parts of the first raw form."""
         return self._raw
 
 
 def large_pools(leaves: int, pools: int = 4) -> list[LargePool]:
-    """Pools of so many leaves together."""
+    """Return pools with ``leaves`` leaves in total."""
     return [LargePool(f"exa{n}", leaves // pools, n + 1) for n in range(pools)]
 
 
 class LargeSource:
-    """The raw forms of large pools, a second further with each round; the process that counts."""
+    """Raw forms of large pools, one second later in each round, from a child process."""
 
     def __init__(self, leaves: int, pools: int = 4) -> None:
         command = [sys.executable, "-m", "tests.bench.large", str(leaves), "--pools", str(pools)]
@@ -109,7 +109,7 @@ class LargeSource:
         self._first: list[dict[str, Any]] = self.receive()
         shelves = [shelf for begun in self._first for shelf in begun.pop("enclosures", ())]
         for begun in self._first:
-            begun["enclosures"] = shelves  # those of the machine, whatever pool is in them
+            begun["enclosures"] = shelves  # all enclosures of the machine, whatever pool is in them
 
     def __enter__(self) -> Self:
         return self
@@ -118,17 +118,17 @@ class LargeSource:
         self._process.communicate()
 
     def ask(self) -> None:
-        """Begin a round, and wait until it is there to be read."""
+        """Start a round, and wait until it can be read."""
         assert self._process.stdin is not None
         self._process.stdin.write(b"\n")
         self._process.stdin.flush()
 
     def receive(self) -> list[Any]:
-        """What the process counted of each pool: seconds, packed config, lines of disks."""
+        """Receive from the child process, for each pool: seconds, packed config, disk lines."""
         return [self._received() for _ in range(self._pools)]
 
     def read(self, received: list[Any]) -> list[bytes]:
-        """The answers of the helper, which reads the packed configs."""
+        """Return the helper's answers, parsed from the packed configs."""
         configs = (config for _, config, _ in received)
         found = (
             reader.read(memoryview(c)) for reader, c in zip(self._readers, configs, strict=True)
@@ -136,7 +136,7 @@ class LargeSource:
         return [encoded({"config": config}) for config in found]
 
     def raws(self, received: list[Any], answers: list[bytes]) -> Iterator[Raw]:
-        """The raw forms of a round, as the live source makes them."""
+        """Yield the raw forms of a round, as the live source makes them."""
         for begun, (ticks, _, lines), data in zip(self._first, received, answers, strict=True):
             (answer,) = Answers().take(data)
             yield _raw(begun, ticks, answer["config"], lines)
@@ -157,13 +157,13 @@ def _raw(begun: dict[str, Any], ticks: int, config: Mapping[str, Any], lines: li
         "diskstats": [line.split() for line in lines],
     }
     raw = cast("Raw", {**begun, **moved})
-    for _ in range(2):  # the poller looks for its disks, and the places of disks are looked for
+    for _ in range(2):  # as the poller does twice: to find its disks and to find their places
         tuple(leaf_paths(raw))
     return raw
 
 
 def serve(pools: list[LargePool]) -> None:
-    """Send what stays of the pools, then what moved for each line that is read."""
+    """Send the constant parts of the pools, then the changed parts for each line of stdin."""
     for pool in pools:
         _send(pool.begun)
     for ticks, _ in enumerate(sys.stdin.buffer, 1):
@@ -180,7 +180,7 @@ def _send(answer: Any) -> None:
 
 
 def _first(name: str, leaves: int, seed: int) -> dict[str, Any]:
-    """The raw form of the simulated pool."""
+    """Return the raw form of the simulated pool."""
     make = Build(seed, name, EPOCH - BEFORE)
     tops: list[Top] = [
         make.raidz(2, make.leaves(WIDTH, EXOS_16T), fill=make.random.uniform(0.35, 0.7))

@@ -2,11 +2,11 @@
 
     python -m tests.bench.live_cpu [POOL] [--idle N] [--seconds S] [--rounds R]
 
-As root, on a machine with OpenZFS: of the pools that are there, with resilvers that outlast the
-measurement, or of N idle ones on files that are made for it and destroyed. Both commands run by
-turns on a terminal of 80x24, for S (60) seconds a turn after they have started, R (3) turns each.
-Counted is what the kernel has counted for the command and all processes below it, those that have
-ended too. The medians of milliseconds a second are printed.
+Run it as root, on a machine with OpenZFS. It uses the existing pools, with resilvers that outlast
+the measurement, or N idle pools on files, which are created and destroyed. Both commands run in
+turn on a terminal of 80x24, for S (60) seconds per turn after they have started, R (3) turns each.
+The kernel's CPU time of the command and all its descendants counts, including those that have
+ended. The medians of CPU milliseconds per second are printed.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from tests.bench.terminal_bytes import ZCONSOLE, read, start
 
 SIZE = (80, 24)
 STARTING = 90.0
-"""Seconds until all is loaded and the first samples are taken, on an emulated machine."""
+"""Seconds until everything is loaded and the first samples are taken, on an emulated machine."""
 WIDTH, FILE = 6, 256 * 2**20
-"""Files of a pool that is made, a raidz2, and bytes of each."""
+"""Files in a pool created for the benchmark, a raidz2, and bytes of each file."""
 _TICK = os.sysconf("SC_CLK_TCK")
 _PARENT, _TIMES = 1, slice(11, 15)
-"""Fields of /proc/PID/stat behind the name: the parent; utime, stime, cutime, cstime."""
+"""Fields of /proc/PID/stat after the name: the parent; utime, stime, cutime, cstime."""
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time of a process and all below it so far, with that of ended ones."""
+    """Return the CPU seconds of a process and all its descendants, including ended ones."""
     fields = dict(_processes())
     below = [pid]
     for each in below:
@@ -55,7 +55,7 @@ def _processes() -> Iterator[tuple[int, list[str]]]:
 
 
 def turn(command: Sequence[str], seconds: float) -> float:
-    """Milliseconds of CPU a second that the command takes once it has started."""
+    """Return the CPU milliseconds per second that the command uses once it has started."""
     pid, terminal = start(command, *SIZE)
     try:
         read(terminal, STARTING)
@@ -71,7 +71,7 @@ def turn(command: Sequence[str], seconds: float) -> float:
 
 @contextmanager
 def idle_pools(count: int) -> Iterator[None]:
-    """Pools on sparse files, as long as they are needed."""
+    """Provide idle pools on sparse files for the duration of the block."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder, ExitStack() as stack:
         for number in range(1, count + 1):
             pool = f"bench{number}"
@@ -90,7 +90,7 @@ def _run(*argv: str) -> None:
 
 
 def compare(pools: Sequence[str], seconds: float, rounds: int) -> None:
-    """Print what both take, by turns."""
+    """Print the CPU use of both commands, measured in turns."""
     ways = {
         "watch": ("watch", "-n1", "zpool", "status", "-v", *pools),
         "zconsole": (*ZCONSOLE, *pools),

@@ -1,8 +1,8 @@
-"""Scans of 8 hours to 20 days on the simulated pool, from a seed; for benchmarks of the ETA.
+"""Seeded scans of 8 hours to 20 days on the simulated pool, for benchmarks of the ETA.
 
-Each has its own disks, layout, memory, and load with the day; some have what nobody can predict,
-a disk that becomes slow or a second replacement, whose onset is known. ``again`` gives the next
-scan of the same pool, which has grown a little.
+Each has its own disks, layout, memory, and a load that varies over the day. Some have an event that
+nobody can predict, a disk that becomes slow or a second replacement, whose time is known here.
+``again`` gives the next scan of the same pool, which has grown a little.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from zconsole.zfs.decode.scans import scan_stats, scans_of
 
 SHORTEST, LONGEST = 8 * HOUR, 20 * DAY
 STEP = 60.0
-"""Simulated seconds a step."""
+"""Simulated seconds per step."""
 EPOCH = 1_795_000_000.0
 LAYOUTS = (
     DataLayout(float(MIB), 64.0 * MIB, span=24.0 * MIB),
@@ -38,19 +38,19 @@ Track = list[tuple[float, float]]
 
 @dataclass(frozen=True)
 class LongScan:
-    """One scan as it was sampled."""
+    """One scan with its samples."""
 
     name: str
     samples: tuple[Sample, ...]
     track: Track
     start: float
     onset: float
-    """Epoch seconds from which it can be predicted: its start, or when a disk became slow."""
+    """Epoch seconds from which the end can be predicted: the start, or when a disk became slow."""
     end: float
 
 
 def long_scans(seed: int) -> Iterator[Callable[[], LongScan]]:
-    """Endlessly, scans of a pool: the first call of each plays it, the next its successor."""
+    """Yield scans without end: the first call of each runs it, the next call runs its successor."""
     number = 0
     while True:
         number += 1
@@ -60,7 +60,7 @@ def long_scans(seed: int) -> Iterator[Callable[[], LongScan]]:
 
 
 class _Story:
-    """A pool and the scans of it."""
+    """A pool and its scans."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -79,7 +79,7 @@ class _Story:
         self.at = self.rng.uniform(0.3, 0.6)
         self.hour = self.rng.uniform(0, DAY)
         self.usual = 0.0
-        """Seconds it takes if nothing happens."""
+        """Seconds that the scan takes if nothing happens."""
         trouble, self.trouble = self.trouble, ""
         self.usual = self.length()
         self.trouble = trouble
@@ -111,7 +111,7 @@ class _Story:
         return pool
 
     def length(self) -> float:
-        """Seconds it takes from its last start, or more than the longest."""
+        """Return the seconds from its last start to its end, or more than the longest allowed."""
         if self.usual and not self.trouble:
             return self.usual
         pool = self.begun()
@@ -122,7 +122,7 @@ class _Story:
         return pool.now - (pool.scan.start if pool.scan is not None else 0.0)
 
     def begun(self) -> PoolState:
-        """The pool with what will happen to it; each time a month later, four per cent fuller."""
+        """Return the pool with its future incidents; each call is a month later, and 4 % fuller."""
         pool = self.pool(min(0.95, self.fill * 1.04**self.times))
         if self.trouble:
             after = self.at * self.usual * 1.05**self.times
@@ -130,7 +130,7 @@ class _Story:
         return pool
 
     def play(self) -> LongScan:
-        """Scan it, and sample that."""
+        """Run the scan and sample it."""
         pool, interval = self.begun(), self._interval(self.usual)
         self.times += 1
         words = f"{'scrub' if self.function == SCRUB else 'resilver'} {self.trouble}".strip()
@@ -138,7 +138,7 @@ class _Story:
 
     @staticmethod
     def _interval(length: float) -> float:
-        """Seconds between samples: a minute, or a thousand samples."""
+        """Return the seconds between samples: at least one step, and a thousand samples a scan."""
         return max(STEP, round(length / 1000 / STEP) * STEP)
 
     def _straggler(self, pool: PoolState) -> None:
@@ -173,7 +173,7 @@ def _played(pool: PoolState, name: str, interval: float) -> LongScan:
 
 
 def _stepped(pool: PoolState) -> bool:
-    """Moves on by a step; returns whether what nobody can predict happened."""
+    """Advance by one step; returns whether the unpredictable event happened."""
     due = bool(pool.incidents) and pool.t >= pool.incidents[0].t
     if due:
         pool.incidents.pop(0).happen(pool)
@@ -188,7 +188,7 @@ def _sampled(pool: PoolState) -> Vdev:
 
 
 def _lean(pool: PoolState, root: Vdev) -> Sample:
-    """A sample with new figures of its scan only: all that estimates need."""
+    """Return a sample in which only the scan's figures are new: all that estimates need."""
     assert pool.scan is not None
     stats = scan_stats({"scan_stats": emit.scan_stats(pool.scan)}, ())
     scans = scans_of(stats, pool.now)

@@ -1,11 +1,11 @@
-"""What a menu costs: bytes to the terminal and calls of functions; beside it an OptionList.
+"""Cost of a menu compared with an OptionList: bytes to the terminal and function calls.
 
     python -m tests.bench.menus [COLUMNSxLINES]
 
-The demo with one sample, in a terminal that is counted, so that nothing but the menu changes: the
-menu of ``A`` is opened, its cursor moved, and the menu left; then the same lines as the options of
-an OptionList, without the title and what is said of the line at the cursor. Figures are those of
-the third time, when styles and lines are known.
+The demo runs with a single sample in a counting terminal, so that nothing but the menu changes: the
+menu of ``A`` is opened, its cursor moved, and the menu closed; then the same is done with its lines
+as options of an OptionList, without the title and the description of the selected line. The figures
+are those of the third time, when styles and lines are cached.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOVES = ("down",) * 6 + ("up",) * 6
 
 
 class CountedTerminal(HeadlessDriver):
-    """Counts what is sent."""
+    """A terminal driver that counts the bytes sent."""
 
     sent = 0
 
@@ -45,7 +45,7 @@ class CountedTerminal(HeadlessDriver):
 
 
 class OptionScreen(Screen[None]):
-    """The lines of a menu as options."""
+    """A screen with the lines of a menu as options."""
 
     CSS = "OptionList { height: 1fr; border: none; padding: 0; }"
 
@@ -54,12 +54,12 @@ class OptionScreen(Screen[None]):
         self._lines = lines
 
     def compose(self) -> ComposeResult:
-        """The options."""
+        """Compose the option list."""
         yield OptionList(*self._lines, markup=False)
 
 
 async def cost(console: Acting, done: Callable[[], Awaitable[object]]) -> tuple[int, int]:
-    """Bytes sent and functions called until what is done is painted."""
+    """Return the bytes sent and functions called until the result of ``done`` is painted."""
     terminal: Any = console.app._driver
     before, calls = terminal.sent, 0
 
@@ -74,7 +74,7 @@ async def cost(console: Acting, done: Callable[[], Awaitable[object]]) -> tuple[
 
 
 async def costs(console: Acting, opened: Callable[[], Awaitable[object]]) -> list[str]:
-    """What opening and a key that moves the cursor take, a line each."""
+    """Return the costs of opening the list and of moving the cursor, one line each."""
     _, idle = await cost(console, console.rest)
     for _ in range(TIMES):
         first = await cost(console, opened)
@@ -86,7 +86,7 @@ async def costs(console: Acting, opened: Callable[[], Awaitable[object]]) -> lis
 
 
 async def main(size: str) -> list[str]:
-    """The figures of both."""
+    """Return the figures of both."""
     columns, lines = map(int, size.split("x"))
     with patch("textual.drivers.headless_driver.HeadlessDriver", CountedTerminal):
         async with acting("resilver", (columns, lines)) as console:

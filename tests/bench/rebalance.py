@@ -3,7 +3,7 @@
 Run on the filesystem to be measured: ``python -m tests.bench.rebalance DIR [--rounds N]
 [--files N] [--loop N] [--large MIB] [--rewrite MIB] [--walk N]``. Prints medians; both sides end
 with one sync of the filesystem. Dropping caches for the large file needs root. The job itself is
-timed, without the plan before it, which the others have not; the whole command is told too.
+timed, without the plan before it, which the others don't have; the whole command is printed too.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ LOOP = (
 
 
 def timed(work: Callable[[], object], area: Path) -> float:
-    """Seconds of some work and one sync after it, until all of it is on the disks.
+    """Return the seconds of some work and one sync after it, until all data is on the disks.
 
-    On ZFS that is its pool's: syncfs(2) writes the intent log, of which `zfs rewrite` has none.
+    On ZFS, the pool is synced: syncfs(2) only writes the intent log, which `zfs rewrite` doesn't
+    use.
     """
     sync = syncing(area)
     began = time.perf_counter()
@@ -40,7 +41,7 @@ def timed(work: Callable[[], object], area: Path) -> float:
 
 
 def syncing(area: Path) -> tuple[object, ...]:
-    """The command that waits for a filesystem's disks."""
+    """Return the command that waits for a filesystem's disks."""
     if words_of("stat", "-f", "-c", "%T", area) != "zfs":
         return ("sync", "-f", area)
     dataset = words_of("findmnt", "-n", "-o", "SOURCE", "-T", area)
@@ -48,18 +49,18 @@ def syncing(area: Path) -> tuple[object, ...]:
 
 
 def words_of(*words: object) -> str:
-    """What a command prints."""
+    """Return the output of a command."""
     argv = [str(word) for word in words]
     return subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
 def command(*words: object) -> None:
-    """Run a command to its success."""
+    """Run a command that must succeed."""
     subprocess.run([str(word) for word in words], check=True, stdout=subprocess.DEVNULL)
 
 
 def rebalance(root: Path, journal: Path, engine: str = "copy") -> float:
-    """Move a tree with the command people use; the job's seconds, without the plan before it."""
+    """Move a tree with the command that users run; returns the job's seconds, without its plan."""
     argv = [
         sys.executable, "-m", "zconsole", "rebalance", "run", str(root), "--engine", engine,
         "--allow-non-zfs", "--yes", "--json", "--journal", str(journal),
@@ -73,12 +74,12 @@ def rebalance(root: Path, journal: Path, engine: str = "copy") -> float:
 
 
 def job(root: Path, journal: Path, area: Path, engine: str = "copy") -> float:
-    """Seconds of a job, without the plan before it, and of one sync after it."""
+    """Return the seconds of a job, without its plan, and of one sync after it."""
     return rebalance(root, journal, engine) + timed(lambda: None, area)
 
 
 def fill(root: Path, files: int, size: int) -> None:
-    """Files of random content."""
+    """Create files with random content."""
     root.mkdir()
     for number in range(files):
         (root / f"f{number:06d}").write_bytes(os.urandom(size))
@@ -86,7 +87,7 @@ def fill(root: Path, files: int, size: int) -> None:
 
 
 def small_files(area: Path, files: int, rounds: int, looped: int) -> None:
-    """Files a second: cp -a and the copy engine on all files, a shell loop on the first of them."""
+    """Compare files per second: cp -a and the copy engine on all files, a shell loop on some."""
     root = area / "small"
     fill(root, files, 4096)
     names = [str(path) for path in sorted(root.iterdir())[:looped]]
@@ -108,12 +109,12 @@ def small_files(area: Path, files: int, rounds: int, looped: int) -> None:
 
 
 def warm(root: Path) -> None:
-    """Begin anew: what was written or removed before is on the disks, the tree in memory.
+    """Start from a clean state: earlier changes are on the disks, and the tree is cached.
 
-    ext4 without a journal looks at every inode removed in the last minutes, as long as its block
-    is in memory, before it takes one (recently_deleted, fs/ext4/ialloc.c): without this, each way
-    would pay for what the one before it removed. For the same reason no copy is removed before
-    all rounds are over.
+    Before ext4 without a journal uses an inode, it checks all those removed in the last minutes
+    whose block is in memory (recently_deleted, fs/ext4/ialloc.c): without this, each way would pay
+    for what the one before it removed. For the same reason no copy is removed before all rounds are
+    over.
     """
     drop_caches()
     for path in root.iterdir():
@@ -121,7 +122,7 @@ def warm(root: Path) -> None:
 
 
 def large_file(area: Path, mebibytes: int, rounds: int) -> None:
-    """MiB/s of one large file, caches cold: dd, sync and cmp against the copy engine."""
+    """Compare MiB/s for one large file with cold caches: dd, sync and cmp, and the copy engine."""
     root = area / "large"
     root.mkdir()
     source, target = root / "file", area / "dd"
@@ -148,7 +149,7 @@ def large_file(area: Path, mebibytes: int, rounds: int) -> None:
 
 
 def rewrite(area: Path, mebibytes: int, rounds: int) -> None:
-    """MiB/s of one large file written again in place: `zfs rewrite` against the rewrite engine."""
+    """Compare MiB/s for rewriting one large file in place: `zfs rewrite` and the rewrite engine."""
     root = area / "rewritten"
     root.mkdir()
     with (root / "file").open("wb") as file:
@@ -166,7 +167,7 @@ def rewrite(area: Path, mebibytes: int, rounds: int) -> None:
 
 
 def walk(area: Path, files: int, rounds: int) -> None:
-    """Seconds to plan many empty files against find -printf, and the plan's peak memory."""
+    """Compare seconds to plan many empty files with find -printf; also show peak memory."""
     root = area / "walk"
     for number in range(files):
         if number % 10_000 == 0:
@@ -185,7 +186,7 @@ def walk(area: Path, files: int, rounds: int) -> None:
 
 
 def drop_caches() -> None:
-    """Forget cached file content, as far as permitted."""
+    """Drop cached file contents, as far as permitted."""
     command("sync")
     try:
         Path("/proc/sys/vm/drop_caches").write_text("3\n")
@@ -194,7 +195,7 @@ def drop_caches() -> None:
 
 
 def show(title: str, unit: str, times: dict[str, list[float]], wanted: dict[str, float]) -> None:
-    """Medians, and the last entry's ratio to the others with what it should be."""
+    """Print medians, and the last entry's ratio to the others with its target."""
     medians = {name: statistics.median(values) for name, values in times.items()}
     ours = medians.get("rebalance", medians.get("plan", 0.0))
     print(title)

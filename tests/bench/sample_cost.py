@@ -3,9 +3,9 @@
     python -m tests.bench.sample_cost POOL [SAMPLES]
 
 Compares a libzfs sample (helper process, decoding and rates included) with spawning
-`zpool status -jP` and `zpool iostat -HpPlqv`. Ways alternate sample by sample with a pause
-between, as samples do in use: in a tight loop caches stay warm, which favours whatever is smallest.
-Their order is another in every round, as the one before leaves caches behind.
+`zpool status -jP` and `zpool iostat -HpPlqv`. The ways alternate, with a pause between two
+samples as in real use: in a tight loop caches stay warm, which favors whatever is smallest. Their
+order differs in every round, because each way leaves warm caches for the next.
 The medians of CPU milliseconds are printed.
 """
 
@@ -42,14 +42,14 @@ Measured = Callable[[], Awaitable[None]]
 
 
 def own_ms() -> float:
-    """CPU milliseconds used so far by this process and its ended children."""
+    """Return the CPU milliseconds used so far by this process and its ended children."""
     own = resource.getrusage(resource.RUSAGE_SELF)
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     return 1000 * (own.ru_utime + own.ru_stime + ended.ru_utime + ended.ru_stime)
 
 
 def helpers_ms() -> float:
-    """CPU milliseconds used so far by the running children."""
+    """Return the CPU milliseconds used so far by the running children."""
     return sum(_running_ms(pid) for pid in _children(os.getpid()))
 
 
@@ -59,13 +59,13 @@ def _children(pid: int) -> list[str]:
 
 
 def _running_ms(pid: str) -> float:
-    """Time on the CPU of all threads (`/proc/PID/task/TID/schedstat`, nanoseconds first)."""
+    """Return the CPU milliseconds of all threads (`/proc/PID/task/TID/schedstat`, in ns)."""
     tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
     return sum(int(task.read_text().split()[0]) for task in tasks) / 1e6
 
 
 class Bench:
-    """The measured ways, each ready to take one sample."""
+    """The ways to take a sample that are compared."""
 
     def __init__(self, pool: str) -> None:
         self._pool = pool
@@ -105,7 +105,7 @@ class Bench:
 
 
 async def median_costs(ways: dict[str, Measured], samples: int) -> dict[str, float]:
-    """CPU milliseconds a sample of each way, medians over alternating samples."""
+    """Return the median CPU milliseconds per sample of each way, over alternating samples."""
     costs: dict[str, list[float]] = {name: [] for name in ways}
     for way in ways.values():
         await way()

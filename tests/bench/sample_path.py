@@ -1,8 +1,8 @@
-"""How much code one sample of the demo passes on its way to the painted screen.
+"""Amount of code that one sample of the demo runs through until it is painted.
 
 ``python -m tests.bench.sample_path [SCENARIO]`` counts the files, functions and classes of zconsole
 that run, by sys.setprofile, and lists where most of them are. The simulation itself, which stands
-for the kernel, does not count.
+in for the kernel, does not count.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from zconsole.ui.start import make_console
 ROOT = Path(zconsole.__file__).parent
 SIZE = (120, 40)
 BEFORE = 30
-"""Samples before the one that counts: by then there is an estimate and a verdict."""
+"""Samples before the measured one: by then there is an estimate and a verdict."""
 
 
 class SteppedFeed(SessionFeed):
-    """A feed that takes a round whenever it is let."""
+    """A feed that runs one round each time it is released."""
 
     def __init__(self, source: SimulatedSource, session: Session) -> None:
         super().__init__(source, session, 0.0, partial(details_of, source.world))
@@ -48,24 +48,24 @@ class Passed:
         self.codes: set[CodeType] = set()
 
     def see(self, frame: FrameType, event: str, _: object) -> None:
-        """Take in an event of sys.setprofile."""
+        """Handle an event of sys.setprofile."""
         if event == "call":
             self.codes.add(frame.f_code)
 
     def functions(self) -> dict[str, set[str]]:
-        """The qualified names of functions by the file they are in, below the package."""
+        """Return the qualified names of functions by file, relative to the package."""
         found: dict[str, set[str]] = {}
         for code in self.codes:
             path, name = Path(code.co_filename), code.co_qualname
             if path.is_relative_to(ROOT / "sim") or not path.is_relative_to(ROOT):
                 continue
-            if not code.co_name.startswith("<"):  # a comprehension is part of its function
+            if not code.co_name.startswith("<"):  # comprehensions are part of their function
                 found.setdefault(str(path.relative_to(ROOT)), set()).add(name)
         return found
 
 
 async def passed(scenario: str) -> Passed:
-    """What one sample of a scenario passes, until nothing is left to paint."""
+    """Return the code that one sample of a scenario runs, until nothing is left to paint."""
     seconds, seen = iter(range(10**6)), Passed()
     source = SimulatedSource(scenario, 1, start=1_800_000_000.0, clock=lambda: float(next(seconds)))
     feed = SteppedFeed(source, Session(flags=("DEMO",), goes_on=True))
@@ -79,7 +79,7 @@ async def passed(scenario: str) -> Passed:
         for _ in range(BEFORE):
             feed.gate.release()
             await pilot.pause(0.02)
-        while feed.contributor is None:  # what acts is loaded beside
+        while feed.contributor is None:  # actions are loaded in the background
             await pilot.pause(0.02)
         sys.setprofile(seen.see)
         feed.gate.release()
@@ -89,7 +89,7 @@ async def passed(scenario: str) -> Passed:
 
 
 def report(found: dict[str, set[str]]) -> None:
-    """Print the counts, and the packages and files with most functions."""
+    """Print the counts, and the packages and files with the most functions."""
     classes = {
         (path, name.rpartition(".")[0])
         for path, names in found.items()

@@ -1,11 +1,11 @@
-"""A disk under a scan and applications: seeded loads, each with a latency target.
+"""A disk shared by a scan and applications: seeded loads, each with a latency target.
 
 The queue follows vdev_queue.c: the scan has ``min_active`` requests (at most ``nia_credit``) in the
-disk while applications have any, ``max_active`` after ``nia_delay`` quiet ones, and only
-``min_time`` of a transaction group that waits. A request of an application waits behind those and
-behind other applications' requests. Applications are a closed loop: a
-thread thinks, asks and waits.
-Disk physics are the simulated pool's. Nothing here knows the controller.
+disk while applications have any, ``max_active`` after ``nia_delay`` of its requests without
+interactive I/O, and only ``min_time`` of a transaction group that waits. A request of an
+application waits behind those and behind other applications' requests. Applications are a closed
+loop: a thread thinks, sends a request and waits. Disk physics are the simulated pool's. Nothing
+here depends on the controller.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from typing import NamedTuple
 from zconsole.sim.disk import HISTOGRAM, DiskModel, Leaf
 
 WINDOW = 10.0
-"""Seconds of one step."""
+"""Seconds per step."""
 DRAWN = 40
-"""Requests of applications drawn in a step."""
+"""Requests of applications sampled per step."""
 HOUR = 3600.0
 TUNED_BY = (range(50), range(5000, 5100))
-"""Seeds looked at while the controller was tuned: the present one by the second range."""
+"""Seeds used while the controller was tuned; the present one by the second range."""
 SEEDS = range(20261125, 20261175)
-"""Seeds that nobody tuned by; two earlier controllers were judged by them, each in one run."""
+"""Seeds not used for tuning; two earlier controllers were judged by them, each in one run."""
 LATER = range(20270101, 20270151)
-"""Seeds that nobody tuned by; an earlier controller was judged by them, in one run."""
+"""Seeds not used for tuning; an earlier controller was judged by them, in one run."""
 DEPTH = 10
-"""Synchronous reads a disk is given at once (zfs_vdev_sync_read_max_active)."""
+"""Synchronous reads that a disk is given at once (zfs_vdev_sync_read_max_active)."""
 
 DEFAULTS: Mapping[str, int] = {
     "zfs_vdev_scrub_min_active": 1,
@@ -43,7 +43,7 @@ DEFAULTS: Mapping[str, int] = {
 
 
 class Load(NamedTuple):
-    """What the applications ask of one disk, and what they bear."""
+    """Requests of applications to one disk, and the latency they tolerate."""
 
     seed: int
     threads: float
@@ -51,23 +51,23 @@ class Load(NamedTuple):
     """Seconds between an answer and the next request."""
     size: float
     writes: float
-    """Share of a transaction group's time that it waits to be synced."""
+    """Share of a transaction group's time in which it waits to be synced."""
     swing: float
-    """How far the number of threads moves up and down, 0…1."""
+    """Amplitude of the variation in the number of threads, 0…1."""
     period: float
-    """Seconds of one such move."""
+    """Period of that variation, seconds."""
     strictness: float
-    """Where the target lies between the latency of the gentlest and the fastest, 0…1."""
+    """Position of the target between the latencies of the gentlest and fastest setting, 0…1."""
     seek: float
     scan_size: float
 
     def busy(self, t: float) -> float:
-        """Threads at ``t`` seconds."""
+        """Return the number of threads at ``t`` seconds."""
         return self.threads * (1.0 + self.swing * math.sin(2.0 * math.pi * t / self.period))
 
 
 def load(seed: int, steady: bool = False) -> Load:
-    """The load of one seed; ``steady`` without its ups and downs."""
+    """Return the load of a seed, without variation if ``steady``."""
     draw = random.Random(seed)
     return Load(
         seed,
@@ -84,22 +84,22 @@ def load(seed: int, steady: bool = False) -> Load:
 
 
 class Step(NamedTuple):
-    """What a step brought."""
+    """The result of a step."""
 
     rate: float
-    """Bytes/s of the scan."""
+    """Scan rate, bytes/s."""
     latencies: list[float]
-    """What the applications themselves measured, seconds."""
+    """Latencies as the applications measured them, seconds."""
 
 
 @dataclass
 class LoadedDisk:
-    """The disk, its counters as ZFS keeps them, and the applications."""
+    """A disk with the counters that ZFS keeps, and its applications."""
 
     load: Load
     t: float = 0.0
     answer: float = 0.02
-    """Mean seconds of an answer in the last step."""
+    """Mean response time in the last step, seconds."""
     queue_wait: list[int] = field(default_factory=lambda: [0] * HISTOGRAM)
     disk_time: list[int] = field(default_factory=lambda: [0] * HISTOGRAM)
 
@@ -109,7 +109,7 @@ class LoadedDisk:
         self._random = random.Random(self.load.seed + 1000)
 
     def step(self, knobs: Mapping[str, int]) -> Step:
-        """Another WINDOW under these tunables."""
+        """Simulate another WINDOW with these tunables."""
         now, leaf, draw = self.load, self._leaf, self._random
         most = max(1.0, knobs["zfs_scan_vdev_limit"] / now.scan_size)
         own = leaf.media_time(now.size, now.size, 1.0, False)
@@ -144,7 +144,7 @@ class LoadedDisk:
         return Step(speed, latencies)
 
     def _scan(self, beside: float, alone: float, busy: float, crowd: float, duty: float) -> float:
-        """Bytes/s of the scan: what applications leave, by the requests it keeps in the disk."""
+        """Return the scan's bytes/s, given the load and the requests it keeps in the disk."""
         rate = 0.0
         for share, active in ((busy, beside), (1.0 - busy, alone)):
             media = self._leaf.media_time(
@@ -161,42 +161,42 @@ class LoadedDisk:
 
 
 def p95(values: list[float]) -> float:
-    """The 95th percentile."""
+    """Return the 95th percentile."""
     return sorted(values)[int(0.95 * (len(values) - 1))]
 
 
 def minutes(steps: list[Step]) -> list[float]:
-    """The p95 of every minute."""
+    """Return the p95 of every minute."""
     each = round(60.0 / WINDOW)
     groups = [steps[i : i + each] for i in range(0, len(steps), each)]
     return [p95([x for step in group for x in step.latencies]) for group in groups]
 
 
 def fixed(now: Load, knobs: Mapping[str, int], seconds: float = HOUR) -> list[Step]:
-    """The load under a fixed setting."""
+    """Return the steps of a load under a fixed setting."""
     disk = LoadedDisk(now)
     return [disk.step(knobs) for _ in range(round(seconds / WINDOW))]
 
 
 def held(steps: list[Step], target: float) -> float:
-    """Share of the minutes with a p95 within 1.2 times the target."""
+    """Return the share of minutes with a p95 within 1.2 times the target."""
     found = minutes(steps)
     return sum(p <= 1.2 * target for p in found) / len(found)
 
 
 def speed(steps: list[Step]) -> float:
-    """Mean bytes/s of the scan."""
+    """Return the mean bytes/s of the scan."""
     return sum(step.rate for step in steps) / len(steps)
 
 
 def unscanned(now: Load) -> list[Step]:
-    """The load without any scan."""
+    """Return the steps of a load without any scan."""
     none = {"zfs_vdev_scrub_min_active": 0, "zfs_vdev_scrub_max_active": 0}
     return fixed(now, {**DEFAULTS, **none})
 
 
 def settings() -> list[dict[str, int]]:
-    """Fixed settings that somebody might choose: gentlest first, fastest last."""
+    """Return plausible fixed settings, from the gentlest to the fastest."""
     return [
         {
             **DEFAULTS,
@@ -212,23 +212,23 @@ def settings() -> list[dict[str, int]]:
 
 
 def target_of(now: Load) -> float:
-    """The latency that the applications of a load bear: between the gentlest and the fastest."""
+    """Return the latency that a load's applications tolerate: between the gentlest and fastest."""
     runs = [fixed(now, settings()[end]) for end in (0, -1)]
     low, high = (p95([x for step in steps for x in step.latencies]) for steps in runs)
     return float(low * (high / low) ** now.strictness)
 
 
 def best(now: Load, target: float) -> list[Step]:
-    """What the fastest fixed setting brings that meets the target in 9 of 10 minutes.
+    """Return the steps under the fastest fixed setting that meets the target in 9 of 10 minutes.
 
-    Empty where none does.
+    Empty if there is none.
     """
     by_speed = sorted(settings(), key=lambda c: -speed(fixed(now, c, HOUR / 12)))
     return next(filter(None, (holding(now, choice, target) for choice in by_speed)), [])
 
 
 def holding(now: Load, knobs: Mapping[str, int], target: float) -> list[Step]:
-    """The load for an hour under a fixed setting; empty as soon as it can't meet the target."""
+    """Return an hour under a fixed setting; empty as soon as the target is out of reach."""
     disk, steps = LoadedDisk(now), []
     above, bearable = 0, round(0.1 * HOUR / 60.0)
     for _ in range(round(HOUR / 60.0)):

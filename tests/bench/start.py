@@ -1,10 +1,10 @@
-"""What a command that prints and ends takes beyond its sample, in wall and CPU milliseconds.
+"""Wall and CPU milliseconds of commands that print and exit, beyond those of their sample.
 
     python -m tests.bench.start [FILE] [RUNS]
 
-FILE is saved output of `zpool status`; without one, `--help` and the demo alone are timed. The
-sample is reading and decoding it once more in a process where everything is loaded. Warm: the first
-run of each command is not counted, and leaves the bytecode of what it loads for the others.
+FILE is saved output of `zpool status`; without it, only `--help` and the demo are timed. The
+sample's time is that of reading and decoding it once more in a process where everything is loaded.
+Caches are warm: the first run of each command is not counted, and leaves bytecode for the others.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from zconsole.zfs.sources.saved import read_states
 
 WARM = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 BUDGET = 100.0
-"""Milliseconds beyond the sample."""
+"""Limit in milliseconds, beyond the sample."""
 
 
 def taken(command: Sequence[str]) -> tuple[float, float]:
-    """Wall and CPU milliseconds of one run."""
+    """Return the wall and CPU milliseconds of one run."""
     nowhere = subprocess.DEVNULL
     before, began = cpu_seconds(), time.perf_counter()
     subprocess.run(command, check=True, stdout=nowhere, stderr=nowhere, env=WARM)
@@ -35,13 +35,13 @@ def taken(command: Sequence[str]) -> tuple[float, float]:
 
 
 def cpu_seconds() -> float:
-    """CPU seconds of all children that have ended."""
+    """Return the CPU seconds of all children that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def sample_ms(sample: Callable[[], object]) -> float:
-    """CPU milliseconds of the sample alone, the second time it is taken."""
+    """Return the CPU milliseconds of the sample alone, taken for the second time."""
     sample()
     began = time.process_time()
     sample()
@@ -49,7 +49,7 @@ def sample_ms(sample: Callable[[], object]) -> float:
 
 
 def main(words: Sequence[str]) -> int:
-    """Print best and median of each command; 1 when one is over the budget."""
+    """Print best and median of each command; returns 1 if one is over the budget."""
     saved = words[0] if words else ""
     runs = int(words[1]) if len(words) > 1 else 7
     commands: dict[str, Callable[[], object]] = {

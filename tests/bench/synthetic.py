@@ -1,8 +1,8 @@
-"""Scans made up by a seeded generator, as a sampler would have seen them; for ETA tests.
+"""Scans from a seeded generator, as a sampler would have seen them; for ETA tests.
 
-What real recordings show is kept: issued bytes run ahead of the devices by a queue's depth and in
-bursts a transaction group long, repaired bytes follow the devices, the end waits for a transaction
-group, and text rounds to three digits.
+They keep the properties of real recordings: issued bytes run ahead of the devices by a queue's
+depth and in bursts as long as a transaction group, repaired bytes follow the devices, the end waits
+for a transaction group, and text rounds to three digits.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from zconsole.units import parse_size, size, size_resolution
 MIB = 2**20
 START = 1_800_000_000.0
 Speed = Callable[[float], float]
-"""Share of the work done (0…1) and seconds to bytes a second, as a factor of the usual."""
+"""Takes the share of work done (0…1) and the seconds passed; returns a factor on the usual rate."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A scan to make up."""
+    """Parameters of a generated scan."""
 
     kind: str
     seconds: float
-    """About how long it takes at its usual speed."""
+    """Approximate seconds at its usual speed."""
     rate: float
-    """Usual bytes a second."""
+    """Usual bytes/s."""
     interval: float = 1.0
     function: str = "resilver"
     share: float = 0.25
@@ -43,15 +43,16 @@ class Plan:
     pause: tuple[float, float] | None = None
     """Share done at which it is paused, and for how many seconds."""
     export: float | None = None
-    """Share done at which the pool is exported, so that it starts over."""
+    """Share done at which the pool is exported, so that the scan starts over."""
     burst: float = 0.0
-    """Bytes issued at once, which the devices then work off while nothing is issued."""
+    """Bytes issued at once; the devices work them off while nothing is issued."""
     away: tuple[float, float] | None = None
-    """Share done at which the pool is exported, and for how many seconds; then it goes on."""
+    """Share done at which the pool is exported, and for how many seconds; then the scan continues.
+    """
 
 
 def speed(kind: str, rng: random.Random, seconds: float) -> Callable[[float, float], float]:
-    """A factor on the usual rate, from the share done and the seconds gone by."""
+    """Return a factor on the usual rate, as a function of the share done and the seconds passed."""
     at, factor = rng.uniform(0.2, 0.7), rng.choice((0.3, 0.5, 2.0, 3.5))
     begin = rng.uniform(0.2, 0.45)
     load = rng.uniform(0.3, 0.6)
@@ -71,7 +72,7 @@ def speed(kind: str, rng: random.Random, seconds: float) -> Callable[[float, flo
 
 
 def _switches(rng: random.Random, seconds: float) -> Iterator[float]:
-    """Moments at which a load begins or ends, or a tunable is set."""
+    """Yield the moments at which a load starts or ends, or a tunable is set."""
     t = 0.0
     while t < 5 * seconds:
         t += seconds * rng.uniform(0.05, 0.25)
@@ -79,10 +80,10 @@ def _switches(rng: random.Random, seconds: float) -> Iterator[float]:
 
 
 def samples(plan: Plan, seed: int, month: int = 0) -> list[Sample | SampleFailure]:
-    """Every sample of the scan, from two seconds after its start to its end and two more.
+    """Return every sample of the scan, from two seconds after its start to two after its end.
 
-    ``month``: the pool so many months later has three per cent more bytes for each, and other
-    chances.
+    ``month``: the pool this many months later; each adds three per cent more bytes, and other
+    random events.
     """
     rng = random.Random(f"{plan.kind} {seed}")
     machine = _Machine(plan, rng, month)
@@ -97,7 +98,7 @@ def samples(plan: Plan, seed: int, month: int = 0) -> list[Sample | SampleFailur
 
 
 class _Machine:
-    """The scan itself, stepped a fraction of a second at a time."""
+    """The scan itself, simulated in steps of a fraction of a second."""
 
     def __init__(self, plan: Plan, rng: random.Random, month: int = 0) -> None:
         self.plan, self.rng = plan, rng
@@ -190,12 +191,12 @@ class _Machine:
             self.scanned = self.total
 
     def missing(self) -> SampleFailure:
-        """What a sampler has while the pool is exported."""
+        """Return the failed sample that a sampler has while the pool is exported."""
         t = self.start + self.t
         return SampleFailure("made", t, t, "no pools available", absent=True, gap=True)
 
     def sample(self, later: float = 0.0) -> Sample:
-        """The pool now, ``later`` seconds after."""
+        """Return a sample of the pool, ``later`` seconds from now."""
         t = self.start + self.t + later
         scan = self._scan(t) if self.plan.exact else rounded(self._scan(t))
         pool = Pool("made", "ONLINE", Vdev("made", "root"), guid="1", scans=(scan,))
@@ -220,7 +221,7 @@ class _Machine:
         )
         elapsed = max(1, int(t) - int(self.pass_start) - int(self.pass_paused))
         rate = int(self.issued - self.pass_base) // elapsed
-        # In bursts the average is to be beaten also below 10 MiB/s, where zpool prints no ETA.
+        # With bursts, the average must be beaten below 10 MiB/s too, where zpool prints no ETA.
         least = 1 if self.plan.burst else 10 * MIB
         eta = (int(self.total) - int(self.issued)) // rate if rate >= least else None
         going = scan.state == "running"
@@ -232,7 +233,7 @@ class _Machine:
 
 
 def rounded(scan: Scan) -> Scan:
-    """The scan as text prints it: three digits of bytes, two decimals of percent."""
+    """Return the scan as text shows it: bytes with three digits, percent with two decimals."""
     texts = {
         name: size(getattr(scan, name))
         for name in ("total_bytes", "scanned_bytes", "issued_bytes", "processed_bytes")
@@ -251,7 +252,7 @@ KINDS = ("steady", "noisy", "step", "load", "slowing", "wave", "tail")
 
 
 def plans(seed: int) -> Iterator[Plan]:
-    """One plan of every kind and length, with the function, form and size drawn from ``seed``."""
+    """Yield one plan of every kind and length, with function, form and size drawn from ``seed``."""
     for kind in KINDS:
         rng = random.Random(f"plan {kind} {seed}")
         short = Plan(kind, rng.uniform(80, 300), rng.uniform(3, 60) * MIB)
@@ -268,11 +269,11 @@ def plans(seed: int) -> Iterator[Plan]:
 
 
 def hard_plans(seed: int) -> Iterator[Plan]:
-    """Scans that advance in bursts, under load that comes and goes, or with an export between.
+    """Yield scans that advance in bursts, under intermittent load, or with an export in between.
 
-    A raidz2 of small blocks on disks that do 400 requests a second issues 100 to 150 MB at once
-    and stands still for the 15 to 18 s that these take; a scan at its memory limit walks and
-    issues by turns of minutes to hours.
+    A raidz2 of small blocks on disks that do 400 requests a second issues 100 to 150 MB at once and
+    stands still for the 15 to 18 s that these take; a scan at its memory limit walks and issues in
+    turns of minutes to hours.
     """
     rng = random.Random(f"plan hard {seed}")
     burst = rng.uniform(100, 150) * 1e6

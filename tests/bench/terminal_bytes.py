@@ -1,4 +1,4 @@
-"""Bytes written to the terminal a refresh, at a size, with every row changing.
+"""Bytes written to the terminal per refresh, at a size, with every row changing.
 
     python -m tests.bench.terminal_bytes [COLUMNSxLINES] [SECONDS] [-- COMMAND …]
 
@@ -32,31 +32,31 @@ from zconsole.zfs.sources.recording import Recorder
 ZCONSOLE = (sys.executable, "-m", "zconsole")
 WARM_UP = 5.0
 SCREEN = 1000
-"""Bytes that a first screen takes at the least: more than what is said while it starts."""
+"""Minimum bytes of a first screen: more than is written while the program starts."""
 LONGEST_START = 60
-"""Seconds until the first screen, at most."""
+"""Maximum seconds until the first screen."""
 BUDGET = 7 * 1024
-"""Bytes a refresh at 80x24, truecolor."""
+"""Limit in bytes per refresh at 80x24, truecolor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a program wrote to its terminal while it was watched."""
+    """Output of a program to its terminal while it was watched."""
 
     seconds: float
     bursts: tuple[int, ...]
-    """Bytes of each run of writes with less than 0.2 s between them."""
+    """Bytes of each burst of writes with less than 0.2 s between them."""
 
     @property
     def typical(self) -> float:
-        """Bytes of the median refresh."""
+        """Return the bytes of the median refresh."""
         return statistics.median(self.bursts) if self.bursts else 0.0
 
 
 def watch(
     command: Sequence[str], columns: int, lines: int, seconds: float, warm_up: float = WARM_UP
 ) -> Written:
-    """Run ``command`` on a terminal of that size and count what it writes once started."""
+    """Run ``command`` on a terminal of that size and count its output after the start."""
     with running(command, columns, lines) as terminal:
         read(terminal, warm_up)
         began = time.monotonic()
@@ -66,7 +66,7 @@ def watch(
 
 @contextmanager
 def running(command: Sequence[str], columns: int, lines: int) -> Iterator[int]:
-    """The other end of the terminal in which a command runs; it is ended afterwards."""
+    """Run a command for the duration of the block; yields the other end of its terminal."""
     pid, terminal = start(command, columns, lines)
     try:
         yield terminal
@@ -78,7 +78,7 @@ def running(command: Sequence[str], columns: int, lines: int) -> Iterator[int]:
 
 
 def while_nothing_changes(seconds: float = 5.0) -> int:
-    """Bytes written in that time by a replay that has come to its end and was still for a while.
+    """Return the bytes written in ``seconds`` by a replay that has ended and come to rest.
 
     A busy machine draws the first screen late: until then, nothing counts.
     """
@@ -93,7 +93,7 @@ def while_nothing_changes(seconds: float = 5.0) -> int:
 
 
 def await_stillness(terminal: int) -> None:
-    """Read until a screen was drawn and nothing came for a second, or for long in vain."""
+    """Read until a screen was drawn and nothing came for a second; gives up after LONGEST_START."""
     drawn = 0
     for _ in range(LONGEST_START):
         more = sum(read(terminal, 1.0))
@@ -103,7 +103,7 @@ def await_stillness(terminal: int) -> None:
 
 
 def key_while_nobody_reads(seconds: float = 5.0) -> float:
-    """Milliseconds until ``q`` has ended the demo, after its terminal was not read that long."""
+    """Return the milliseconds ``q`` takes to end the demo after its terminal was not read."""
     pid, terminal = start((*ZCONSOLE, "demo"), 200, 50)
     read(terminal, WARM_UP)
     time.sleep(seconds)
@@ -116,12 +116,12 @@ def key_while_nobody_reads(seconds: float = 5.0) -> float:
 
 
 def unsized(environ: Mapping[str, str]) -> dict[str, str]:
-    """An environment without a size of the terminal: that of the terminal itself counts."""
+    """Return an environment without COLUMNS and LINES, so that the terminal's own size counts."""
     return {name: value for name, value in environ.items() if name not in ("COLUMNS", "LINES")}
 
 
 def start(command: Sequence[str], columns: int, lines: int) -> tuple[int, int]:
-    """The process and its terminal's other end."""
+    """Start a command; returns its process id and the other end of its terminal."""
     pid, terminal = pty.fork()
     if pid == 0:
         environ = unsized(os.environ) | {
@@ -135,7 +135,7 @@ def start(command: Sequence[str], columns: int, lines: int) -> tuple[int, int]:
 
 
 def read(terminal: int, seconds: float) -> list[int]:
-    """Bytes of each burst that comes within ``seconds``."""
+    """Return the bytes of each burst that comes within ``seconds``."""
     end = time.monotonic() + seconds
     bursts: list[int] = []
     last = float("-inf")
@@ -156,7 +156,7 @@ def read(terminal: int, seconds: float) -> list[int]:
 
 
 def main() -> int:
-    """Print the figures; 1 when over the budget at 80x24."""
+    """Print the figures; returns 1 if over the budget at 80x24."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("size", nargs="?", default="80x24")
     parser.add_argument("seconds", nargs="?", type=float, default=15.0)

@@ -1,18 +1,18 @@
 """A tick of the demo's pool of 1,000 leaves: CPU of sample, model, frame and paint; memory.
 
-``python -m tests.bench.tick [--hours H] [--samples N]`` prints milliseconds of CPU a step (the
-medians of 40 ticks), and the process's largest memory after H simulated hours (24 unless told).
+``python -m tests.bench.tick [--hours H] [--samples N]`` prints the CPU milliseconds of each step
+(medians of 40 ticks), and the process's peak memory after H simulated hours (24 by default).
 
-``--leaves N [--pools P] [--ticks T]`` takes packed configs of so many leaves (``large``) instead,
-which another process counts on: the tick of a live console and its helper, memory without what
-simulates, and the time of a fixed loop of Python, by which figures of busy and quiet machines can
-be compared.
+``--leaves N [--pools P] [--ticks T]`` uses packed configs with N leaves (``large``) instead, which
+another process advances: this measures the tick of a live console and its helper, memory without
+the simulation, and the time of a fixed loop of Python, by which figures from busy and idle machines
+can be compared.
 
-A day at 1 Hz would be two hours of CPU time. Nothing that is kept of a pool counts seconds: it is
-rings and lists bounded by a number of samples, the longest of 600 points of a scan (the longest of
-all, 1,000 figures of a scan's report and 3,600 of the console's own, are a few numbers each). So
-the day is taken in N samples (2,400) as far apart as that makes them, and memory is told at each
-quarter: it must not go on growing once every ring is full.
+A day at 1 Hz would take two hours of CPU time. The history of a pool does not depend on seconds: it
+consists of rings and lists with a maximum number of samples. The longest has 600 points of a scan;
+longer ones (1,000 figures of a scan's report, 3,600 of the console's own) have only a few numbers
+each. So the day is divided into N samples (2,400), and memory is printed at each quarter: it must
+not grow any more once every ring is full.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SIZE = (80, 24)
 
 
 class OneFeed(Feed):
-    """A feed that never ends its first wait: the bench hands over frames itself."""
+    """A feed that waits forever: the benchmark passes frames itself."""
 
     async def sample(self) -> Update | None:
         await asyncio.Event().wait()
@@ -57,7 +57,7 @@ class OneFeed(Feed):
 
 
 class Meter:
-    """CPU seconds of each step, many times."""
+    """CPU seconds of each step, over many ticks."""
 
     def __init__(self) -> None:
         self.taken: dict[str, list[float]] = {}
@@ -78,7 +78,7 @@ class Meter:
 
 
 async def ticks() -> None:
-    """The steps of a tick, painted in a console without a terminal."""
+    """Measure the steps of a tick, painted in a console without a terminal."""
     world, timeline, meter = World("thousand", 1), PoolTimeline(), Meter()
     console = make_console(OneFeed(1.0), ConsoleOptions(host="bench"), {"LANG": "C.UTF-8"})
     async with console.run_test(size=SIZE) as pilot:
@@ -96,7 +96,7 @@ async def ticks() -> None:
 
 
 async def large(leaves: int, pools: int, count: int) -> None:
-    """The steps of a tick of large pools, and the memory that the console then has."""
+    """Measure the steps of a tick of large pools, and the console's memory afterwards."""
     meter, session = Meter(), Session()
     console = make_console(OneFeed(1.0), ConsoleOptions(host="bench"), {"LANG": "C.UTF-8"})
     with LargeSource(leaves, pools) as source:
@@ -124,18 +124,18 @@ async def large(leaves: int, pools: int, count: int) -> None:
 
 
 def resident() -> float:
-    """MB of memory that the process has now."""
+    """Return the process's current memory, in MB."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize() / 2**20
 
 
 def yardstick() -> int:
-    """Work that is always the same."""
+    """Do a fixed amount of work."""
     return sum(len(str(n)) for n in range(50_000))
 
 
 def day(hours: float, count: int) -> None:
-    """Largest memory at each quarter of that many simulated hours."""
+    """Print the peak memory at each quarter of that many simulated hours."""
     session = Session()
     for taken, raws in enumerate(samples("thousand", 1, hours * 3600 / count, count), 1):
         session.advance(raws)

@@ -1,9 +1,9 @@
-"""The moving picture of README: a recorded run of the demo, and an animated SVG made from it.
+"""The animated picture of the README: a recorded run of the demo, and an SVG made from it.
 
 ``python -m tests.cast`` runs the demo in a terminal of its own, presses the keys of ``script.py``,
-keeps what it wrote as ``tests/golden/demo.cast`` (asciinema's format) and draws
-``tests/golden/demo.svg`` from that. ``python -m tests.cast --draw`` only draws. The demo runs in
-real time: on a busy machine, record with ``nice -n -15``, or it answers keys late.
+saves the output as ``tests/golden/demo.cast`` (asciinema's format) and draws
+``tests/golden/demo.svg`` from it. ``python -m tests.cast --draw`` only draws. The demo runs in real
+time: on a busy machine, record with ``nice -n -15``, or it answers keys late.
 """
 
 from __future__ import annotations
@@ -14,4 +14,4 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 CAST = GOLDEN / "demo.cast"
 PICTURE = GOLDEN / "demo.svg"
 MOST = 300_000
-"""Bytes of the picture."""
+"""Maximum size of the picture, in bytes."""

@@ -1,4 +1,4 @@
-"""Record the demo and draw it; with ``--draw``, only draw what is kept."""
+"""Record the demo and draw it; with ``--draw``, only draw the saved recording."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Recordings of a terminal in asciinema's format, version 2: a header, then a line an event."""
+"""Terminal recordings in asciinema's format, version 2: a header, then one line per event."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ OUTPUT, INPUT = "o", "i"
 
 @dataclass(frozen=True)
 class Event:
-    """What was written or typed, and when, in seconds."""
+    """Output or input, and its time in seconds."""
 
     at: float
     kind: str
@@ -20,7 +20,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Cast:
-    """A recording of a terminal of that size."""
+    """A recording of a terminal of the given size."""
 
     columns: int
     rows: int
@@ -30,7 +30,7 @@ class Cast:
 
 
 def dumped(cast: Cast) -> str:
-    """The text of a recording."""
+    """Return a recording as text."""
     header = {
         "version": VERSION,
         "width": cast.columns,
@@ -44,7 +44,7 @@ def dumped(cast: Cast) -> str:
 
 
 def loaded(text: str) -> Cast:
-    """The recording of a text made by ``dumped``."""
+    """Parse a recording written by ``dumped``."""
     header, *events = map(json.loads, text.removesuffix("\n").split("\n"))
     size = header["width"], header["height"]
     return Cast(

@@ -1,7 +1,7 @@
-"""An animated SVG of a recording: no script and no font of its own, so that it works in a README.
+"""An animated SVG of a recording, without scripts or fonts, so that it works in a README.
 
 Each distinct row is drawn once. A screen is a group that uses rows, and CSS shows one such group at
-a time; where nothing moves, or nothing may move, one screen stands still.
+a time. Where animation is not supported or not wanted, one screen stands still.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from tests.cast.screens import Row, Screen, screens
 
 FONT = "DejaVu Sans Mono, Menlo, Consolas, monospace"
 FONT_SIZE = 16.6
-"""A letter of DejaVu is a cell wide."""
+"""Font size at which a letter of DejaVu is one cell wide."""
 MARGIN, BAR = 14, 38
-"""Around the screen, and the height of the bar above it, which shows the keys."""
+"""Margin around the screen, and height of the bar above it, which shows the keys."""
 EDGE, TITLE, KEY, CAP = "#30363d", "#8b949e", "#e6edf3", "#30363d"
-"""Colors of the window's edge, of its title, and of a key and the cap it is on."""
+"""Colors of the window's edge, its title, a pressed key and its key cap."""
 KEY_SECONDS = 1.0
-"""How long a key that was pressed is shown."""
+"""Seconds for which a pressed key is shown."""
 KEYS = {"\r": "Enter", "\x1b": "Esc"}
-"""What is shown for a key that is no character."""
+"""Labels of keys that are not printable characters."""
 CSS = (
     f"text{{font:{FONT_SIZE}px {FONT};white-space:pre}}"
     "path{shape-rendering:crispEdges}"
@@ -46,7 +46,7 @@ class Moving:
 
 
 def drawn(cast: Cast, still: float) -> str:
-    """The picture; ``still`` is the moment that is shown where nothing may move."""
+    """Return the picture; ``still`` is the moment shown where animation is off."""
     shown = screens(cast)
     pen = Pen(_ground(shown))
     rows = {row: pen.drawn(row) for screen in shown for row in screen.rows}
@@ -70,7 +70,7 @@ def drawn(cast: Cast, still: float) -> str:
 
 
 def _ground(shown: Sequence[Screen]) -> str:
-    """The color behind most of the text."""
+    """Return the most frequent background color."""
     pieces = (piece for screen in shown for row in screen.rows for piece in row)
     return Counter(piece.style.ground for piece in pieces).most_common(1)[0][0]
 
@@ -89,7 +89,7 @@ def _screens(
 
 
 def _keys(cast: Cast) -> Iterator[Moving]:
-    """Each key, at the right end of the bar, until the next one or for a while."""
+    """Yield each key, shown at the right end of the bar until the next one or for KEY_SECONDS."""
     pressed = [event for event in cast.events if event.kind == INPUT]
     nexts = (*(event.at for event in pressed[1:]), cast.seconds)
     for event, following in zip(pressed, nexts, strict=False):
@@ -102,7 +102,7 @@ def _keys(cast: Cast) -> Iterator[Moving]:
 
 
 def _animations(moving: Sequence[Moving], seconds: float) -> Iterator[str]:
-    """For each group, when it is visible."""
+    """Yield the CSS that shows each group in its time."""
     for number, group in enumerate(moving):
         begin, end = (f"{100 * at / seconds:.4g}%" for at in (group.begin, group.end))
         yield (
@@ -117,7 +117,7 @@ def _groups(moving: Sequence[Moving]) -> Iterator[str]:
 
 
 def _opening(cast: Cast, style: str, ground: str) -> Iterator[str]:
-    """The window, with everything that does not move; what follows is drawn on its screen."""
+    """Yield the window with everything static; later elements are drawn on its screen."""
     width = cast.columns * WIDTH + 2 * MARGIN
     height = cast.rows * HEIGHT + BAR + MARGIN
     box = f'width="{width}" height="{height}"'

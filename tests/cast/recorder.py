@@ -23,13 +23,14 @@ from tests.cast.asciicast import INPUT, OUTPUT, Cast, Event
 
 ROOT = Path(__file__).parents[2]
 SENT = {"enter": "\r", "escape": "\x1b"}
-"""What a terminal sends for a key that is no character."""
+"""What a terminal sends for keys that are not printable characters."""
 SMALL = (80, 1)
-"""Columns and rows while nothing is recorded: the demo has little to paint."""
+"""Columns and rows while nothing is recorded, so that the demo has little to paint."""
 BURST = 0.06
 """Seconds without output after which an update of the screen is complete."""
 SETTLED = 0.3
-"""Seconds from a sample to the beginning: the later samples come at the same times every time."""
+"""Seconds between a sample and the start, so that later samples come at the same times every time.
+"""
 GRID = 0.1
 """Seconds to which times are rounded."""
 
@@ -50,7 +51,7 @@ def record() -> Cast:
 
 @contextmanager
 def running(home: str) -> Iterator[int]:
-    """The demo, in a terminal whose other end this is, until the block is left."""
+    """Run the demo for the duration of the block; yields the other end of its terminal."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(ROOT)
@@ -65,12 +66,12 @@ def running(home: str) -> Iterator[int]:
 
 
 def resize(terminal: int, columns: int, rows: int) -> None:
-    """Give the terminal that size."""
+    """Set the size of the terminal."""
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
 
 def environment(home: str) -> dict[str, str]:
-    """What the demo sees: nothing of whoever records it."""
+    """Return the environment of the demo, free of the user's own settings."""
     return {
         "PATH": os.environ["PATH"],
         "HOME": home,
@@ -84,7 +85,7 @@ def environment(home: str) -> dict[str, str]:
 
 @dataclass
 class Recording:
-    """What came from a terminal so far, in bursts: an update of the screen is one event."""
+    """Output of a terminal so far, in bursts: each update of the screen is one event."""
 
     terminal: int
     began: float = field(default_factory=time.monotonic)
@@ -95,9 +96,9 @@ class Recording:
         self.decode = getincrementaldecoder("utf-8")().decode
 
     def warm_up(self) -> None:
-        """Let the demo collect a history, then begin with a screen that is painted anew.
+        """Let the demo collect a history, then start with a freshly painted screen.
 
-        Of what came before, only the first output is kept, as it sets up the terminal.
+        Of the earlier output, only the first part is kept, because it sets up the terminal.
         """
         self.read_until(script.WARM_UP)
         select.select([self.terminal], [], [])
@@ -107,13 +108,13 @@ class Recording:
         self.began, self.last, self.bursts = time.monotonic(), 0.0, [(0.0, *first[1:])]
 
     def read_until(self, end: float) -> None:
-        """Take what is written until so many seconds after the beginning."""
+        """Read output until ``end``, in seconds since the beginning."""
         while (left := end - (time.monotonic() - self.began)) > 0:
             if select.select([self.terminal], [], [], left)[0]:
                 self.take(self.decode(os.read(self.terminal, 1 << 16)))
 
     def take(self, text: str) -> None:
-        """Add output to the burst that goes on, or begin one."""
+        """Add output to the current burst, or start a new one."""
         now = time.monotonic() - self.began
         if self.bursts and self.bursts[-1][1] == OUTPUT and now - self.last < BURST:
             at, kind, before = self.bursts.pop()
@@ -123,13 +124,13 @@ class Recording:
         self.last = now
 
     def press(self, key: str) -> None:
-        """Type a key; it is an event, too."""
+        """Type a key and record it as an event."""
         sent = SENT.get(key, key)
         os.write(self.terminal, sent.encode())
         self.bursts.append((time.monotonic() - self.began, INPUT, sent))
 
     def events(self) -> tuple[Event, ...]:
-        """The bursts as events, at rounded times."""
+        """Return the bursts as events, at rounded times."""
         return tuple(
             Event(round(round(at / GRID) * GRID, 1), kind, text) for at, kind, text in self.bursts
         )

@@ -14,31 +14,32 @@ from xml.sax.saxutils import escape
 from tests.cast.screens import Row, Style
 
 WIDTH, HEIGHT, BASELINE = 10, 20, 15
-"""Of a cell, in the picture's units; rows are drawn on their baseline."""
+"""Size of a cell in the picture's units, and the baseline on which rows are drawn."""
 AREAS = {
     **{chr(0x2580 + eighths): (1.0, 0.0, eighths / 8) for eighths in range(1, 9)},
     **{chr(0x2590 - eighths): (eighths / 8, 0.0, 1.0) for eighths in range(1, 8)},
     "─": (1.0, 0.475, 0.05),
     "━": (1.0, 0.45, 0.1),
 }
-"""What blocks and rules fill of a cell: width from the left, begin above the foot, height."""
+"""The part of a cell that blocks and rules fill: width from the left, offset from the foot, height.
+"""
 KINDS = re.compile(rf"(?P<areas>[{''.join(AREAS)}]+)|[^{''.join(AREAS)}]+")
 
 
 @dataclass
 class Pen:
-    """Draws rows on a ground of that color, and collects the styles they need."""
+    """Draws rows on a background color, and collects the styles that they need."""
 
     ground: str
     looks: dict[str, str] = field(default_factory=dict)
-    """CSS, and the name of the class that has it."""
+    """Class names by CSS."""
 
     def drawn(self, row: Row) -> str:
-        """The elements of a row; none where it is blank."""
+        """Return the elements of a row; empty for a blank row."""
         return "".join((*self._grounds(row), *map(self._run, runs(row))))
 
     def css(self) -> str:
-        """The classes of everything drawn so far."""
+        """Return the CSS classes of everything drawn so far."""
         return "".join(f".{name}{{{look}}}" for look, name in self.looks.items())
 
     def _grounds(self, row: Row) -> Iterator[str]:
@@ -58,18 +59,18 @@ class Pen:
 
 @dataclass(frozen=True)
 class Run:
-    """Text of one look, and the blanks inside it, from a column on."""
+    """Text of one style, with the blanks inside it, starting at a column."""
 
     column: int
     text: str
     look: str
-    """CSS."""
+    """The style as CSS."""
     areas: bool
-    """Whether it is blocks and rules, and nothing else."""
+    """Whether the text consists of blocks and rules only."""
 
 
 def runs(row: Row) -> list[Run]:
-    """Everything in a row that is not blank, as few runs as there can be."""
+    """Return everything in a row that is not blank, in as few runs as possible."""
     found: list[Run] = []
     for word in _words(row):
         if found and (found[-1].look, found[-1].areas) == (word.look, word.areas):
@@ -90,7 +91,7 @@ def _words(row: Row) -> Iterator[Run]:
 
 
 def css(style: Style) -> str:
-    """How the text of a style looks."""
+    """Return the CSS of a style."""
     extras = (
         (style.bold, ";font-weight:bold"),
         (style.italic, ";font-style:italic"),
@@ -100,7 +101,7 @@ def css(style: Style) -> str:
 
 
 def areas(run: Run) -> str:
-    """The path of blocks and rules; equal neighbours are one area."""
+    """Return the path of blocks and rules; equal neighbors are joined into one area."""
     path, column = "", run.column
     for character, alike in groupby(run.text):
         count = len(list(alike))
@@ -112,7 +113,7 @@ def areas(run: Run) -> str:
 
 
 def area(column: int, cells: float, above: float = 0.0, height: float = 1.0) -> str:
-    """A path around cells, or around a share of their height that begins above their foot."""
+    """Return a path around cells, or around a share of their height from ``above`` the foot."""
     top = HEIGHT * (1 - above - height) - BASELINE
     wide = f"{cells * WIDTH:g}"
     return f"M{column * WIDTH} {top:g}h{wide}v{HEIGHT * height:g}h-{wide}z"

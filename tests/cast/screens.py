@@ -1,4 +1,4 @@
-"""What a recording shows: a screen of styled text for each moment it changes."""
+"""The screens of a recording: styled text for each moment at which it changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.cast.asciicast import OUTPUT, Cast
 
 @dataclass(frozen=True)
 class Style:
-    """How a piece of text looks; colors are RRGGBB, that of a blank is empty."""
+    """Style of a piece of text; colors are RRGGBB, and empty for a blank."""
 
     color: str
     ground: str
@@ -25,7 +25,7 @@ class Style:
 
 @dataclass(frozen=True)
 class Piece:
-    """Cells of one row that look alike, from a column on."""
+    """Adjacent cells of one row with the same style, starting at a column."""
 
     column: int
     text: str
@@ -37,14 +37,14 @@ Row = tuple[Piece, ...]
 
 @dataclass(frozen=True)
 class Screen:
-    """The rows, from a moment in seconds on."""
+    """The rows shown from a moment on, in seconds."""
 
     at: float
     rows: tuple[Row, ...]
 
 
 def screens(cast: Cast) -> list[Screen]:
-    """Each differs from the one before it."""
+    """Return the screens of a recording, each different from the one before it."""
     found: list[Screen] = []
     for screen in _after_each_moment(cast):
         if found and found[-1].at == screen.at:
@@ -74,7 +74,7 @@ def _row(terminal: pyte.Screen, line: int) -> Row:
 
 
 def _style(cell: Char) -> Style:
-    """Of a blank, only the ground counts."""
+    """Return the style of a cell; only the background of a blank counts."""
     color, ground = (cell.bg, cell.fg) if cell.reverse else (cell.fg, cell.bg)
     if not cell.data.strip() and not cell.underscore:
         return Style("", ground, False, False, False)

@@ -1,11 +1,11 @@
-"""What is recorded: the demo, the size of its terminal, and which key is pressed when."""
+"""Script of the recording: the demo, the size of its terminal, and when each key is pressed."""
 
 from __future__ import annotations
 
 COLUMNS, ROWS = 100, 30
 COMMAND = ("zconsole", "demo", "--speed", "120", "--interval", "3")
 WARM_UP = 60.0
-"""Seconds that are not recorded, so that there is a history to show."""
+"""Seconds that run before the recording, so that there is a history to show."""
 SECONDS = 26.0
 """The length of the recording."""
 
@@ -19,8 +19,9 @@ KEYS = (
     (20.3, "escape"),
     (21.3, "escape"),
 )
-"""Seconds of the recording, and the key pressed then: to the slow disk, its detail and back, the
-plan to replace it and back."""
+"""Keys, with the second of the recording at which each is pressed: to the slow disk, its detail and
+back, then the plan to replace it and back.
+"""
 
 STILL = 6.8
-"""The moment shown where nothing may move."""
+"""The moment shown where animation is off."""

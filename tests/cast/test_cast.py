@@ -1,4 +1,4 @@
-"""The kept recording and its picture; ``python -m tests.cast`` makes both anew."""
+"""Tests of the saved recording and its picture; ``python -m tests.cast`` makes both anew."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def picture():
 
 
 def written(*texts: str, columns: int = 10) -> Cast:
-    """A recording that wrote a text each second."""
+    """Return a recording with one text written per second."""
     events = tuple(Event(float(at), OUTPUT, text) for at, text in enumerate(texts))
     return Cast(columns, 2, "demo", float(len(texts)), events)
 
@@ -97,7 +97,7 @@ def test_what_changes_nothing_is_no_new_screen():
 
 
 def elements(text: str) -> str:
-    """What is drawn for the first row of a screen with that text."""
+    """Return the elements of the first row of a screen with that text."""
     return Pen("default").drawn(screens(written(text))[0].rows[0])
 
 

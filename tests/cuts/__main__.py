@@ -21,7 +21,7 @@ HEADS = ("workload", "calls", "cuts", "crash states", "errno runs", "others", "f
 
 
 def main(words: list[str] | None = None) -> int:
-    """Run, go on with or repeat experiments; returns 1 where something was lost."""
+    """Run, continue or repeat experiments; returns 1 if something was lost."""
     arguments = _parser().parse_args(words)
     with isolated():
         if arguments.repeat is not None:
@@ -73,7 +73,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def show(progress: Progress) -> None:
-    """Print the table, and of every failure what repeats it."""
+    """Print the table, and for every failure the arguments that repeat it."""
     rows: list[tuple[str, ...]] = [HEADS]
     for tally in progress.tallies.values():
         counts = (tally.calls, tally.cuts, tally.states, tally.errors, tally.others, tally.failed)
@@ -88,7 +88,7 @@ def show(progress: Progress) -> None:
 
 
 def sources() -> str:
-    """A digest of what is tested, and of the model: after a change all is tried again."""
+    """Return a digest of the tested code and the model; when it changes, all is tried again."""
     tree = Path(zconsole.__file__).parent / "rebalance"
     return digest([*tree.rglob("*.py"), *Path(__file__).parent.glob("*.py")])
 

@@ -1,4 +1,4 @@
-"""Many experiments on every workload, in rounds; what was done is kept between two runs."""
+"""Experiments on every workload, in rounds; progress is kept between two runs."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tests.cuts.experiment import Experiments
 from tests.cuts.workloads import Workload
 
 FEW = 48
-"""Up to so many states of a cut all are tried, in the first round."""
+"""A cut with at most this many states has all of them tried in the first round."""
 A_CUT = 6
-"""States of a cut that are tried in each round after that."""
+"""States of a cut that are tried in each later round."""
 DISTURBED = 12
-"""Calls that fail, and others that work in the tree, in each round of a workload."""
+"""Failing calls, and interfering processes, in each round of a workload."""
 SHOWN = 20
-"""Failures that are kept of a workload."""
+"""Failures that are kept per workload."""
 
 
 class Failure(NamedTuple):
-    """What went wrong, and what repeats it."""
+    """A failed experiment: what went wrong, and the choices that repeat it."""
 
     repeat: str
     problems: tuple[str, ...]
@@ -34,7 +34,7 @@ class Failure(NamedTuple):
 
 @dataclass(slots=True)
 class Tally:
-    """What was done with one workload."""
+    """Counts of what was done with one workload."""
 
     name: str
     calls: int = 0
@@ -46,7 +46,7 @@ class Tally:
     failures: list[Failure] = field(default_factory=list)
 
     def reset(self, before: Mapping[str, Any]) -> None:
-        """Forget a part of a round: all of it is done when the campaign goes on."""
+        """Discard an unfinished part of a round; it is repeated when the campaign continues."""
         for name, value in before.items():
             setattr(self, name, value)
 
@@ -63,7 +63,7 @@ class Rounds:
     _experiments: Experiments | None = None
 
     def round(self, number: int) -> None:
-        """Every cut, and some errors and others."""
+        """Run every cut, and some failing calls and interfering processes."""
         made = self._made()
         source = random.Random(f"{self.seed}:{self.workload.name}:{number}")
         if number == 0:
@@ -85,7 +85,7 @@ class Rounds:
         return self._experiments
 
     def _cut(self, at: int, source: random.Random, number: int) -> None:
-        """All states of a cut where they are few; else some."""
+        """Try all states of a cut if there are few, else a sample."""
         every = EveryChoice()
         tried = 0
         while number == 0 and tried < FEW and every.next():
@@ -95,13 +95,13 @@ class Rounds:
             self._run((0, at), by_chance(source))
 
     def _error(self, at: int, source: random.Random) -> None:
-        """The next of all calls with all errors, in an order of chance."""
+        """Try the next pair of a call and an error, in random order."""
         order = list(range(len(self._made().faults())))
         random.Random(f"{self.seed}:{self.workload.name}").shuffle(order)
         self._run((1, order[at % len(order)]), by_chance(source))
 
     def _run(self, begin: Sequence[int], choose: Choose) -> None:
-        """One experiment that begins with these choices."""
+        """Run one experiment that starts with these choices."""
         first = list(reversed(begin))
         taken = ChoicesTaken(lambda most: first.pop() if first else choose(most))
         self._judge(taken.taken, lambda made: made.any(taken))
@@ -121,7 +121,7 @@ class Rounds:
 
 
 def judged(problems: Iterator[str]) -> tuple[str, ...]:
-    """All that is wrong; what the engine raises is, too."""
+    """Return all problems, including an exception of the engine."""
     found: list[str] = []
     try:
         found.extend(problems)
@@ -131,7 +131,7 @@ def judged(problems: Iterator[str]) -> tuple[str, ...]:
 
 
 def repeated(workloads: Iterable[Workload], repeat: str) -> tuple[str, ...]:
-    """What is wrong with the experiment of a failure. Raises KeyError for an unknown workload."""
+    """Return the problems of a repeated experiment. Raises KeyError for an unknown workload."""
     name, _, numbers = repeat.rpartition(":")
     workload = {each.name: each for each in workloads}[name]
     choose = given([int(number) for number in numbers.split(",") if number])
@@ -140,23 +140,23 @@ def repeated(workloads: Iterable[Workload], repeat: str) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class Progress:
-    """What was done by all runs of one campaign."""
+    """The work that all runs of one campaign have done."""
 
     seed: str
     sources: str
-    """Digest of what was tested."""
+    """Digest of the tested code."""
     parts: int = 0
-    """Rounds of single workloads that were done."""
+    """Rounds of single workloads that are done."""
     tallies: dict[str, Tally] = field(default_factory=dict)
 
     @property
     def states(self) -> int:
-        """Crash states of all workloads."""
+        """Return the number of crash states tried, over all workloads."""
         return sum(tally.states for tally in self.tallies.values())
 
     @classmethod
     def load(cls, path: Path, seed: str, sources: str) -> Progress:
-        """That of a file; a new one where the file is of another seed, or of other sources."""
+        """Load the progress from a file; start anew if it has another seed or other sources."""
         try:
             data = json.loads(path.read_text())
         except (OSError, ValueError):
@@ -169,25 +169,25 @@ class Progress:
         return cls(seed, sources, data["parts"], tallies)
 
     def save(self, path: Path) -> None:
-        """Write it in the place of what was there."""
+        """Write the progress to a file, atomically."""
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_suffix(f".{os.getpid()}")
         draft.write_text(json.dumps(asdict(self)))
         draft.replace(path)
 
     def tally(self, workload: Workload) -> Tally:
-        """That of a workload."""
+        """Return the tally of a workload, created at first use."""
         return self.tallies.setdefault(workload.name, Tally(workload.name))
 
 
 def run(
     workloads: Sequence[Workload], progress: Progress, crashes: int, kept: Callable[[], None]
 ) -> None:
-    """Go on with rounds until there were so many crash states; ``kept`` after each part of one."""
+    """Continue with rounds until ``crashes`` states were tried; calls ``kept`` after each part."""
     rounds = [Rounds(each, progress.seed, progress.tally(each)) for each in workloads]
     gc.collect()
     gc.freeze()
-    gc.disable()  # what one experiment leaves is collected after each round
+    gc.disable()  # garbage of the experiments is collected after each round
     try:
         while progress.states < crashes:
             number, at = divmod(progress.parts, len(rounds))

@@ -1,6 +1,7 @@
-"""Where the choices of an experiment come from: chance, all of them in turn, or a list.
+"""Sources of the choices of an experiment: random, exhaustive, or a given list.
 
-An experiment asks for numbers; what it was given is what repeats it. 0 is always the simplest.
+An experiment asks for numbers; the answers it was given are what repeats it. 0 is always the
+simplest choice.
 """
 
 from __future__ import annotations
@@ -10,18 +11,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 Choose = Callable[[int], int]
-"""Given the largest number that is possible, returns one from 0 to that."""
+"""Takes the largest possible number and returns one from 0 up to it."""
 
 
 @dataclass(slots=True)
 class ChoicesTaken:
-    """Notes what was chosen."""
+    """Records the choices made."""
 
     choose: Choose
     taken: list[int] = field(default_factory=list)
 
     def __call__(self, most: int) -> int:
-        """One choice; nothing is asked where there is none."""
+        """Make one choice; if only 0 is possible, nothing is asked or recorded."""
         if most <= 0:
             return 0
         self.taken.append(self.choose(most))
@@ -29,34 +30,34 @@ class ChoicesTaken:
 
 
 def by_chance(source: random.Random) -> Choose:
-    """Any number."""
+    """Choose at random."""
     return lambda most: source.randrange(most + 1)
 
 
 def given(numbers: Sequence[int]) -> Choose:
-    """These numbers, as far as they are possible, then zeros."""
+    """Return the given numbers, reduced to what is possible, then zeros."""
     left = iter(numbers)
     return lambda most: next(left, 0) % (most + 1) if most > 0 else 0
 
 
 @dataclass(slots=True)
 class EveryChoice:
-    """All possible choices, one experiment after the other: ``while every.next(): …``."""
+    """All possible choices, one experiment after another: ``while every.next(): …``."""
 
     _path: list[tuple[int, int]] = field(default_factory=list)
-    """Chosen and largest number of each choice of the last experiment."""
+    """Number chosen and largest possible number, for each choice of the last experiment."""
     _at: int = 0
     _begun: bool = False
 
     def __call__(self, most: int) -> int:
-        """The next choice of this experiment."""
+        """Return the next choice of this experiment."""
         if self._at == len(self._path):
             self._path.append((0, most))
         self._at += 1
         return self._path[self._at - 1][0]
 
     def next(self) -> bool:
-        """Begin with the next experiment; False when all were."""
+        """Start the next experiment; returns False when all combinations were tried."""
         if not self._begun:
             self._begun = True
             return True

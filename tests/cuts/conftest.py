@@ -1,4 +1,4 @@
-"""Every crash on the model filesystem is tried apart from this machine."""
+"""Fixtures that isolate every crash on the model filesystem from this machine."""
 
 from __future__ import annotations
 

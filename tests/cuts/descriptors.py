@@ -1,4 +1,4 @@
-"""Descriptors of the model: what is open, its status, leases, and queues of changed names."""
+"""Descriptors of the model: open files, their status and leases, and inotify queues."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from tests.cuts.disk import PAGE
 
 DEVICE = 0x7A63
 FIRST = 1_000_000
-"""The first descriptor: no real one is that large, should one get to a real system call."""
+"""First descriptor number; too large to be a real one, if it ever reached a real system call."""
 _EVENT = struct.Struct("=iIII")
 IN_EVENTS = {"from": 0x40, "to": 0x80, "create": 0x100, "delete": 0x200}
-"""Events of names (linux/inotify.h)."""
+"""Inotify events about names (linux/inotify.h)."""
 
 
 def refuse(code: int) -> NoReturn:
-    """Raise the OSError of a number."""
+    """Raise the OSError with an error number."""
     raise OSError(code, os.strerror(code))
 
 
 class Status(NamedTuple):
-    """What of a status the engines look at."""
+    """The fields of a file's status that the engines read."""
 
     st_mode: int
     st_ino: int
@@ -50,11 +50,11 @@ class OpenFile:
     flags: int
     leased: bool = False
     broken: bool = False
-    """Whether somebody waits for the lease to end."""
+    """Whether another process waits for the lease to end."""
 
     @property
     def writable(self) -> bool:
-        """Whether it was opened for writing."""
+        """Return whether the file was opened for writing."""
         return self.flags & os.O_ACCMODE != os.O_RDONLY
 
 
@@ -63,41 +63,41 @@ class Queue:
     """An inotify queue."""
 
     watches: dict[int, int] = field(default_factory=dict)
-    """Watch by the identity of the directory."""
+    """Watch descriptors by the identity of the directory."""
     waiting: list[bytes] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class Descriptors:
-    """All that is open in one process."""
+    """All open files and queues of one process."""
 
     files: dict[int, OpenFile] = field(default_factory=dict)
     queues: dict[int, Queue] = field(default_factory=dict)
     waiting: set[int] = field(default_factory=set)
-    """Identities that another process waits to open for writing."""
+    """Identities of inodes that another process waits to open for writing."""
     _next: int = FIRST
     _cookie: int = 0
 
     def add(self, identity: int, flags: int) -> int:
-        """A new description; returns its descriptor."""
+        """Add an open file; returns its descriptor."""
         self._next += 1
         self.files[self._next] = OpenFile(identity, flags)
         return self._next
 
     def add_queue(self) -> int:
-        """A new queue; returns its descriptor."""
+        """Add an inotify queue; returns its descriptor."""
         self._next += 1
         self.queues[self._next] = Queue()
         return self._next
 
     def of(self, fd: int) -> OpenFile:
-        """What a descriptor is on. Raises OSError."""
+        """Return the open file of a descriptor. Raises OSError."""
         if fd not in self.files:
             refuse(errno.EBADF)
         return self.files[fd]
 
     def close(self, fd: int) -> None:
-        """Close either kind. Raises OSError."""
+        """Close a file or a queue. Raises OSError."""
         if self.queues.pop(fd, None) is None and self.files.pop(fd, None) is None:
             refuse(errno.EBADF)
 
@@ -113,7 +113,7 @@ class Descriptors:
         file.leased = True
 
     def break_leases(self, identity: int) -> bool:
-        """Somebody wants to open an inode for writing: whether nobody has a lease on it."""
+        """Break leases on an inode opened for writing; returns True if there were none."""
         leases = [f for f in self.files.values() if f.identity == identity and f.leased]
         for lease in leases:
             lease.broken = True
@@ -124,7 +124,7 @@ class Descriptors:
         return not leases
 
     def tell(self, directory: int, events: Iterable[tuple[str, bytes, int]]) -> None:
-        """Queue events of a directory: what, the name, and the number of the pair or 0."""
+        """Queue the events of a directory: kind, name, and cookie of the pair or 0."""
         for queue in self.queues.values():
             watch = queue.watches.get(directory)
             for kind, name, pair in events if watch is not None else ():
@@ -135,7 +135,7 @@ class Descriptors:
         self._cookie += 2
 
     def take(self, queue: int) -> bytes:
-        """Everything that waits in a queue."""
+        """Return and remove all events waiting in a queue."""
         found = b"".join(self.queues[queue].waiting)
         self.queues[queue].waiting.clear()
         return found

@@ -1,6 +1,6 @@
-"""What a disk of the model holds: inodes and directories, changed by effects.
+"""The disk of the model: inodes and directories, changed by effects.
 
-An effect is the smallest change that survives a power cut whole or not at all.
+An effect is the smallest change that survives a power cut either whole or not at all.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ROOT = 1
 
 @dataclass(slots=True)
 class Inode:
-    """One file or directory. Times are nanoseconds; a page that is missing is a hole."""
+    """One file or directory. Times are nanoseconds; a missing page is a hole."""
 
     number: int
     mode: int
@@ -30,15 +30,15 @@ class Inode:
     mtime: int = 0
     ctime: int = 0
     flags: int = 0
-    """FS_*_FL."""
+    """Inode flags (FS_*_FL)."""
     project: int = 0
     xattrs: dict[str, bytes] = field(default_factory=dict)
     pages: dict[int, bytes] = field(default_factory=dict)
     names: dict[bytes, int] = field(default_factory=dict)
-    """Of a directory: identities by name."""
+    """For a directory: identities by name."""
 
     def copy(self) -> Inode:
-        """The same again, which changes on its own."""
+        """Return an independent copy."""
         return Inode(
             self.number, self.mode, self.uid, self.gid, self.size, self.atime, self.mtime,
             self.ctime, self.flags, self.project, self.xattrs.copy(), self.pages.copy(),
@@ -47,11 +47,11 @@ class Inode:
 
     @property
     def is_directory(self) -> bool:
-        """Whether it holds names."""
+        """Return whether this is a directory."""
         return stat.S_ISDIR(self.mode)
 
     def read(self, offset: int, length: int) -> bytes:
-        """Its content, as far as it goes."""
+        """Return up to ``length`` bytes of the content, fewer at the end of the file."""
         end = min(self.size, offset + length)
         if end <= offset:
             return b""
@@ -61,12 +61,12 @@ class Inode:
 
     @property
     def content(self) -> bytes:
-        """All of its content."""
+        """Return the whole content."""
         return self.read(0, self.size)
 
 
 class NewInode(NamedTuple):
-    """An inode begins to be; it comes with its first name."""
+    """Effect: an inode is created; it comes with its first name."""
 
     directory: int
     identity: int
@@ -74,14 +74,14 @@ class NewInode(NamedTuple):
 
 
 class Names(NamedTuple):
-    """Names of one directory, all at once: given to identities, or removed (None)."""
+    """Effect: names of one directory change at once; each gets an identity or is removed (None)."""
 
     directory: int
     names: tuple[tuple[bytes, int | None], ...]
 
 
 class Attributes(NamedTuple):
-    """Attributes of an inode, by the names of its fields."""
+    """Effect: attributes of an inode change, by the names of its fields."""
 
     identity: int
     values: tuple[tuple[str, int], ...]
@@ -111,30 +111,30 @@ class Page(NamedTuple):
 
 
 Effect = NewInode | Names | Attributes | Xattr | Trim
-"""One of metadata."""
+"""A change of metadata."""
 
 
 @dataclass(slots=True)
 class Disk:
-    """Inodes by identity: numbers are used again, identities are not."""
+    """Inodes by identity: inode numbers are reused, identities are not."""
 
     inodes: dict[int, Inode]
     links: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
-    """How many names an identity has."""
+    """Number of names of each identity."""
 
     @classmethod
     def empty(cls, now: int) -> Disk:
-        """A disk with nothing but its root; ``now`` in nanoseconds."""
+        """Return a disk with only a root directory; ``now`` in nanoseconds."""
         root = Inode(ROOT, stat.S_IFDIR | 0o755, atime=now, mtime=now, ctime=now)
         return cls({ROOT: root}, defaultdict(int, {ROOT: 2}))
 
     def copy(self) -> Disk:
-        """The same again."""
+        """Return an independent copy."""
         inodes = {identity: inode.copy() for identity, inode in self.inodes.items()}
         return Disk(inodes, self.links.copy())
 
     def apply(self, effect: Effect | Page) -> None:
-        """Change something; nothing where a crash has left nothing that could be changed."""
+        """Apply a change; ignored if a crash has removed what it would change."""
         match effect:
             case Names(directory, names):
                 if directory in self.inodes:
@@ -158,14 +158,14 @@ class Disk:
                 self.links[identity] += 1
 
     def tidy(self) -> bool:
-        """Forget what has no name, as after a crash; False where two inodes have one number."""
+        """Remove inodes without a name, as after a crash; False if two inodes share one number."""
         for identity in [i for i in self.inodes if i != ROOT and not self.links[i]]:
             del self.inodes[identity]
         numbers = {inode.number for inode in self.inodes.values()}
         return len(numbers) == len(self.inodes)
 
     def walk(self, directory: int = ROOT, path: bytes = b"") -> Iterator[tuple[bytes, int]]:
-        """Path and identity of every name, directories before what is in them."""
+        """Yield path and identity of every name, directories before their contents."""
         for name, identity in sorted(self.inodes[directory].names.items()):
             below = path + name
             yield below, identity
@@ -173,7 +173,7 @@ class Disk:
                 yield from self.walk(identity, below + b"/")
 
     def find(self, path: bytes) -> int | None:
-        """The identity that has a path, None where there is none."""
+        """Return the identity at a path, or None."""
         found: int | None = ROOT
         for name in path.split(b"/"):
             found = None if found is None else self.inodes[found].names.get(name)
@@ -204,15 +204,15 @@ def _cut_off(inode: Inode, size: int) -> None:
 
 @dataclass(slots=True)
 class Tree:
-    """Builds what is on a disk before a job; paths are relative to the root."""
+    """Builds the contents of a disk before a job; paths are relative to the root."""
 
     disk: Disk
     now: int
-    """Of the oldest file, nanoseconds; every next one is younger."""
+    """Time of the oldest file, nanoseconds; each later one is younger."""
     _last: int = ROOT
 
     def directory(self, path: bytes, **attributes: int) -> int:
-        """A directory; returns its identity."""
+        """Add a directory; returns its identity."""
         made = Inode(0, stat.S_IFDIR | 0o755)
         identity = self._add(path, made, attributes)
         self.disk.links[identity] += 1
@@ -226,7 +226,7 @@ class Tree:
         xattrs: Mapping[str, bytes] | None = None,
         **attributes: int,
     ) -> int:
-        """A file; ``holes`` are pages that are not allocated. Returns its identity."""
+        """Add a file; ``holes`` are pages that are not allocated. Returns its identity."""
         made = Inode(0, stat.S_IFREG | attributes.pop("mode", 0o644), size=len(content))
         for index in range(-(-len(content) // PAGE)):
             if index not in holes:
@@ -236,7 +236,7 @@ class Tree:
         return self._add(path, made, attributes)
 
     def link(self, path: bytes, other: bytes) -> None:
-        """A second name of a file."""
+        """Give a file a second name."""
         identity = self.disk.find(path)
         self._name(other, identity)
 

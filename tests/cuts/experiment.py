@@ -1,4 +1,4 @@
-"""One experiment, from its choices to its verdict: a crash, a call that fails, others at work."""
+"""One experiment, from its choices to its verdict: a crash, a failing call, or interference."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tests.cuts.workloads import Workload
 from tests.faults.harness import CHANGING
 
 SPOILED = 0
-"""No error: the call writes something else than it was given, and says nothing."""
+"""Instead of an error: the call silently writes other data than it was given."""
 COMMIT = -1
-"""The number is that of a commit of the journal, which fails."""
+"""Instead of an error: the number is that of a journal commit, which fails."""
 OF_ALL = (errno.EIO, errno.EINTR, errno.EACCES, errno.ENOENT)
 OF_CHANGES = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 NOT_ERRORS = {
@@ -30,18 +30,19 @@ NOT_ERRORS = {
     ("set_times", errno.EACCES),
     ("ioctl", errno.EACCES),
 }
-"""What is no failure but an answer: there is no such name; the time of another user's directory, or
-a project, cannot be set."""
+"""Errors that are normal answers: no such name; the time of another user's directory, or a project,
+cannot be set.
+"""
 MOST_PAUSE = 5
 SELDOM = 5
-"""After one crash of so many and one, somebody changes a file before the job is resumed."""
+"""After one crash in SELDOM + 1, somebody changes a file before the job is resumed."""
 AGAIN = 3
-"""Of so many crashes one has a second crash, in the midst of the recovery."""
+"""One crash in AGAIN is followed by a second one during the recovery."""
 
 
 @dataclass(slots=True)
 class Failing:
-    """One call that fails, of those a run makes."""
+    """One failing call of a run."""
 
     number: int
     code: int
@@ -57,11 +58,11 @@ class Failing:
 
 @dataclass(slots=True)
 class Experiments:
-    """Everything that can happen to one workload; what ended well once is not tried again."""
+    """Everything that can happen to one workload; states that ended well are not tried again."""
 
     workload: Workload
     states: int = 0
-    """Crash states that were tried."""
+    """Crash states tried so far."""
     _ended_well: set[int] = field(default_factory=set)
     _new: Machine = field(init=False)
     _before: Seen = field(init=False)
@@ -83,21 +84,21 @@ class Experiments:
 
     @property
     def timeline(self) -> Timeline:
-        """What a run did that nothing disturbed."""
+        """Return the timeline of an undisturbed run."""
         return self._run[0]
 
     @property
     def calls(self) -> int:
-        """How many calls that took."""
+        """Return the number of calls in an undisturbed run."""
         return len(self.names)
 
     @property
     def names(self) -> list[str]:
-        """Those calls."""
+        """Return the calls of an undisturbed run."""
         return self._run[1].calls
 
     def faults(self) -> list[tuple[int, int]]:
-        """Every call that can fail, by its number, with every error that it can have."""
+        """Return every call that can fail, by its number, with every error it can return."""
         calls = [
             (number, code)
             for number, call in enumerate(self.names, start=1)
@@ -107,9 +108,10 @@ class Experiments:
         return calls + [(number, COMMIT) for number in range(1, self._run[1].commits + 1)]
 
     def any(self, choose: Choose) -> Iterator[str]:
-        """Any experiment: what repeats it is what was chosen.
+        """Run a chosen experiment; the choices made are what repeats it.
 
-        A crash, a call that fails, or somebody else; the last two with a crash or without.
+        It is a crash, a failing call or an interfering process; the last two with or without a
+        crash.
         """
         match choose(1 if self.workload.alone else 2):
             case 0:
@@ -136,13 +138,13 @@ class Experiments:
     # Crashes.
 
     def undisturbed(self) -> Iterator[str]:
-        """What is wrong at the end without any crash."""
+        """Yield what is wrong at the end of a run without a crash."""
         timeline, machine = self._run
         wanted = self._wanted(timeline, len(timeline.events), power=False)
         yield from oracle.finished(oracle.seen(machine.disk), machine.rows, wanted)
 
     def crash(self, cut: int, choose: Choose) -> Iterator[str]:
-        """What is wrong after a crash at a cut, or one in the recovery from that."""
+        """Yield what is wrong after a crash at a cut, or after another crash during recovery."""
         timeline, machine = self._run
         crash = timeline.crash(cut, choose, self.workload.modes)
         if crash is None:
@@ -177,7 +179,7 @@ class Experiments:
                 )
 
     def _meanwhile(self, machine: Machine, crash: Crash, wanted: Wanted, choose: Choose) -> Wanted:
-        """Others go on after the crash, or come before the job is resumed."""
+        """Let other processes continue after the crash, or change files before the job resumes."""
         tick = machine.clock.tick + TICK
         done = [] if crash.power else others.goes_on(crash.disk, wanted.notes, tick)
         lonely = self.workload.alone or bool(self.workload.steps)
@@ -188,7 +190,7 @@ class Experiments:
         return replace(wanted, notes=[*wanted.notes, *done])
 
     def _settled(self, machine: Machine, wanted: Wanted) -> Iterator[str]:
-        """What is wrong after a recovery, after a second one, and at the end of the job."""
+        """Yield what is wrong after a recovery, after a second one, and at the end of the job."""
         found = oracle.seen(machine.disk)
         problems = list(oracle.recovered(found, machine.rows, wanted))
         yield from problems
@@ -214,7 +216,7 @@ class Experiments:
     # Errors, and others.
 
     def error(self, number: int, code: int, choose: Choose) -> Iterator[str]:
-        """What is wrong when one call fails and the job is resumed, or crashes before that."""
+        """Yield what is wrong when a call fails and the job is resumed, or crashes before that."""
         failing = Failing(number, code)
         timeline, machine = self._to_the_end(failing)
         unwatched = failing.called in WATCHING
@@ -223,7 +225,7 @@ class Experiments:
             yield f"{errno.errorcode.get(code, 'no success')} from {failing.called}: {problem}"
 
     def other(self, other: Other, choose: Choose) -> Iterator[str]:
-        """What is wrong when somebody works in the tree, be there a crash or none."""
+        """Yield what is wrong when somebody works in the tree, with or without a crash."""
         timeline, machine = self._to_the_end(other)
         if machine.ended != "done":
             yield f"the job ended with {machine.ended}"
@@ -246,7 +248,7 @@ class Experiments:
                 yield from self._crashed(machine, crash, wanted, choose)
 
     def _failed(self, machine: Machine, wanted: Wanted) -> Iterator[str]:
-        """What is wrong when a job has ended that met an error."""
+        """Yield what is wrong after a job that met an error has ended."""
         found = oracle.seen(machine.disk)
         yield from oracle.at_crash(found, machine.rows, wanted)
         after = machine.again()
@@ -255,7 +257,7 @@ class Experiments:
 
 
 WATCHING = ("watcher", "watch", "changes")
-"""Calls without which nobody knows whether others changed a directory."""
+"""Calls that watch directories; if one fails, changes by others go unnoticed."""
 
 
 def _errors_of(call: str) -> tuple[int, ...]:
@@ -265,7 +267,7 @@ def _errors_of(call: str) -> tuple[int, ...]:
 
 
 def _fingerprint(machine: Machine, found: Seen, wanted: Wanted) -> int:
-    """The same for machines of which a job makes the same."""
+    """Return a key that is equal for machines on which a job does the same."""
     rows = tuple(tuple(row.values()) for row in machine.rows)
     parts = (found.files, found.numbers, found.folders)
     facts = tuple(frozenset(part.items()) for part in parts)

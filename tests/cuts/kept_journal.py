@@ -1,4 +1,4 @@
-"""The real journal on a database in memory, of which every commit leaves an image."""
+"""The real journal on an in-memory database, of which every commit leaves an image."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _EAGER = "PRAGMA synchronous = FULL"
 COLUMNS = ("id", "dir", "name", "state", "reason", "temp", "old", "new", "digest")
 
 Commit = Callable[[bytes, bool], None]
-"""Told the image after a commit, and whether that waited for the disk."""
+"""Called with the image after a commit, and whether the commit waited for the disk."""
 
 
 class KeptDatabase(sqlite3.Connection):
-    """A connection that tells of its commits."""
+    """A connection that reports its commits."""
 
     durable = True
     committed: Commit | None = None
     begun = 0
-    """How many transactions there were to commit."""
+    """Number of transactions started."""
     failing: int = 0
-    """The number of the one that cannot be committed."""
+    """Number of the transaction whose commit fails."""
     _changes = 0
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
@@ -55,7 +55,7 @@ class KeptDatabase(sqlite3.Connection):
 
 
 def opened(image: bytes, committed: Commit | None = None, failing: int = 0) -> Journal:
-    """The journal of an image; the commit of a number fails."""
+    """Open the journal of an image; the commit with the number ``failing`` fails."""
     db = sqlite3.connect(":memory:", isolation_level=None, factory=KeptDatabase)
     db.deserialize(image)
     db._changes = db.total_changes
@@ -64,7 +64,7 @@ def opened(image: bytes, committed: Commit | None = None, failing: int = 0) -> J
 
 
 def created(disk: Disk, values: dict[str, Any]) -> bytes:
-    """The image of a journal of all files of a disk, as a walk leaves it."""
+    """Return the image of a journal that lists all files of a disk, as a walk leaves it."""
     image = journal_database.empty({"format": journal_database.FORMAT, **values})
     with closing(opened(image)) as journal:
         numbers: dict[bytes, int] = {}
@@ -87,7 +87,7 @@ def created(disk: Disk, values: dict[str, Any]) -> bytes:
 
 
 def begun(journal: Journal) -> int:
-    """How many transactions there were to commit."""
+    """Return the number of transactions started."""
     db = journal._db
     return db.begun if isinstance(db, KeptDatabase) else 0
 
@@ -98,13 +98,13 @@ def _image(journal: Journal) -> bytes:
 
 @lru_cache(maxsize=64)
 def rows_of(image: bytes) -> list[dict[str, Any]]:
-    """The files of an image: every column of its row, and the path."""
+    """Return the files in an image: every column of each row, and the path."""
     with closing(opened(image)) as journal:
         return rows(journal)
 
 
 def rows(journal: Journal) -> list[dict[str, Any]]:
-    """The same of an open journal."""
+    """Return the files in an open journal: every column of each row, and the path."""
     paths: dict[int, bytes] = {}
     for number, parent, name in journal._db.execute("SELECT id, parent, name FROM dirs"):
         paths[number] = b"" if parent is None else paths[parent] + name + b"/"
@@ -114,5 +114,5 @@ def rows(journal: Journal) -> list[dict[str, Any]]:
 
 
 def directories(journal: Journal) -> list[tuple[Any, ...]]:
-    """What an open journal says of directories."""
+    """Return the rows of an open journal about directories."""
     return list(journal._db.execute("SELECT id, mtime, intent FROM dirs"))

@@ -33,13 +33,13 @@ from zconsole.rebalance.planning.settings import Settings
 START = 1_800_000_000.0
 PLACE = JobDirectory(b"/", "model", "disk", None)
 REBOOT = 60.0
-"""Seconds that a power cut lasts."""
+"""Seconds that the machine is down after a power cut."""
 BOOTED_BEFORE = 10_000.0
 Before = Callable[[ModelSys, str], None]
 
 
 class AtOnce:
-    """A thread that is never beside: what it is given is done before it is asked for."""
+    """An executor without a thread: work is done immediately, when it is submitted."""
 
     def __init__(self, _threads: int) -> None:
         pass
@@ -51,7 +51,7 @@ class AtOnce:
         pass
 
     def submit(self, act: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Do it now."""
+        """Run the call now; returns its finished future."""
         done: Future[Any] = Future()
         try:
             done.set_result(act(*arguments))
@@ -62,7 +62,7 @@ class AtOnce:
 
 @contextmanager
 def isolated() -> Iterator[None]:
-    """Nothing outside the model is looked at, and everything happens in one order."""
+    """Isolate the engine from the real machine, and make everything happen in a fixed order."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(content, "fastest", lambda: content.MAKERS[32])
         patch.setattr(copy_engine, "ThreadPoolExecutor", AtOnce)
@@ -72,7 +72,7 @@ def isolated() -> Iterator[None]:
 
 
 def values(disk_options: dict[str, Any]) -> dict[str, Any]:
-    """What a journal of the model says of its job."""
+    """Return the header that a journal of the model has for its job."""
     settings = Settings(("/",), engine="copy", allow_non_zfs=True, **disk_options)
     job = {
         "name": kept_journal.NAME,
@@ -88,7 +88,7 @@ def values(disk_options: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class Machine:
-    """What is plugged in, and its time. A batch has at most so many files."""
+    """Disk, journal and clock of a machine. ``batch`` is the largest number of files in a batch."""
 
     disk: Disk
     journal: bytes
@@ -97,24 +97,24 @@ class Machine:
     system: type[ModelSys] = ModelSys
     before: Before | None = None
     rows: list[dict[str, Any]] = field(default_factory=list)
-    """The files of the journal when the last process ended."""
+    """The files in the journal when the last process ended."""
     folders: list[tuple[Any, ...]] = field(default_factory=list)
     failing_commit: int = 0
-    """The number of a commit of the next process that fails."""
+    """Number of the commit of the next process that fails."""
     commits: int = 0
-    """How many commits the last job began."""
+    """Commits that the last job started."""
     ended: str = ""
     """Why the last job ended."""
     calls: list[str] = field(default_factory=list)
-    """The calls that the last process made."""
+    """Calls that the last process made."""
 
     def again(self) -> Machine:
-        """A machine of its own that has the same."""
+        """Return an independent copy of this machine."""
         clock = Clock(self.clock.now + 1, self.clock.booted)
         return Machine(self.disk.copy(), self.journal, clock, self.batch, self.system)
 
     def boot(self) -> tuple[ModelSys, Journal]:
-        """A process with nothing open, and the journal; both write to one timeline."""
+        """Start a process with nothing open, and the journal; both write to one timeline."""
         timeline = Timeline(self.disk.copy(), self.journal)
         system = self.system(self.disk, timeline, self.clock)
         if self.before is not None:
@@ -127,9 +127,9 @@ class Machine:
         return system, kept_journal.opened(self.journal, _committed, self.failing_commit)
 
     def run(self) -> tuple[Timeline, str]:
-        """Run the job to its end; returns what happened, and why it ended.
+        """Run the job to its end; returns the timeline, and why the job ended.
 
-        A job that raised has died.
+        A job that raised counts as dead.
         """
         system, journal = self.boot()
         with closing(journal):
@@ -147,7 +147,7 @@ class Machine:
         return system.timeline, why
 
     def recover(self) -> Timeline:
-        """Settle what a crash left, and no more."""
+        """Run only the recovery after a crash."""
         system, journal = self.boot()
         clock = self.clock
         with closing(journal):
@@ -173,13 +173,13 @@ class Machine:
         return runner
 
     def crashed(self, crash: Crash) -> Machine:
-        """The machine after a crash."""
+        """Return the machine after a crash."""
         now = self.clock.now + (REBOOT if crash.power else 1.0)
         booted = now - 5.0 if crash.power else START - BOOTED_BEFORE
         return Machine(crash.disk, crash.journal, Clock(now, booted), self.batch, self.system)
 
 
 def machine_of(disk: Disk, batch: int = 4000, **options: Any) -> Machine:
-    """A machine with a new job for everything on a disk."""
+    """Return a machine with a new job for everything on a disk."""
     journal = kept_journal.created(disk, values(options))
     return Machine(disk, journal, Clock(START, START - BOOTED_BEFORE), batch)

@@ -1,4 +1,4 @@
-"""The system calls of the engines on the model: volatile state here, all changes on a timeline."""
+"""The engines' system calls on the model: state in memory, and all changes on a timeline."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from zconsole.rebalance.engine import syscalls
 from zconsole.rebalance.engine.syscalls import Sys
 
 TICK = 4_000_000
-"""Nanoseconds: times of files are those of the kernel's last tick."""
+"""Nanoseconds between kernel ticks; file times are rounded down to these."""
 A_CALL = 0.000_02
-"""Seconds that a call takes."""
+"""Seconds that each call takes."""
 DEFAULT_ACL, ACL = "system.posix_acl_default", "system.posix_acl_access"
 CAPABILITY = "security.capability"
 _FSX = struct.Struct("=5I8x")
@@ -40,18 +40,18 @@ _FSX = struct.Struct("=5I8x")
 
 @dataclass(slots=True)
 class Clock:
-    """The time of a machine, epoch seconds; it goes on with calls and sleeps."""
+    """The clock of a machine, epoch seconds; calls and sleeps advance it."""
 
     now: float
     booted: float = 0.0
 
     def sleep(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance the clock."""
         self.now += seconds
 
     @property
     def tick(self) -> int:
-        """The time that a change has, nanoseconds."""
+        """Return the time stamp of a change, nanoseconds."""
         return int(self.now * 1e9) // TICK * TICK
 
 
@@ -64,18 +64,18 @@ class ModelSys(Sys):
     clock: Clock
     before: Callable[[ModelSys, str], None] = lambda _sys, _call: None
     reuse: bool = True
-    """Whether the number of an inode that is gone is the first to be used again."""
+    """Whether the number of a removed inode is reused first."""
     alarm: Callable[[], None] = lambda: None
     """Called when another process waits for a lease to end."""
     names: list[str] = field(default_factory=list)
-    """The calls so far."""
+    """Names of the calls so far."""
     spoiled: int = 0
-    """The number of a call that writes something else than it was given."""
+    """Number of the call that writes other data than it was given."""
     open_files: Descriptors = field(default_factory=Descriptors)
 
     @property
     def calls(self) -> int:
-        """How many calls there were."""
+        """Return the number of calls so far."""
         return len(self.names)
 
     def _enter(self, call: str) -> None:
@@ -98,7 +98,7 @@ class ModelSys(Sys):
         return names[name]
 
     def _touched(self, identity: int, **also: int) -> Attributes:
-        """The change of an inode's attributes, at the time of now."""
+        """Return the change of an inode's attributes, with the current time as ctime."""
         return Attributes(identity, (*also.items(), ("ctime", self.clock.tick)))
 
     def _at(self, fd: int) -> int:
@@ -138,6 +138,7 @@ class ModelSys(Sys):
 
     def handle(self, fd: int) -> bytes:
         self._enter("handle")
+        # Unlike an inode number, a handle never names another file later.
         return b"%d" % self._at(fd)
 
     def lstat(self, directory: int, name: bytes) -> Any:
@@ -171,7 +172,7 @@ class ModelSys(Sys):
         return len(data)
 
     def write(self, identity: int, data: bytes, offset: int) -> None:
-        """What any process writes."""
+        """Write data, as any process may."""
         inode, pages, end = self.disk.inodes[identity], [], offset + len(data)
         for index in range(offset // PAGE, -(-end // PAGE)):
             old, start = inode.pages.get(index, ZERO), index * PAGE
@@ -182,7 +183,7 @@ class ModelSys(Sys):
         self._do("pwrite", times, *self._without_capability(identity), pages=tuple(pages))
 
     def _without_capability(self, identity: int) -> list[Effect]:
-        """Whoever writes to a file or gives it away takes its capabilities from it."""
+        """Return the loss of capabilities, which the kernel removes on a write or chown."""
         has = CAPABILITY in self.disk.inodes[identity].xattrs
         return [Xattr(identity, CAPABILITY, None)] if has else []
 
@@ -203,6 +204,7 @@ class ModelSys(Sys):
     def fchown(self, fd: int, uid: int, gid: int) -> None:
         self._enter("fchown")
         identity, inode = self._at(fd), self._inode(fd)
+        # The kernel clears these bits when the owner changes (chown(2)).
         mode = inode.mode & ~(stat.S_ISUID | stat.S_ISGID)
         changed = self._touched(identity, uid=uid, gid=gid, mode=mode)
         self._do("fchown", changed, *self._without_capability(identity))
@@ -213,7 +215,7 @@ class ModelSys(Sys):
         self._do("fchmod", self._touched(self._at(fd), mode=kind | mode))
 
     def set_mode(self, identity: int, mode: int) -> None:
-        """What any process changes of the permissions."""
+        """Change permissions, as any process may."""
         self._do("fchmod", self._touched(identity, mode=stat.S_IFREG | mode))
 
     def set_times(self, fd: int, atime_ns: int, mtime_ns: int) -> None:
@@ -267,12 +269,13 @@ class ModelSys(Sys):
         return self.open_files.add(identity, os.O_RDWR)
 
     def create(self, directory: int, name: bytes, mode: int) -> int:
-        """A new file of any process; returns its identity."""
+        """Create a file, as any process may; returns its identity."""
         above = self.disk.inodes[directory]
         if name in above.names:
             refuse(errno.EEXIST)
         tick, identity = self.clock.tick, max(self.disk.inodes) + 1
         inode = Inode(self._number(), stat.S_IFREG | mode, atime=tick, mtime=tick, ctime=tick)
+        # New files inherit a default ACL (acl(5)).
         if DEFAULT_ACL in above.xattrs:
             inode.xattrs[ACL] = above.xattrs[DEFAULT_ACL]
         named = self._names(directory, (name, identity))
@@ -281,7 +284,8 @@ class ModelSys(Sys):
         return identity
 
     def _number(self) -> int:
-        """The number of a new inode."""
+        """Return the number for a new inode."""
+        # A number stays in use while its inode is open or has a name.
         opened = {file.identity for file in self.open_files.files.values()}
         inodes = self.disk.inodes.items()
         used = {i.number for each, i in inodes if each in opened or self.disk.links[each]}
@@ -299,6 +303,7 @@ class ModelSys(Sys):
     def link_fd(self, fd: int, directory: int, name: bytes) -> None:
         self._enter("link_fd")
         identity = self._at(fd)
+        # linkat(2) refuses an inode that has lost its last name.
         if not self.disk.links[identity]:
             refuse(errno.ENOENT)
         self._link(directory, name, identity)
@@ -313,11 +318,11 @@ class ModelSys(Sys):
         self.replace(self._at(directory), name, other)
 
     def replace(self, directory: int, name: bytes, other: bytes) -> None:
-        """What any process renames."""
+        """Rename a file, as any process may."""
         here = self.disk.inodes[directory].names
         identity, replaced = here[name], here.get(other)
         if replaced == identity:
-            return  # two names of one inode stay both (rename(2))
+            return  # two names of one inode both stay (rename(2))
         touched = [self._touched(each) for each in (identity, replaced) if each is not None]
         names = self._names(directory, (name, None), (other, identity))
         self._do("rename", *names, *touched)
@@ -330,11 +335,12 @@ class ModelSys(Sys):
         at = self._at(directory)
         names = self._names(at, (name, two), (other, one))
         self._do("exchange", *names, self._touched(one), self._touched(two))
+        # The kernel reports an exchange as two moves, each with its own cookie (fs/namei.c).
         ways = (("from", name, 1), ("to", other, 1), ("from", other, 2), ("to", name, 2))
         self.open_files.tell(at, ways)
 
     def _can_exchange(self) -> None:
-        """Some filesystems cannot."""
+        """Raise if names cannot be exchanged; some filesystems lack it."""
 
     def unlink(self, directory: int, name: bytes) -> None:
         self._enter("unlink")

@@ -1,4 +1,4 @@
-"""What must hold after a crash, after a recovery, and at the end of the job resumed."""
+"""Conditions that must hold after a crash, after recovery, and at the end of the resumed job."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from zconsole.rebalance.engine.item import TEMP_PREFIX
 from zconsole.rebalance.engine.journal import State
 
 OF_NAMES = ("named", "replacing", "replaced", "rewritten")
-"""What others do to one name; all else they do to an inode."""
+"""Actions of others on a single name; all other actions are on an inode."""
 DONE = ("written", "replaced")
 FOREIGN_PREFIX = b".zc-0123456789abcdef"
-"""Names like ours that a workload has from the start."""
+"""Prefix of names like the engine's own that a workload has from the start."""
 
 
 class FileFacts(NamedTuple):
-    """All that must be the same of a file, whichever inode it is; times are nanoseconds."""
+    """All facts of a file that must survive a move to a new inode; times are nanoseconds."""
 
     content: bytes
     mode: int
@@ -37,7 +37,7 @@ class FileFacts(NamedTuple):
 
 
 class FolderFacts(NamedTuple):
-    """The same of a directory."""
+    """All facts of a directory that must survive; times are nanoseconds."""
 
     mode: int
     uid: int
@@ -48,18 +48,18 @@ class FolderFacts(NamedTuple):
 
 @dataclass
 class Seen:
-    """What a disk has, by path."""
+    """The contents of a disk, by path."""
 
     files: dict[bytes, FileFacts]
     folders: dict[bytes, FolderFacts]
     numbers: dict[bytes, int]
     """Inode numbers of files."""
     links: dict[bytes, int]
-    """How many names the inode of a file has."""
+    """Number of names of each file's inode."""
 
     @cached_property
     def groups(self) -> set[frozenset[bytes]]:
-        """Names that are one file, temporary ones aside."""
+        """Return the sets of names that share one file, without temporary names."""
         found = defaultdict(set)
         for path, number in self.numbers.items():
             if not is_temporary(path):
@@ -67,12 +67,12 @@ class Seen:
         return set(map(frozenset, found.values()))
 
     def group(self, path: bytes) -> frozenset[bytes]:
-        """All names of the file that has this one."""
+        """Return all names of the file at a path."""
         return next((group for group in self.groups if path in group), frozenset())
 
 
 def seen(disk: Disk) -> Seen:
-    """FileFacts at a disk."""
+    """Return the contents of a disk."""
     found = Seen({}, {b"": _folder(disk, ROOT)}, {}, {})
     for path, identity in disk.walk():
         inode = disk.inodes[identity]
@@ -95,35 +95,35 @@ def _folder(disk: Disk, identity: int) -> FolderFacts:
 
 
 def is_temporary(path: bytes) -> bool:
-    """Whether a name is one that the engine gave."""
+    """Return whether the engine created this name."""
     name = path.rpartition(b"/")[2]
     return name.startswith(TEMP_PREFIX) and not name.startswith(FOREIGN_PREFIX)
 
 
 @dataclass
 class Wanted:
-    """What a workload had before, and what others did to it since."""
+    """The contents before a workload, and the changes that others made since."""
 
     before: Seen
     notes: Sequence[Noted] = ()
     steps: Sequence[Mapping[bytes, bytes]] = ()
-    """Content by path after each step of others, the first before any."""
+    """Content by path after each step of others; the first entry is before any step."""
     power: bool = True
-    """Whether what was not synced may be lost."""
+    """Whether unsynced data may be lost."""
     errors: bool = False
-    """Whether a call has failed: then files may be called failed until the job is resumed."""
+    """Whether a call has failed: then files may be in state failed until the job is resumed."""
     unwatched: bool = False
-    """Whether that was one that watches directories: then they may keep their new times."""
+    """Whether the failed call watches directories: then they may keep their new times."""
 
     def _about(self, path: bytes) -> Iterator[Noted]:
-        """What was done to a file, by whichever of its names; or to this name alone."""
+        """Yield what others did to a file by any of its names, or to this name alone."""
         group = self.before.group(path)
         for note in self.notes:
             if note.path == path or (note.path in group and note.what not in OF_NAMES):
                 yield note
 
     def contents(self, path: bytes) -> set[bytes]:
-        """What a file may hold; one of these is somewhere, or it was removed."""
+        """Return the contents that a file may have; one of them exists unless it was removed."""
         found = {self.before.files[path].content}
         for note in self._about(path):
             if note.what == "writing":
@@ -135,7 +135,7 @@ class Wanted:
         return found
 
     def modes(self, path: bytes) -> set[int]:
-        """Permissions that a file may have; those of a new file are its own."""
+        """Return the permissions that a file may have; a new file has its own."""
         found, new = {self.before.files[path].mode}, stat.S_IFREG | MODE
         for note in self._about(path):
             if note.what == "changing mode":
@@ -146,18 +146,18 @@ class Wanted:
 
     @cached_property
     def touched(self) -> set[bytes]:
-        """Files that others changed, by all of their names."""
+        """Return all names of files that others changed."""
         named = {note.path for note in self.notes}
         return named.union(*(group for group in self.before.groups if group & named))
 
     @cached_property
     def folders_touched(self) -> set[bytes]:
-        """Directories in which others changed names."""
+        """Return directories in which others changed names."""
         return {note.path.rpartition(b"/")[0] for note in self.notes if note.what == "named"}
 
 
 def _written(before: set[bytes], after: bytes) -> set[bytes]:
-    """What a write that was not synced may leave: its data without its size, or the reverse."""
+    """Return what an unsynced write may leave: new data with the old size, or the reverse."""
     sizes = {old.ljust(len(after), b"\0") for old in before}
     return {after} | sizes | {after[: len(old)] for old in before}
 
@@ -170,18 +170,18 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def at_crash(found: Seen, rows: Rows, wanted: Wanted) -> Problems:
-    """What is wrong before anybody has looked at what a crash left."""
+    """Yield what is wrong right after a crash, before recovery."""
     unsettled = (State.CREATING, State.SWAPPING, State.FAILED)
     yield from _whole(found, wanted, rows, unsettled)
     yield from _known(found, rows, unsettled)
     yield from _moved(found, rows, wanted)
-    # What others put at a name just before an exchange waits under the temporary name.
+    # A file that others put at a name just before an exchange waits under the temporary name.
     waiting = {row["path"]: _beside(row) for row in rows if row["state"] == State.SWAPPING}
     yield from _followed(found, wanted, waiting)
 
 
 def recovered(found: Seen, rows: Rows, wanted: Wanted) -> Problems:
-    """What is wrong once that is settled."""
+    """Yield what is wrong after recovery."""
     yield from _whole(found, wanted, rows, (State.FAILED,))
     yield from _known(found, rows, (State.FAILED,))
     yield from _moved(found, rows, wanted)
@@ -197,7 +197,7 @@ def recovered(found: Seen, rows: Rows, wanted: Wanted) -> Problems:
 
 
 def finished(found: Seen, rows: Rows, wanted: Wanted) -> Problems:
-    """What is wrong at the end of a job that nobody disturbed."""
+    """Yield what is wrong at the end of a job that nobody disturbed."""
     yield from recovered(found, rows, wanted)
     for row in rows:
         if row["state"] != State.MOVED and row["path"] not in wanted.touched:
@@ -205,7 +205,7 @@ def finished(found: Seen, rows: Rows, wanted: Wanted) -> Problems:
 
 
 def _whole(found: Seen, wanted: Wanted, rows: Rows, states: Iterable[State]) -> Problems:
-    """Every name has its content and metadata; of files in these states there are two versions."""
+    """Check content and metadata of every name; files in these states have two versions."""
     kept = {row["path"]: _beside(row) for row in rows if row["state"] in states}
     for path, facts in wanted.before.files.items():
         if path in wanted.touched and wanted.steps:
@@ -223,7 +223,7 @@ def _whole(found: Seen, wanted: Wanted, rows: Rows, states: Iterable[State]) -> 
 
 
 def _kept_by(found: Seen, wanted: Wanted, path: bytes, beside: Sequence[bytes]) -> Problems:
-    """What others did to a file is there, at its name or at those of other versions."""
+    """Check that changes by others survive, at the file's name or at its other versions'."""
     versions = [found.files[each] for each in (path, *beside) if each in found.files]
     if not any(version.content in wanted.contents(path) for version in versions):
         yield f"{path!r} has lost what was written to it"
@@ -233,7 +233,7 @@ def _kept_by(found: Seen, wanted: Wanted, path: bytes, beside: Sequence[bytes]) 
 
 
 def _beside(row: Mapping[str, Any]) -> bytes:
-    """Where the other version of a file is."""
+    """Return the path of the other version of a file."""
     above, slash, _ = row["path"].rpartition(b"/")
     return bytes(above + slash + (row["temp"] or b""))
 
@@ -248,7 +248,7 @@ def _difference(one: FileFacts | FolderFacts, other: FileFacts | FolderFacts) ->
 
 
 def _known(found: Seen, rows: Rows, states: Iterable[State]) -> Problems:
-    """The journal knows every temporary name; nothing else is new."""
+    """Check that the journal knows every temporary name, and that nothing else is new."""
     known = {_beside(row) for row in rows if row["state"] in states and row["temp"]}
     known |= {name + b"o" for name in known}
     for path in found.files:
@@ -257,7 +257,7 @@ def _known(found: Seen, rows: Rows, states: Iterable[State]) -> Problems:
 
 
 def _moved(found: Seen, rows: Rows, wanted: Wanted) -> Problems:
-    """What is called moved has its copy for good."""
+    """Check that files in state moved have their copy for good."""
     for row in rows:
         if row["state"] == State.MOVED and row["path"] not in wanted.touched:
             number = found.numbers.get(row["path"])
@@ -266,9 +266,9 @@ def _moved(found: Seen, rows: Rows, wanted: Wanted) -> Problems:
 
 
 def _followed(found: Seen, wanted: Wanted, waiting: Mapping[bytes, bytes]) -> Problems:
-    """Names are as others made them; after a power cut, as they were at some step.
+    """Check that names are as others left them; after a power cut, as they were at some step.
 
-    Where a file of theirs is ``waiting`` for its name, recovery gives it back.
+    Where a file of theirs is ``waiting`` for its name, recovery gives the name back.
     """
     steps = wanted.steps if wanted.power else wanted.steps[-1:]
     for path in sorted(set().union(*wanted.steps)):
@@ -286,7 +286,7 @@ def _followed(found: Seen, wanted: Wanted, waiting: Mapping[bytes, bytes]) -> Pr
 
 
 def _linked(found: Seen, wanted: Wanted) -> Problems:
-    """What was one file is one, of as many links as it has names; no names are new."""
+    """Check that links are intact: one file stays one, with no name lost or added."""
     groups = {group for group in wanted.before.groups if not group & wanted.touched}
     if lost := groups - found.groups:
         yield f"no longer one file: {[sorted(group) for group in lost]}"
@@ -303,7 +303,7 @@ def _linked(found: Seen, wanted: Wanted) -> Problems:
 
 
 def _folders(found: Seen, wanted: Wanted) -> Problems:
-    """Directories are as they were."""
+    """Check that directories are as they were."""
     for path, facts in wanted.before.folders.items():
         if path in wanted.folders_touched:
             continue

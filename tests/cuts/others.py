@@ -1,4 +1,4 @@
-"""Others who work in the tree while it is moved: each takes one step a call of the engine."""
+"""Other processes that work in the tree during a move: one step for each call of the engine."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tests.cuts.timeline import FileSynced, Noted
 NEW = b"written by somebody else"
 MODE = 0o604
 AWAITED = 200
-"""Steps for which an exchange is waited for."""
+"""Steps to wait for an exchange."""
 LATE, SLOW = 12, 0.05
-"""Steps, and seconds at most, between finding a file and opening it: nobody is kept from a
-processor there for as long as the engine waits (GRACE in ``engine/swap.py``)."""
+"""Steps, and the maximum seconds, between finding a file and opening it. In this model, no process
+waits for a processor for as long as the engine waits (GRACE in ``engine/swap.py``)."""
 Act = Callable[[ModelSys, bytes], Iterator[None]]
 
 
@@ -42,12 +42,12 @@ def write(system: ModelSys, path: bytes, late: int = 0) -> Iterator[None]:
 
 
 def write_late(system: ModelSys, path: bytes) -> Iterator[None]:
-    """The same, but for a while between finding the file and opening it."""
+    """Like ``write``, with a delay between finding the file and opening it."""
     yield from write(system, path, LATE)
 
 
 def save(system: ModelSys, path: bytes) -> Iterator[None]:
-    """Write a new file and rename it over one, as editors do."""
+    """Write a new file and rename it over an existing one, as editors do."""
     above, _, name = path.rpartition(b"/")
     directory = (system.disk.find(above) if above else ROOT) or ROOT
     draft = name[:200] + b".new"
@@ -66,7 +66,7 @@ def save(system: ModelSys, path: bytes) -> Iterator[None]:
 
 
 def create(system: ModelSys, path: bytes) -> Iterator[None]:
-    """Make a new file beside one."""
+    """Create a new file next to an existing one."""
     above, _, name = path.rpartition(b"/")
     directory = (system.disk.find(above) if above else ROOT) or ROOT
     beside = name[:200] + b".other"
@@ -99,9 +99,9 @@ def chmod(system: ModelSys, path: bytes, late: int = 0) -> Iterator[None]:
 
 
 def goes_on(disk: Disk, notes: Sequence[Noted], tick: int) -> list[Noted]:
-    """What a writer does whom the end of the engine lets go on; returns what there is to note.
+    """Finish a write that the end of the engine has unblocked; returns what to note.
 
-    It had found its file before, which may have lost its name since.
+    The writer had found its file before, which may have lost its name since.
     """
     whats = {note.what: note for note in notes}
     if "opening" not in whats or "writing" in whats:
@@ -111,9 +111,9 @@ def goes_on(disk: Disk, notes: Sequence[Noted], tick: int) -> list[Noted]:
 
 
 def meanwhile(disk: Disk, path: bytes, siblings: Collection[bytes], tick: int) -> list[Noted]:
-    """Somebody writes to a file before the job is resumed, by one of its names (``siblings``).
+    """Write to a file before the job is resumed, by one of its names (``siblings``).
 
-    A power cut may have left two files of what was one, and the recovery makes it one again.
+    A power cut may have split one file into two, and the recovery joins them again.
     """
     identity = disk.find(path)
     if identity is None:
@@ -134,7 +134,7 @@ def _changed(inode: Inode, tick: int) -> bytes:
 
 
 def chmod_late(system: ModelSys, path: bytes) -> Iterator[None]:
-    """The same, but for a while between finding the file and changing it."""
+    """Like ``chmod``, with a delay between finding the file and changing it."""
     yield from chmod(system, path, LATE)
 
 
@@ -173,7 +173,7 @@ def _note(system: ModelSys, what: str, path: bytes, content: bytes) -> None:
 
 @dataclass(slots=True)
 class Other:
-    """Somebody who begins at one call of the engine and takes ``pause`` calls for each step."""
+    """A process that starts at one call of the engine and takes a step every ``pause`` calls."""
 
     act: Act
     path: bytes
@@ -182,11 +182,11 @@ class Other:
     _steps: Iterator[None] | None = None
     _over: bool = False
     _seen: float = float("inf")
-    """The time of the last call."""
+    """Time of the last call."""
 
     def __call__(self, system: ModelSys, _call: str) -> None:
         late, before, self._seen = system.calls - self.begin, self._seen, system.clock.now
-        waited = self._seen - before > SLOW  # whoever was held up has long gone on
+        waited = self._seen - before > SLOW  # a process that was blocked has long continued
         if late >= 0 and (waited or late % (self.pause + 1) == 0):
             self._step(system)
 
@@ -200,7 +200,7 @@ class Other:
         return f"{what} {self.path!r} from call {self.begin}, pausing for {self.pause}"
 
     def finish(self, system: ModelSys) -> None:
-        """Take the steps that are left once the engine's process is gone."""
+        """Take the remaining steps once the engine's process is gone."""
         ours = [fd for fd, file in system.open_files.files.items() if not file.writable]
         for fd in ours:
             system.open_files.close(fd)

@@ -1,12 +1,12 @@
-"""Scenarios of xfstests (tests/generic) and of CrashMonkey's seq-1, as others beside a job.
+"""Scenarios of xfstests (tests/generic) and of CrashMonkey's seq-1, run next to a job.
 
-Those tests ask what a filesystem makes of names after a power cut. Here the files that they work
-on are being moved meanwhile. Left out, as nothing of them has a meaning here:
+Those tests check what a filesystem makes of names after a power cut. Here the files that they work
+on are being moved at the same time. Left out because they have no meaning here:
 
 - generic/509: a file without any name (O_TMPFILE), which the engine never makes;
 - generic/510, generic/784: a directory that takes another's place. Jobs refuse directories that
   were moved, and what they leave there has other paths than the model looks at;
-- generic/547: fsstress, of which the other workloads are the parts;
+- generic/547: fsstress, whose parts are the other workloads;
 - generic/779: symbolic links, which are never moved;
 - of seq-1: falloc and mmap (files with blocks reserved are skipped; writing through a mapping
   needs a descriptor for writing, as the others have), mkdir, rmdir and symlink.
@@ -47,7 +47,7 @@ _FOO, _BAR, _NEW = b"foo", b"bar", b"of the new file"
 SCENARIOS = (
     # Two names are exchanged.
     _scenario("generic/025 exchange", Step("exchange", _FOO, _BAR)),
-    # A file is replaced by another, while it is open here.
+    # A file that the engine has open is replaced by another.
     _scenario("generic/035 overwrite", Step("rename", _FOO, _BAR)),
     # A renamed file is synced.
     _scenario("generic/322 rename and sync", Step("rename", _FOO, _BAR), Step("fsync", _BAR)),
@@ -70,14 +70,14 @@ SCENARIOS = (
         Step("create", _FOO, _NEW),
         Step("fsync", _FOO),
     ),
-    # A file gets a link in a directory that another moves to; it is synced.
+    # A file gets a link in a directory that another file moves to; then it is synced.
     _scenario(
         "generic/343 link and move",
         Step("link", _FOO, b"a/foo"),
         Step("rename", b"b/two", b"a/two"),
         Step("fsync", _FOO),
     ),
-    # The same as 342, but the renamed file is synced.
+    # Like generic/342, but the renamed file is synced.
     _scenario(
         "generic/376 old name, renamed synced",
         Step("rename", _FOO, b"was-foo"),
@@ -91,7 +91,7 @@ SCENARIOS = (
         Step("link", _FOO, b"a/foo"),
         Step("fsync", b"a"),
     ),
-    # Two links change their names in turn, and a new file takes the last one that is free.
+    # Two links are renamed in turn, and a new file takes the last free name.
     _scenario(
         "generic/502 links in turn",
         Step("rename", b"a/bar", b"a/third"),
@@ -109,7 +109,7 @@ SCENARIOS = (
         Step("create", b"fourth", _NEW),
         Step("fsync", b"fourth"),
     ),
-    # The same with a removal.
+    # Like the scenario above, with a removal.
     _scenario(
         "generic/527 ring with removal",
         Step("unlink", _BAR),
@@ -124,7 +124,7 @@ SCENARIOS = (
         Step("rename", b"a/one", b"b/one"),
         Step("fsync", _FOO),
     ),
-    # CrashMonkey, seq-1: one operation, then a sync. Writing and attributes are acts of others.
+    # CrashMonkey, seq-1: one operation, then a sync. ``others`` covers writing and attributes.
     _scenario("seq-1 creat", Step("create", b"a/new", _NEW), Step("fsync", b"a/new")),
     _scenario("seq-1 link", Step("link", _FOO, b"b/foo"), Step("sync")),
     _scenario("seq-1 unlink", Step("unlink", _FOO), Step("sync")),

@@ -1,4 +1,4 @@
-"""Others who do one thing after the other with names, as tests of filesystems do."""
+"""Other processes that take several steps with names, as filesystem tests do."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Step(NamedTuple):
 
 
 def follow(system: ModelSys, _path: bytes, steps: Sequence[Step]) -> Iterator[None]:
-    """Take the steps, one a turn; one that cannot be taken any more is left out."""
+    """Take one step per turn; steps that are no longer possible are skipped."""
     contents = _contents(system)
     system.timeline.events.append(Stepped(contents))
     for step in steps:
@@ -36,7 +36,7 @@ def follow(system: ModelSys, _path: bytes, steps: Sequence[Step]) -> Iterator[No
 
 
 def _contents(system: ModelSys) -> dict[bytes, bytes]:
-    """Content by path, temporary names aside: these are of files, which are never looked into."""
+    """Return content by path, without temporary names: files never read those of others."""
     disk = system.timeline.begin
     return {
         path: disk.inodes[identity].content
@@ -55,7 +55,7 @@ def _names(step: Step) -> tuple[bytes, ...]:
 
 
 def _after(contents: dict[bytes, bytes], step: Step) -> dict[bytes, bytes]:
-    """The contents after a step."""
+    """Return the contents after a step."""
     after = dict(contents)
     match step.what:
         case "create":
@@ -85,7 +85,7 @@ def _take(system: ModelSys, step: Step) -> None:
 
 
 def _create(system: ModelSys, step: Step) -> None:
-    """A new file and its content at once: who is not killed with the engine goes on to write."""
+    """Create a file with its content at once: its writer is not killed with the engine."""
     directory, name = _place(system, step.path)
     identity, events = system.create(directory, name, 0o644), system.timeline.events
     system.write(identity, step.other, 0)
@@ -97,7 +97,7 @@ def _create(system: ModelSys, step: Step) -> None:
 
 
 def _rename(system: ModelSys, step: Step) -> None:
-    """Names in one directory or in two, all at once."""
+    """Rename within a directory or between two, atomically."""
     here, name = _place(system, step.path)
     there, other = _place(system, step.other or step.path)
     one = system.disk.inodes[here].names[name]

@@ -1,4 +1,4 @@
-"""A directory keeps its time, too, where the only file of it in a batch could not be copied."""
+"""A directory keeps its times even where its only file in a batch could not be copied."""
 
 from __future__ import annotations
 

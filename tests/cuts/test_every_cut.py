@@ -21,7 +21,7 @@ from tests.cuts.workloads import WORKLOADS, Workload
 from zconsole.rebalance.engine.copy_engine import CopyPipeline
 
 NUMBERS = st.lists(st.integers(0, 300), max_size=24)
-"""What is chosen in an experiment."""
+"""The choices of an experiment."""
 
 
 EVERYTHING = {each.name: each for each in (*WORKLOADS, *SCENARIOS)}
@@ -34,7 +34,7 @@ def _experiments(name: str) -> Experiments:
 
 def _round(workload: Workload, a_cut: int, disturbed: int) -> Tally:
     rounds = Rounds(workload, "short", Tally(workload.name), a_cut, disturbed)
-    gc.disable()  # a round collects at its end
+    gc.disable()  # each round collects at its end
     try:
         rounds.round(1)
     finally:
@@ -64,7 +64,7 @@ def test_a_job_that_nothing_disturbs_moves_everything(workload: Workload) -> Non
 
 
 def test_nothing_is_lost_where_a_call_finds_no_such_file() -> None:
-    """An error that ends the move of one file, and a crash after it now and then."""
+    """An error ends the move of one file; sometimes a crash follows."""
     experiments = _experiments("links in two directories")
     missing = [number for number, code in experiments.faults() if code == errno.ENOENT]
     with isolated():

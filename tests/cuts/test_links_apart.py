@@ -1,4 +1,4 @@
-"""Names of one file in two directories, of which a power cut takes back what happened in one."""
+"""Hard links in two directories, where a power cut undoes the changes in only one of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _tree(tree: Tree) -> None:
 
 
 def _moved() -> tuple[Machine, Timeline, list[int]]:
-    """A moved tree, and how much had happened after each exchange and each removal."""
+    """Return a moved tree, and the number of events after each exchange and each removal."""
     machine = Workload("links", _tree).machine()
     timeline, _ = machine.run()
     calls = ("exchange", "unlink")
@@ -32,7 +32,7 @@ def _moved() -> tuple[Machine, Timeline, list[int]]:
 
 
 def test_names_follow_one_that_has_lost_its_original() -> None:
-    """What happened under it is taken back; beside it, both originals have been removed."""
+    """One name's changes are undone; at the other names, the originals are already removed."""
     machine, timeline, after = _moved()
     wanted = Wanted(oracle.seen(timeline.begin))
     crash = timeline.crash(after[-1], given([WORST, 0, 3]))
@@ -43,7 +43,7 @@ def test_names_follow_one_that_has_lost_its_original() -> None:
 
 
 def test_a_copy_that_was_written_to_takes_every_name_and_leaves_nothing() -> None:
-    """Only the exchange under it is on the disk, and then somebody writes to the copy there."""
+    """Only one name's exchange is on the disk, and then somebody writes to the copy there."""
     machine, timeline, after = _moved()
     before = oracle.seen(timeline.begin)
     crash = timeline.crash(after[2], given([WORST, 3, 0]))

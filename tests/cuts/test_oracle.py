@@ -1,11 +1,11 @@
-"""What the experiments must see: engines with one mistake each.
+"""Tests of the experiments: each engine with one mistake must be caught.
 
-Not seen, as nothing is lost by them:
+Some mistakes are not caught, because they lose nothing:
 
-- ``Swapper._undisturbed`` that always agrees: who opens the file by then is heard of by the alarm
-  before the next step, and asked for again in ``finish``;
+- ``Swapper._undisturbed`` that always agrees: the lease's alarm reports whoever opens the file
+  before the next step, and ``finish`` checks again;
 - ``replace`` without its first comparison: what changed before that differs after the exchange;
-- ``_remove`` without comparing: nobody in the model puts files at names of ours;
+- ``_remove`` without comparing: nobody in the model creates files under the engine's names;
 - ``_give_back`` that does nothing: both versions are kept, and reported.
 """
 
@@ -38,7 +38,7 @@ from zconsole.rebalance.engine.verify import Verifier
 from zconsole.rebalance.job.runner import JobRunner
 
 TRIES = 600
-"""Experiments after which a mistake counts as not seen."""
+"""Experiments after which a mistake counts as not caught."""
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
@@ -122,7 +122,7 @@ def _flush_without_sync(patch: pytest.MonkeyPatch) -> None:
 
 
 class Mistake(NamedTuple):
-    """What is wrong with an engine, and the experiments that show it first."""
+    """A mistake in an engine, and the experiments that show it first."""
 
     plant: Plant
     shown: Callable[[Experiments, random.Random], Iterator[str]]
@@ -142,11 +142,11 @@ def _spoiled_writes(experiments: Experiments, source: random.Random) -> Iterator
 
 
 def _others(*acts: str) -> Callable[[Experiments, random.Random], Iterator[str]]:
-    """Somebody comes at every call, and there is a crash now and then."""
+    """Return a trial in which a process interferes at every call, sometimes with a crash."""
 
     def _shown(experiments: Experiments, source: random.Random) -> Iterator[str]:
         exchange = experiments.names.index("exchange")
-        # First where most is seen at once: the copy has the name, the original is still there.
+        # Start where most mistakes show: the copy has the name, and the original is still there.
         for begin in (*range(exchange, experiments.calls + 1), *range(exchange - 1, 0, -1)):
             for act in acts:
                 for pause in (0, 1, 3):
@@ -157,7 +157,7 @@ def _others(*acts: str) -> Callable[[Experiments, random.Random], Iterator[str]]
 
 
 def _writers_and_cuts(act: str, mode: int) -> Callable[[Experiments, random.Random], Iterator[str]]:
-    """Somebody writes to the file as names are exchanged, and there is always a crash."""
+    """Return a trial in which a process writes during the exchange, always with a crash."""
 
     def _shown(experiments: Experiments, source: random.Random) -> Iterator[str]:
         exchange, cuts = experiments.names.index("exchange"), experiments.timeline.cuts()
@@ -177,7 +177,7 @@ def _first(begun: Iterator[int], chosen: Choose, most: int) -> int:
 
 
 def _no_intents(pipeline: CopyPipeline) -> None:
-    """The results before, but not what is going to be done."""
+    """Commit the results so far, but not the next intents."""
     pipeline.results.commit((), pipeline._directory_times(pipeline.leases.live))
 
 

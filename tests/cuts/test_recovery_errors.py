@@ -1,4 +1,4 @@
-"""What a recovery makes of calls that fail, of a damaged journal, and of an engine just before."""
+"""Recovery when calls fail, when the journal is damaged, and right after another engine's end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from zconsole.rebalance.engine.swap import GRACE
 
 @pytest.fixture
 def machine() -> Machine:
-    """One whose job died right after it had exchanged the names of its only file."""
+    """Return a machine whose job died right after exchanging the names of its only file."""
     before = WORKLOADS[0].machine()
     timeline, _ = before.run()
     events = enumerate(timeline.events, start=1)

@@ -1,4 +1,4 @@
-"""Where names cannot be exchanged the original has a second name, which no error may leave."""
+"""Without RENAME_EXCHANGE, the original gets a second name, which no error may leave behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that one run did to disk and journal, in order; and what a crash leaves of it."""
+"""The changes that one run made to disk and journal, in order; and what a crash leaves of them."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from tests.cuts.choices import Choose
 from tests.cuts.disk import Disk, Effect, Names, NewInode, Page
 
 KILL, JOURNALLING, WORST = range(3)
-"""How much a crash takes: only the process; what a journalling filesystem may lose; what any may.
+"""What a crash takes: only the process; what a journaling filesystem may lose; what any may lose.
 
-The second keeps metadata up to some moment. The third keeps it of every directory and of every
-inode up to moments of their own. Both lose any pages that were not synced.
+The second keeps metadata up to one moment. The third keeps the metadata of each directory and each
+inode up to a moment of its own. Both lose any pages that were not synced.
 """
 MODES = ("kill", "journalling", "worst")
 
 
 class Change(NamedTuple):
-    """One system call that changed something."""
+    """A system call that changed something."""
 
     call: str
     effects: tuple[Effect, ...]
@@ -27,24 +27,24 @@ class Change(NamedTuple):
 
 
 class Synced(NamedTuple):
-    """The whole filesystem was synced."""
+    """Event: the whole filesystem was synced."""
 
 
 class FileSynced(NamedTuple):
-    """One file was synced."""
+    """Event: one file was synced."""
 
     identity: int
 
 
 class Committed(NamedTuple):
-    """The journal committed: its whole image, and whether it waited for the disk."""
+    """Event: the journal committed; holds its whole image, and whether it waited for the disk."""
 
     image: bytes
     durable: bool
 
 
 class Noted(NamedTuple):
-    """What somebody else did, for the oracle."""
+    """Event: another process did something, which the oracle must know."""
 
     what: str
     path: bytes
@@ -52,39 +52,39 @@ class Noted(NamedTuple):
 
 
 class Stepped(NamedTuple):
-    """What others made of the names: content by path, as it would be without the engine."""
+    """Event: another process changed names; content by path, as it would be without the engine."""
 
     contents: dict[bytes, bytes]
 
 
 Chain = tuple[str, int]
-"""What keeps its order anywhere: the names of a directory, or the attributes of an inode."""
+"""Metadata that stays in order on any filesystem: a directory's names, or an inode's attributes."""
 Event = Change | Synced | FileSynced | Committed | Noted | Stepped
 
 
 class Crash(NamedTuple):
-    """What is there after a crash."""
+    """Disk and journal after a crash."""
 
     disk: Disk
     journal: bytes
     power: bool
-    """Whether the machine went down with the process."""
+    """Whether the whole machine went down, not only the process."""
     mode: str
 
 
 class _Pending(NamedTuple):
-    """What was not synced at a cut."""
+    """Changes that were not synced at a cut."""
 
     effects: list[tuple[int, Effect]]
-    """With the number of the call."""
+    """Effects, each with the number of its call."""
     pages: list[Page]
     synced_pages: list[Page]
-    """Those of files that were synced by themselves."""
+    """Pages of files that were synced individually."""
     calls: int
     kept_calls: int
-    """So many of the calls are durable on a journalling filesystem."""
+    """Number of calls that are durable on a journaling filesystem."""
     kept_chains: dict[Chain, int]
-    """Of these chains so many effects are durable anywhere."""
+    """Number of effects per chain that are durable on any filesystem."""
 
 
 @dataclass(slots=True)
@@ -98,39 +98,41 @@ class Timeline:
     _last: tuple[int, _Pending] | None = None
 
     def cuts(self) -> list[int]:
-        """Where a crash makes a difference: how many of the events have happened."""
+        """Return the points where a crash makes a difference, as numbers of past events."""
         kinds = (Change, Synced, FileSynced, Committed)
         return [0, *(at + 1 for at, event in enumerate(self.events) if isinstance(event, kinds))]
 
     def crash(self, cut: int, choose: Choose, modes: int = WORST) -> Crash | None:
-        """What a crash leaves that comes after so many events; None where that cannot be."""
+        """Return the state after a crash at ``cut`` events; None if it is not possible."""
         mode = choose(modes)
         journal = self._journal(cut, choose if mode else lambda _most: 0)
         disk = self._base(cut).copy()
         pending = self._pending(cut)
         for effect in _surviving(pending, mode, choose):
             disk.apply(effect)
+        # Pages reach the disk in any order: each may be lost on its own unless it was synced.
         kept = pending.pages if mode == KILL else _kept(pending.pages, choose)
         for page in (*pending.synced_pages, *kept):
             disk.apply(page)
+        # No filesystem leaves two inodes with one number.
         if not disk.tidy():
             return None
         return Crash(disk, journal, mode != KILL, MODES[mode])
 
     def notes(self, cut: int) -> list[Noted]:
-        """What others had done."""
+        """Return what others had done before a cut."""
         return [event for event in self.events[:cut] if isinstance(event, Noted)]
 
     def steps(self, cut: int) -> list[dict[bytes, bytes]]:
-        """What others had made of the names, after each of their steps."""
+        """Return the names after each step of others before a cut."""
         return [event.contents for event in self.events[:cut] if isinstance(event, Stepped)]
 
     def _synced(self, cut: int) -> int:
-        """How many events had happened when the last sync before a cut was over."""
+        """Return the number of events up to the last full sync before a cut."""
         return next((at for at in range(cut, 0, -1) if isinstance(self.events[at - 1], Synced)), 0)
 
     def _base(self, cut: int) -> Disk:
-        """The disk as of the last sync before a cut."""
+        """Return the disk as of the last full sync before a cut."""
         at = self._synced(cut)
         if at not in self._bases:
             disk = self.begin.copy() if at == 0 else self._base(at - 1).copy()
@@ -153,7 +155,7 @@ class Timeline:
         return self._last[1]
 
     def _journal(self, cut: int, choose: Choose) -> bytes:
-        """The journal as of its last durable commit, or as of one after that."""
+        """Return the journal as of its last durable commit, or as of a later commit."""
         images = [self.journal]
         for event in self.events[:cut]:
             if isinstance(event, Committed):
@@ -174,6 +176,7 @@ def _file_synced(pending: _Pending, identity: int) -> _Pending:
     pending.kept_chains[chain] = sum(_chain(effect) == chain for _, effect in pending.effects)
     synced = [page for page in pending.pages if page.identity == identity]
     return pending._replace(
+        # On a journaling filesystem, fsync commits all metadata changed before it.
         kept_calls=pending.calls,
         pages=[page for page in pending.pages if page.identity != identity],
         synced_pages=[*pending.synced_pages, *synced],
@@ -203,7 +206,7 @@ def _surviving(pending: _Pending, mode: int, choose: Choose) -> list[Effect]:
 
 
 def _kept(pages: list[Page], choose: Choose) -> list[Page]:
-    """All of them, none, or any."""
+    """Choose all pages, none, or any subset."""
     match choose(2) if pages else 0:
         case 0:
             return pages
@@ -213,6 +216,6 @@ def _kept(pages: list[Page], choose: Choose) -> list[Page]:
 
 
 def _names_first(item: tuple[Chain, list[Effect]]) -> tuple[bool, int]:
-    """An inode comes with its first name, and its attributes are changed after that."""
+    """Sort key: an inode comes with its first name, and its attributes change after that."""
     (kind, identity), _ = item
     return kind != "names", identity

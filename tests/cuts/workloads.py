@@ -1,4 +1,4 @@
-"""What is moved in the experiments: trees of all kinds of files."""
+"""Workloads of the experiments: trees with all kinds of files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Build = Callable[[Tree], None]
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A tree that is moved in batches of so many files."""
+    """A tree that is moved in batches of ``batch`` files."""
 
     name: str
     build: Build
@@ -27,9 +27,9 @@ class Workload:
     modes: int = WORST
     options: dict[str, Any] = field(default_factory=dict)
     steps: tuple[Step, ...] = ()
-    """What others do, instead of one act of chance."""
+    """Steps of another process, instead of one random action."""
     alone: bool = False
-    """Whether nobody else may work in it: without exchange, what they do may be lost."""
+    """Whether nobody else may work in it: without exchange, their changes may be lost."""
 
     def machine(self) -> Machine:
         """A machine with this tree and a new job."""

@@ -1,4 +1,4 @@
-"""Another process beside a job, in the same mount namespace or in one of its own."""
+"""A second process next to a job, in the same mount namespace or in one of its own."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Step = Callable[[], Any]
 
 
 def mount(source: Path | str, target: Path | str, kind: str = "", options: str = "") -> None:
-    """Bind a file or directory, or mount a filesystem of this kind (mount(2)). Raises OSError."""
+    """Bind-mount a file or directory, or mount a filesystem (mount(2)). Raises OSError."""
     flags = 0 if kind else MS_BIND
     data = os.fsencode(options) if options else None
     names = (os.fsencode(source), os.fsencode(target), kind.encode() or None)
@@ -36,26 +36,26 @@ def umount(target: Path | str, flags: int = 0) -> None:
 
 
 def leave_namespace() -> None:
-    """Give this process mounts of its own. Raises PermissionError where that is not permitted."""
+    """Give this process its own mounts. Raises PermissionError if that is not permitted."""
     _checked(_libc.unshare(CLONE_NEWNS))
     _checked(_libc.mount(b"none", b"/", None, ctypes.c_ulong(MS_REC | MS_PRIVATE), None))
 
 
 def apart(act: Step) -> Any:
-    """What ``act`` returns in a process with mounts of its own; skips where none are permitted."""
+    """Run ``act`` in a process with its own mounts; skips the test if these are not permitted."""
     with beside(act, own_mounts=True) as other:
         return other.answer
 
 
 class Other:
-    """The other process: ``answer`` is what its first step returned, ``go`` takes the next."""
+    """The second process: ``answer`` is the result of its first step, ``go`` takes the next."""
 
     def __init__(self, orders: int, answers: BinaryIO, process: int) -> None:
         self.orders, self.answers, self.process = orders, answers, process
         self.answer = self.heard()
 
     def go(self) -> Any:
-        """Take the next step, and return what it did."""
+        """Take the next step, and return its result."""
         os.write(self.orders, b"!")
         return self.heard()
 
@@ -69,7 +69,7 @@ class Other:
 
 @contextmanager
 def beside(*steps: Step, own_mounts: bool = False) -> Iterator[Other]:
-    """A process that takes the first step now, and others when told; it ends with the block."""
+    """Start a process that takes its first step now, others when told; it ends with the block."""
     theirs, orders = os.pipe()
     answers, ours = os.pipe()
     process = os.fork()
@@ -83,6 +83,7 @@ def beside(*steps: Step, own_mounts: bool = False) -> Iterator[Other]:
         with os.fdopen(answers, "rb") as heard:
             yield Other(orders, heard, process)
     finally:
+        # Its end of the pipe then reads nothing, and the process ends.
         os.close(orders)
         os.waitpid(process, 0)
 

@@ -1,4 +1,4 @@
-"""Running the engines in this process, over system calls that fail or die when told to."""
+"""Run the engines in this process, over system calls that fail or die when told to."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from zconsole.system.mounts import View
 from zconsole.system.state_dir import write_private
 
 ALL = os.environ.get("ZCONSOLE_FAULTS") == "all"
-"""Whether all is tried that can go wrong, as `.ci/long` does, and not a share of it."""
+"""Whether every fault is tried, as `.ci/long` does, and not only a sample of them."""
 
 CHANGING = frozenset(
     {
@@ -60,7 +60,7 @@ class Killed(BaseException):
 
 
 class FaultySys(Sys):
-    """System calls, counted; ``fault`` is asked before each, ``after`` told. Both may raise."""
+    """Counted system calls; ``fault`` is called before each, ``after`` after it. Both may raise."""
 
     def __init__(
         self,
@@ -81,9 +81,10 @@ class FaultySys(Sys):
         self, name: str, call: Callable[..., Any], numbers: Iterator[int]
     ) -> Callable[..., Any]:
         def counted(*args: Any, **kwargs: Any) -> Any:
+            # Threads of the engine may still run: their calls must have no effect any more.
             if self.dead:
                 raise Killed
-            number = next(numbers)  # in one step: a sync runs in a thread of its own
+            number = next(numbers)  # atomic: a sync runs in a thread of its own
             self.calls.append(name)
             self.fault(number, name)
             try:
@@ -97,13 +98,13 @@ class FaultySys(Sys):
         return counted
 
     def die(self) -> None:
-        """From here on every call, and this one, ends the process."""
+        """End the process at this call; every later call ends it, too."""
         self.dead = True
         raise Killed
 
 
 def kill_after(number: int) -> FaultySys:
-    """A process that dies right after its Nth system call has taken effect."""
+    """Return system calls of a process that dies right after its Nth call has taken effect."""
     sys = FaultySys()
 
     def after(count: int, _name: str, _result: Any) -> None:
@@ -115,7 +116,7 @@ def kill_after(number: int) -> FaultySys:
 
 
 def fail_at(number: int, code: int) -> FaultySys:
-    """A process whose Nth system call fails."""
+    """Return system calls of a process whose Nth call fails."""
 
     def fault(count: int, _name: str) -> None:
         if count == number:
@@ -130,13 +131,13 @@ Place = tuple[tuple[str, int], ...]
 
 
 def place() -> Place:
-    """Where the engine is at work now."""
+    """Return the place where the engine is working now."""
     stack = ((frame.f_code.co_filename, line) for frame, line in walk_stack(None))
     return tuple(islice((each for each in stack if each[0].startswith(PACKAGE)), 2))
 
 
 def first_of_each(keys: Iterable[object]) -> set[int]:
-    """At which numbers a key comes that did not come before."""
+    """Return the positions at which a key occurs for the first time."""
     first: dict[object, int] = {}
     for number, key in enumerate(keys):
         first.setdefault(key, number)
@@ -144,13 +145,13 @@ def first_of_each(keys: Iterable[object]) -> set[int]:
 
 
 def descriptors() -> set[int]:
-    """What this process has open."""
+    """Return the open descriptors of this process."""
     return {int(path.name) for path in Path("/proc/self/fd").iterdir()}
 
 
 @contextmanager
 def descriptors_closed() -> Iterator[None]:
-    """Close what was opened inside, as the kernel does for a dead process."""
+    """Close what was opened in the block, as the kernel does for a dead process."""
     before = descriptors()
     try:
         yield
@@ -163,7 +164,7 @@ def descriptors_closed() -> Iterator[None]:
 
 
 def tree_of(area: Path, files: int, size: int) -> Path:
-    """A directory of so many files of so many random bytes."""
+    """Create a directory of files with random content; ``size`` is in bytes."""
     root = area / "tree"
     root.mkdir()
     for number in range(files):
@@ -172,14 +173,14 @@ def tree_of(area: Path, files: int, size: int) -> Path:
 
 
 ALONE = JobClocks(sleep=lambda seconds: None)
-"""For trees that nobody else works in: there is nothing to wait for, and nobody to look for."""
+"""Clocks for trees in which nobody else works: a job need not wait for anybody."""
 
 
 SELF = Path("/proc/self")
 
 
 class Nobody(Users):
-    """No other process uses anything. The mounts are this process's, as they are at first."""
+    """Users that are never there. The mounts are this process's, as they are at first."""
 
     own = View(SELF, mounts.parse(mounts.table_of(SELF)))
 
@@ -191,7 +192,7 @@ class Nobody(Users):
 def create(
     root: Path, journal: Path, others: bool = False, more: Iterable[Path] = (), **settings: Any
 ) -> None:
-    """Walk trees into a new journal. The plan looks at other processes where ``others`` matter."""
+    """Walk trees into a new journal. The plan looks for other processes if ``others`` is set."""
     wanted = Settings((str(root), *map(str, more)), allow_non_zfs=True, **settings)
     with nullcontext() if others else _nobody_else():
         created = creation.create(wanted, FactsReader(), journal)
@@ -199,13 +200,13 @@ def create(
 
 
 def ask(journal: Path, order: str, **limits: Any) -> None:
-    """Ask a job as another process does."""
+    """Send a job a request, as another process does."""
     write_private(request_file(journal), Request(order, limits).encoded())
 
 
 @contextmanager
 def _nobody_else() -> Iterator[None]:
-    """To look at every process and every export takes longer than moving a small tree."""
+    """Skip the look at every process and export, which takes longer than moving a small tree."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "Users", Nobody)
         patch.setattr(plan.exports, "look", lambda run: [])
@@ -220,7 +221,7 @@ def run(
     threads: Executor | None = None,
     users: Users | None = None,
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Run or resume a job in this process: the finished files and the summary."""
+    """Run or resume a job in this process; returns the finished files and the summary."""
     shown: list[dict[str, Any]] = []
 
     def _show(event: JobStatus) -> None:
@@ -237,7 +238,7 @@ def run(
         try:
             summary = runner.run()
         finally:
-            signal.signal(signal.SIGIO, signal.SIG_IGN)  # one may be on its way yet
+            signal.signal(signal.SIGIO, signal.SIG_IGN)  # a signal may still be pending
     finally:
         journal.close()
     return shown, summary

@@ -1,4 +1,4 @@
-"""A tree of which one file is in use, and what a job that leaves it alone leaves."""
+"""A tree with one file in use, and checks of what a job makes of it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def tree(area: Path, *names: str) -> Path:
 
 
 def moved(area: Path, system: Sys | None = None) -> Found:
-    """Run the created job; (outcome, reason) by file name."""
+    """Run the created job; returns (outcome, reason) by file name."""
     shown, _ = run(area / "job.db", system, users=Users())
     return {Path(r["path"]).name: (r["outcome"], r["reason"]) for r in shown}
 
@@ -36,7 +36,7 @@ def opened_again(fd: int) -> None:
 
 
 def is_left_alone(found: Found, root: Path) -> None:
-    """Whether ``held`` was skipped and has what was written to it later, and nothing else was."""
+    """Check that ``held`` was skipped and keeps later writes, and that all others were moved."""
     outcome, reason = found.pop("held")
     assert (outcome, (reason or "")[:6]) == ("skipped", "in use")
     assert len(reason or "") <= 40
@@ -46,7 +46,7 @@ def is_left_alone(found: Found, root: Path) -> None:
 
 
 def bound(root: Path) -> Path:
-    """The file, mounted somewhere else."""
+    """Bind-mount the file somewhere else."""
     place = root.parent / "mounted"
     place.touch()
     mount(root / "held", place)

@@ -1,4 +1,4 @@
-"""Many small files, of one batch or of several, whole whatever happens to the job."""
+"""Batches of many small files stay intact whatever happens to the job."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from zconsole.rebalance.engine.descriptors import BATCH_FILES
 from zconsole.rebalance.engine.workplace import JobClocks
 
 SEVERAL = 40
-"""Files of a batch, by which the tree makes several."""
+"""Files per batch, for which the tree makes several batches."""
 SMALL_FILES = 150
 KILLS = 15 if ALL else 4
 
 
 @pytest.fixture(params=[BATCH_FILES, SEVERAL], ids=["one", "several"])
 def root(area: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Every awkward kind of file, and many small ones of several owners, modes and times."""
+    """A tree of every awkward kind of file, and many small ones with varied metadata."""
     monkeypatch.setattr("zconsole.rebalance.engine.descriptors.BATCH_FILES", request.param)
     root, rng = area / "tree", random.Random(1)
     trees.build(root)
@@ -121,12 +121,13 @@ def test_a_killed_command_is_resumed(area: Path) -> None:
     job.wait()
     run(area / "job.db")
     after = trees.manifest(root)
-    # Killed in a call that a busy machine holds up, our change looks like another process's.
+    # If the job is killed in a call that a busy machine delays, its own change to the directory
+    # looks like another process's.
     del before["."], after["."]
     assert after == before
 
 
 def entries(root: Path) -> dict[str, int]:
-    """Inode number of every name, without a look at the inodes."""
+    """Return the inode number of every name, without a stat of the inodes."""
     with os.scandir(root) as found:
         return {entry.name: entry.inode() for entry in found}

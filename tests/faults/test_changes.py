@@ -1,4 +1,4 @@
-"""What others change besides content, at the moments that count: owner, mode, flags, links."""
+"""Changes by others besides content, at the critical moments: owner, mode, flags, links."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from tests.faults.test_meddlers import BASE, WRITE, Meddler, contents, save, tre
 from zconsole.rebalance.engine.file_locks import FilesInUse
 
 TICK = 0.05
-"""Seconds after which a change leaves another ctime, whatever the kernel's clock."""
+"""Seconds after which a change gets a new ctime, whatever the kernel's clock."""
 
 
 def mark_nodump(path: Path) -> None:
-    """As ``chattr +d`` does."""
+    """Set the nodump flag, as ``chattr +d`` does."""
     with path.open("rb") as file:
         try:
             flags = trees._flags(file.fileno()) | trees.NODUMP
@@ -50,7 +50,7 @@ def is_nodump(path: Path) -> bool:
 
 
 def at(number: int, act: Callable[[], Any]) -> FaultySys:
-    """System calls before one of which somebody acts."""
+    """Return system calls with an action of somebody else before call ``number``."""
     return FaultySys(lambda count, name: act() if count == number else None)
 
 
@@ -73,7 +73,7 @@ def test_flags_set_before_any_call_are_kept(area: Path) -> None:
 
 
 class Ticks(FaultySys):
-    """A clock so coarse that every change of files happens within one tick of it."""
+    """A clock so coarse that every change of files happens within one tick."""
 
     def fstat(self, fd: int) -> os.stat_result:  # type: ignore[override]
         found = os.fstat(fd)
@@ -91,9 +91,8 @@ def test_a_change_within_the_tick_of_the_exchange_is_kept(area: Path) -> None:
     def called(_number: int, name: str, _result: Any) -> None:
         if name == "exchange":
             exchanged.append(True)
-        if name == "leased" and exchanged == [
-            True
-        ]:  # the original was looked at for the first time
+        # The first look at the original after the exchange.
+        if name == "leased" and exchanged == [True]:
             exchanged.append(True)
             os.fchmod(original, 0o640)
 
@@ -103,7 +102,7 @@ def test_a_change_within_the_tick_of_the_exchange_is_kept(area: Path) -> None:
 
 
 class Late(Nobody):
-    """Somebody begins to use files between the second look and the third."""
+    """Somebody begins to use files between the second and the third look for users."""
 
     def __init__(self, *paths: Path) -> None:
         super().__init__()
@@ -133,7 +132,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 def test_a_copy_that_was_changed_is_not_taken_back_unsaid(
     area: Path, change: str, names: int
 ) -> None:
-    """Its original turns out to be in use, and the copy has been changed by its name meanwhile."""
+    """The original turns out to be in use, and the copy has been changed under its name."""
     root = tree_of(area, "a")
     for number in range(1, names):
         (root / f"a{number}").hardlink_to(root / "a")
@@ -161,7 +160,7 @@ def test_a_copy_that_was_changed_is_not_taken_back_unsaid(
 
 
 def killed_after(journal: Path, name: str, sys: FaultySys, users: Nobody | None = None) -> None:
-    """A run that dies right after the first call of that name."""
+    """Run a job that dies right after the first call of that name."""
     told = sys.after
 
     def after(number: int, called: str, result: Any) -> None:
@@ -175,7 +174,7 @@ def killed_after(journal: Path, name: str, sys: FaultySys, users: Nobody | None 
 
 
 def killed_and_changed(area: Path) -> Path:
-    """A tree of one file: its job died with the names exchanged, then the original was changed."""
+    """Return a tree of one file: its job died after the exchange, then the original was changed."""
     root = tree_of(area, "a")
     create(root, area / "job.db")
     with (root / "a").open("rb") as original:
@@ -199,7 +198,7 @@ def test_recovery_keeps_what_was_changed_just_before_the_exchange(area: Path) ->
 def test_recovery_keeps_what_was_written_to_a_copy_before_it_gives_a_file_back(
     area: Path,
 ) -> None:
-    """Another file was saved right before the exchange; the copy that has its name was changed."""
+    """Another file was saved right before the exchange; the copy now under its name was changed."""
     root = tree_of(area, "a")
     create(root, area / "job.db")
     before = {("exchange", 1): lambda: save(root, "a", b"saved\n")}
@@ -232,9 +231,9 @@ def test_recovery_removes_no_copy_that_somebody_opens_as_it_is_taken_back(
 
 @pytest.mark.parametrize("late", [False, True])
 def test_recovery_keeps_a_copy_that_was_written_to_and_taken_back(area: Path, late: bool) -> None:
-    """A writer had it open when the original got its name again; then the job died.
+    """A writer had the copy open when the original got its name back; then the job died.
 
-    Where it is ``late``, it writes once recovery has ended.
+    If ``late``, it writes after recovery has ended.
     """
     root = tree_of(area, "a")
     create(root, area / "job.db")
@@ -261,7 +260,7 @@ def test_recovery_keeps_a_copy_that_was_written_to_and_taken_back(area: Path, la
 
 
 def test_recovery_removes_a_copy_that_never_had_the_name(area: Path) -> None:
-    """Also where the original was changed since."""
+    """The copy is removed even if the original was changed since."""
     root = tree_of(area, "a", "b")
     create(root, area / "job.db")
     sys = FaultySys()
@@ -276,7 +275,7 @@ def test_recovery_removes_a_copy_that_never_had_the_name(area: Path) -> None:
 
 
 def killed_between_links(area: Path, exchanges: int, names: str = "ab") -> Path:
-    """A tree of a file of several names, so many of which the dead run had replaced."""
+    """Return a tree of one file with several names, some of which the dead run had replaced."""
     root = tree_of(area, "a")
     for name in names[1:]:
         (root / name).hardlink_to(root / "a")

@@ -1,4 +1,4 @@
-"""In a chroot whose root is no mount, no mount table has the tree's filesystem."""
+"""Jobs in a chroot whose root is not a mount: no mount table has the tree's filesystem."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_statfs_tells_the_filesystem_of_a_plain_chroot(area: Path, read_only: bo
     expected = mount_of(mount_at(bytes(area)))
     assert expected is not None
     (area / "warm").mkdir()
-    create(area / "warm", area / "warm.db", others=True)  # what Python loads is not in the chroot
+    create(area / "warm", area / "warm.db", others=True)  # late imports would fail in the chroot
     root = area / "root"
     for name in ("proc", "tree", "state", "tmp"):
         (root / name).mkdir(parents=True)

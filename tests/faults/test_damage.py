@@ -1,4 +1,4 @@
-"""A copy that does not come back from the disks as it was written replaces nothing."""
+"""A copy that is read back from the disks differently than written replaces nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from zconsole.rebalance.engine.syscalls import Sys
 
 
 def spoiled(fd: int, data: bytes | memoryview, offset: int) -> int:
-    """Writes all of it, the last byte wrong."""
+    """Write all data, with the last byte wrong."""
     return os.pwrite(fd, bytes(data[:-1]) + bytes([data[-1] ^ 1]), offset)
 
 
@@ -24,7 +24,7 @@ def spoiled(fd: int, data: bytes | memoryview, offset: int) -> int:
 def threads(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Executor | None]:
-    """What a run has to work beside it; with them copies are read past the cache, as on a pool."""
+    """A run's executor; with one, copies are read past the cache, as on a pool."""
     if request.param == "alone":
         yield None
         return

@@ -28,7 +28,7 @@ from zconsole.rebalance.engine.syscalls import IN_Q_OVERFLOW, Sys
 from zconsole.rebalance.engine.workplace import JobClocks
 
 TICK = 0.05
-"""Seconds: more than the time of a directory lags behind the clock (it is of the tick before)."""
+"""Seconds: more than a directory's time lags behind the clock (it is that of the last tick)."""
 
 OLD = 10**18
 FILES = 4
@@ -60,7 +60,7 @@ class Neighbour:
     def __init__(self, root: Path, change: Callable[[Path], None], call: str, count: int) -> None:
         self.root, self.change, self.call, self.left = root, change, call, count
         self.at: int | None = None
-        """The time that the directory had then, nanoseconds."""
+        """Modification time of the directory after that change, nanoseconds."""
 
     def called(self, name: str) -> None:
         self.left -= name == self.call
@@ -71,7 +71,7 @@ class Neighbour:
 
 @pytest.fixture
 def root(area: Path) -> Path:
-    """An old directory of some files, and a link for others to play with."""
+    """An old directory of some files, and a link for others to change."""
     root = tree_of(area, FILES, 10)
     (root / "spare").symlink_to("file0")
     os.utime(root, ns=(OLD, OLD))
@@ -88,7 +88,7 @@ def root(area: Path) -> Path:
 def test_a_change_just_beside_one_of_ours_is_seen(
     root: Path, change: Callable[[Path], None], call: str, count: int, before: bool
 ) -> None:
-    """Within one tick of the kernel's clock: both have the same time."""
+    """Both changes are within one tick of the kernel's clock and so have the same time."""
     neighbour = Neighbour(root, change, call, count)
     hooks = {"fault" if before else "after": lambda _, name, *__: neighbour.called(name)}
     _, summary = run(root.parent / "job.db", FaultySys(**hooks), ALONE)
@@ -99,7 +99,7 @@ def test_a_change_just_beside_one_of_ours_is_seen(
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 def test_a_change_while_the_time_is_put_back_is_seen(root: Path, before: bool) -> None:
-    neighbour = Neighbour(root, create_file, "set_times", FILES)  # the copies' come first
+    neighbour = Neighbour(root, create_file, "set_times", FILES)  # after the calls for the copies
     hooks = {"fault" if before else "after": lambda _, name, *__: neighbour.called(name)}
     run(root.parent / "job.db", FaultySys(**hooks), ALONE)
     assert neighbour.at is not None
@@ -108,7 +108,7 @@ def test_a_change_while_the_time_is_put_back_is_seen(root: Path, before: bool) -
 
 @pytest.mark.parametrize("number", range(RUNS))
 def test_what_others_create_while_names_are_replaced_shows(area: Path, number: int) -> None:
-    """Another process, at any moment."""
+    """Another process creates names at any moment."""
     root, changed = tree_of(area, 60, 10), list[int]()
     os.utime(root, ns=(OLD, OLD))
     create(root, area / "job.db")
@@ -130,7 +130,7 @@ def test_what_others_create_while_names_are_replaced_shows(area: Path, number: i
 
 
 def between(neighbour: Neighbour) -> JobClocks:
-    """He comes when names have been replaced and no original is removed yet."""
+    """Return clocks that let the neighbor act after names are replaced and before any removal."""
     return JobClocks(sleep=lambda seconds: neighbour.called("sleep"))
 
 
@@ -143,21 +143,21 @@ def test_a_time_that_others_set_stays(root: Path) -> None:
 
 
 class Unwatched(FaultySys):
-    """The kernel has no watches left."""
+    """A kernel that has no watches left."""
 
     def watcher(self) -> int:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 
 class Deaf(FaultySys):
-    """What the kernel says of changes cannot be read."""
+    """A queue of change events that cannot be read."""
 
     def changes(self, queue: int) -> bytes:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
 class DeafLater(FaultySys):
-    """They cannot be read once, when names are being replaced."""
+    """A queue of change events that cannot be read once, while names are being replaced."""
 
     def changes(self, queue: int) -> bytes:
         if self.calls.count("exchange") == 1:
@@ -168,7 +168,7 @@ class DeafLater(FaultySys):
 @pytest.mark.parametrize("kind", [Unwatched, Deaf, DeafLater])
 @pytest.mark.parametrize("call", ["open_new", "exchange", "unlink"])
 def test_without_watches_the_new_time_stays(root: Path, call: str, kind: type[FaultySys]) -> None:
-    """Nothing else shows a change by others within one of ours."""
+    """Without watches, nothing shows a change by others within one of ours."""
     neighbour = Neighbour(root, create_file, call, 0)
     _, summary = run(root.parent / "job.db", kind(lambda _, name: neighbour.called(name)), ALONE)
     assert neighbour.at is not None
@@ -177,7 +177,7 @@ def test_without_watches_the_new_time_stays(root: Path, call: str, kind: type[Fa
 
 
 def test_a_watch_that_fails_once_is_set_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For the next batch; the time of then is what it gets back."""
+    """It is set again for the next batch, and the directory gets the time it has then."""
     monkeypatch.setattr("zconsole.rebalance.engine.descriptors.BATCH_FILES", 1)
     sys = DeafLater()
     times = list[int]()
@@ -204,7 +204,7 @@ def test_the_time_is_put_back_where_nobody_came(root: Path) -> None:
 
 
 class Overflowing(Sys):
-    """More has changed than the kernel can tell."""
+    """A queue of change events that has overflowed."""
 
     def changes(self, queue: int) -> bytes:
         told = super().changes(queue)
@@ -219,7 +219,7 @@ def test_nothing_is_put_back_where_the_kernel_lost_count(root: Path) -> None:
 
 
 def killed(root: Path, call: str, count: int, change: Callable[[Path], None] | None = None) -> None:
-    """The job dies right after the Nth call of some name; ``change`` comes just before that."""
+    """Kill the job right after the Nth call of some name; ``change`` comes just before that."""
     system, left = FaultySys(), count
 
     def after(_: int, name: str, _result: Any) -> None:
@@ -303,7 +303,7 @@ def test_a_change_during_recovery_is_seen(root: Path) -> None:
 def test_after_a_power_cut_notes_are_taken_to_be_lost(
     root: Path, after: float, restored: bool
 ) -> None:
-    """The cut took back what the journal was told last; our last change comes after it."""
+    """The cut lost the journal's last notes; the last change by the job comes after them."""
     killed(root, "exchange", 1)
     noted = time.time()
     os.utime(root, (noted + after, noted + after))

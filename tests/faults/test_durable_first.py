@@ -1,4 +1,4 @@
-"""Nothing is replaced before its copy is on the disks, read back from them, and known."""
+"""Originals are replaced only after their copies are on disk, read back, and recorded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from zconsole.rebalance.engine.syscalls import Sys
 
 FILES = 3
 SOON = 10.0
-"""Seconds in which copies are opened again, even on a busy machine."""
+"""Seconds in which copies are reopened, even on a busy machine."""
 
 
 def inodes(root: Path) -> dict[Path, int]:
@@ -25,7 +25,7 @@ def inodes(root: Path) -> dict[Path, int]:
 
 
 def failing(call: str, last: int = 1) -> FaultySys:
-    """Calls of which the first fail."""
+    """Return system calls of which the first ones of a name fail."""
     sys = FaultySys()
 
     def _fault(_number: int, name: str) -> None:
@@ -38,7 +38,7 @@ def failing(call: str, last: int = 1) -> FaultySys:
 
 @pytest.mark.parametrize("last", [1, 10**6], ids=["once", "always"])
 def test_a_sync_that_fails_leaves_every_original(area: Path, last: int) -> None:
-    """The kernel reports an error of writing once: a later sync that succeeds says nothing."""
+    """The kernel reports a write error only once: a later sync that succeeds proves nothing."""
     root = tree_of(area, FILES, 9000)
     before = inodes(root)
     create(root, area / "job.db")
@@ -51,7 +51,7 @@ def test_a_sync_that_fails_leaves_every_original(area: Path, last: int) -> None:
 
 
 class Recording(Sys):
-    """Notes what happens to each copy, by the descriptor it was opened again with."""
+    """Records what happens to each copy, by the descriptor it was reopened with."""
 
     def __init__(self) -> None:
         self.copies: dict[int, list[str]] = {}
@@ -69,7 +69,7 @@ class Recording(Sys):
     def syncfs(self, fd: int) -> None:
         until = time.monotonic() + SOON
         while len(self.copies) < FILES and time.monotonic() < until:
-            time.sleep(0.01)  # they are opened again beside the sync
+            time.sleep(0.01)  # copies are reopened during the sync
         super().syncfs(fd)
         for copy in self.copies:
             self._note(copy, "synced")
@@ -117,7 +117,7 @@ def test_what_moved_is_known_when_the_next_batch_is_replaced(
 def test_a_batch_needs_no_directory_of_the_one_before(
     area: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those are closed between two batches once they are many, and their numbers are others'."""
+    """Directories are closed between batches once they are many, and their descriptors reused."""
     monkeypatch.setattr("zconsole.rebalance.engine.descriptors.BATCH_FILES", 1)
     monkeypatch.setattr("zconsole.rebalance.job.runner.OPEN_DIRECTORIES", 0)
     root = area / "tree"
@@ -138,7 +138,7 @@ def test_a_batch_needs_no_directory_of_the_one_before(
 
 
 def test_the_time_a_directory_gets_back_is_that_of_the_last_change_by_others(area: Path) -> None:
-    """One that comes after the directory was opened, and before anything is created in it."""
+    """The last change comes after the directory was opened, before anything is created in it."""
     root, told = tree_of(area, 1, 10), list[Any]()
     create(root, area / "job.db")
 

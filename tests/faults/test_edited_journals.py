@@ -1,4 +1,4 @@
-"""Journals with values that no version has written: said so, and no file is touched by them."""
+"""Journals with values that no version has written are rejected, and no file is touched."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KEYS = ("job", "keys", "progress", "format", "changing_until", "walk_skipped")
 
 
 def died(area: Path) -> tuple[Path, bytes]:
-    """The journal of a job that died halfway through the names of a file, and its content."""
+    """Return the journal of a job that died between the names of a file, and its content."""
     root = area / "tree"
     (root / "below").mkdir(parents=True)
     for path in (root / "below" / "one", root / "two"):
@@ -46,7 +46,7 @@ def died(area: Path) -> tuple[Path, bytes]:
 
 
 def edited(journal: Path, content: bytes, sql: str, *values: Any) -> None:
-    """Run the job of a journal that somebody has edited."""
+    """Edit a journal with SQL and run its job."""
     journal.write_bytes(content)
     with closing(sqlite3.connect(journal)) as db, db, suppress(sqlite3.IntegrityError):
         db.execute(sql, values)
@@ -55,7 +55,7 @@ def edited(journal: Path, content: bytes, sql: str, *values: Any) -> None:
 
 
 def whole(root: Path) -> bool:
-    """Whether every name has what it had."""
+    """Return whether every name has its original content."""
     two = (root / "two").read_bytes() == (root / "three").read_bytes() == b"two" * 100
     return two and (root / "below" / "one").read_bytes() == b"one" * 100
 

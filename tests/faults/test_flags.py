@@ -19,12 +19,12 @@ SETTABLE = {
     "t": 0x8000, "D": 0x1_0000, "T": 0x2_0000, "e": 0x8_0000, "C": 0x80_0000, "x": 0x200_0000,
     "P": 0x2000_0000,
 }  # fmt: skip
-"""The letters of chattr(1) and their flags (linux/fs.h), but those that forbid a change."""
+"""The letters of chattr(1) and their flags (linux/fs.h), except those that forbid changes."""
 FSX = struct.Struct("=5I8x")
 
 
 class Flags(Sys):
-    """A filesystem with every flag and extent size; files created in it begin with some."""
+    """A filesystem with every flag and extent size; new files in it start with some of them."""
 
     def __init__(self, flags: dict[int, int], fsx: dict[int, tuple[int, ...]], born: int = 0):
         self.flags, self.fsx, self.born, self.refuses = flags, fsx, born, 0
@@ -52,7 +52,7 @@ class Flags(Sys):
 
 
 def moved(area: Path, sys: Sys) -> tuple[str, str | None]:
-    """What became of the one file of a tree."""
+    """Return the outcome and reason of the only file of a tree."""
     create(area / "tree", area / "job.db")
     ((shown,), _) = run(area / "job.db", sys, ALONE)
     return shown["outcome"], shown["reason"]
@@ -132,7 +132,7 @@ def test_a_file_whose_names_zfs_does_not_give_up_is_left_alone(area: Path) -> No
 
 
 class Locked(Sys):
-    """A file of fscrypt of which nobody has brought the key."""
+    """A file encrypted with fscrypt whose key is missing."""
 
     def open(self, path: Any, flags: int, *args: Any, **kwargs: Any) -> int:  # type: ignore[override]
         if path == b"file0":

@@ -1,4 +1,4 @@
-"""Files that a running job gives up: what it leaves, what it says, and who is let in when."""
+"""Files that a running job gives up: what it leaves, what it reports, and who gets access when."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from zconsole.rebalance.engine.file_locks import FilesInUse
 from zconsole.rebalance.engine.workplace import JobClocks
 
 COPIED, REPLACED, GIVEN_BACK = 2, 3, 4
-"""Looks for users: once files are copied, once names are replaced, once some are given back."""
+"""Numbers of looks for users: after files are copied, after names are replaced, after some are
+given back."""
 SOON = 0.5
-"""Seconds in which whoever is let in has opened a file."""
+"""Seconds within which a process that was let in has opened a file."""
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def root(area: Path) -> Path:
 
 
 class Seen(Nobody):
-    """At each look, by its number, some files are seen to be in use."""
+    """Users that see some files in use; ``used`` gives them by the number of the look."""
 
     def __init__(self, used: Callable[[int], Iterable[Path]]) -> None:
         super().__init__()
@@ -51,7 +52,7 @@ class Seen(Nobody):
 
 
 class Unreached(FilesInUse):
-    """Temporary names are mounted where no path leads but from their directory."""
+    """Files in use, with temporary names that are mounted and only reached from their directory."""
 
     __slots__ = ()
 
@@ -63,7 +64,7 @@ class Unreached(FilesInUse):
 
 
 class Afar(Seen):
-    """Those who come once names have been given back are seen from the files' directories."""
+    """Users that come once names have been given back, seen only from the files' directories."""
 
     def look(self, *_: object, **__: object) -> FilesInUse:
         found = super().look()
@@ -76,7 +77,7 @@ class Afar(Seen):
 def moved(
     area: Path, users: Nobody | None = None, sys: FaultySys | Counted | None = None
 ) -> tuple[str, str]:
-    """Outcome and reason of the file."""
+    """Return outcome and reason of the file."""
     (line,), _ = run(area / "job.db", sys, ALONE, users=users)
     return line["outcome"], line["reason"] or ""
 
@@ -90,7 +91,7 @@ def test_a_user_of_the_copy_alone_keeps_nothing_back(area: Path, root: Path) -> 
 def test_a_copy_that_has_no_name_yet_goes_also_where_somebody_uses_it(
     area: Path, root: Path
 ) -> None:
-    """A backup, say, that reads everything in the directory."""
+    """The user is, for example, a backup that reads everything in the directory."""
     inode = (root / "a").stat().st_ino
     users = Seen(lambda look: root.iterdir() if look == COPIED else [])
     assert moved(area, users) == ("skipped", "in use by a mount")
@@ -127,7 +128,7 @@ def test_a_copy_in_use_once_its_name_was_given_back_is_kept(
 
 
 def test_a_writer_is_let_in_before_users_are_looked_for(area: Path, root: Path) -> None:
-    """That look may take long where there are many processes."""
+    """With many processes, the look for users may take long."""
     meddler, sys, found = Meddler(), FaultySys(), list[bool]()
 
     def _sleep(_seconds: float) -> None:
@@ -148,7 +149,7 @@ def test_a_writer_is_let_in_before_users_are_looked_for(area: Path, root: Path) 
 
 
 class Shorter(FaultySys):
-    """A file that ends before the length that it was said to have."""
+    """A file that ends before its reported length."""
 
     def pread(self, fd: int, length: int, offset: int) -> bytes:  # type: ignore[override]
         return b""
@@ -160,7 +161,7 @@ def test_a_file_that_became_shorter_is_left_alone(area: Path, root: Path) -> Non
 
 
 def test_what_is_no_file_any_more_is_left_alone(area: Path, root: Path) -> None:
-    """An inode that is free is used again, for whatever comes."""
+    """A free inode number may be reused for a file of any kind."""
     (root / "a").unlink()
     os.mkfifo(root / "a")
     with closing(sqlite3.connect(area / "job.db")) as db, db:
@@ -182,7 +183,7 @@ def test_a_file_that_goes_before_a_call_on_it_is_said_to_have_changed(
 
 
 class Failing(Counted):
-    """To ask for a lease of the original again fails."""
+    """Asking for a lease of the original a second time fails."""
 
     def lease(self, fd: int, kind: int) -> None:
         try:

@@ -16,7 +16,7 @@ A_CALL = 0.001
 
 
 class Time:
-    """A clock moved on by system calls and sleeps alone."""
+    """A clock that only system calls and sleeps advance."""
 
     def __init__(self) -> None:
         self.now = 0.0

@@ -1,4 +1,4 @@
-"""Calls by path that found an original before the exchange, and that the kernel held up since."""
+"""Calls by path that found the original before the exchange, and finish after it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def metadata(path: Path) -> tuple[object, ...]:
 
 
 def with_attribute(area: Path, names: int = 1) -> Path:
-    """A tree of one file, and the job for it."""
+    """A tree of one file with an extended attribute, and the job for it."""
     root = tree_of(area, "a")
     for number in range(1, names):
         (root / f"a{number}").hardlink_to(root / "a")
@@ -65,7 +65,7 @@ def test_what_is_changed_of_an_original_as_it_is_removed_is_kept(
 
 
 def test_changes_of_both_are_kept(area: Path) -> None:
-    """Of the copy, that had the name by then, and of the original."""
+    """Both the copy, which had the name by then, and the original are changed."""
     root = with_attribute(area)
     original = os.open(root / "a", os.O_RDONLY)
 
@@ -121,7 +121,7 @@ def test_a_link_that_is_gone_again_keeps_nothing(area: Path) -> None:
 
 
 class Hiding(NoExchange):
-    """System calls of NFS, which renames what is open, instead of removing it."""
+    """System calls of NFS, which renames open files instead of removing them."""
 
     def unlink(self, directory: int, name: bytes) -> None:
         os.rename(name, b"../hidden", src_dir_fd=directory, dst_dir_fd=directory)

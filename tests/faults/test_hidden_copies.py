@@ -1,4 +1,4 @@
-"""What others do to a copy that has a temporary name only: it never gets the name of its file."""
+"""Changes by others to a copy that still has its temporary name: it never gets the file's name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHANGES_OF_COPIES: dict[str, Callable[[Path], object]] = {
 def test_a_copy_that_somebody_changes_takes_no_name(
     area: Path, moment: str, change: str, names: int
 ) -> None:
-    """Programs that watch a tree do, as soon as a file is closed: within a tick of the clock."""
+    """Programs that watch a tree act as soon as a file is closed: within a tick of the clock."""
     root = tree_of(area, "a")
     for number in range(1, names):
         (root / f"a{number}").hardlink_to(root / "a")
@@ -56,7 +56,7 @@ def test_a_copy_that_somebody_changes_takes_no_name(
 
 
 def test_a_copy_that_somebody_was_let_in_to_takes_no_name(area: Path) -> None:
-    """By a program that appends to every file it meets: it did so to the original before."""
+    """A program that appends to every file it meets did so to the original before."""
     root = tree_of(area, "a")
     inode = (root / "a").stat().st_ino
     create(root, area / "job.db")

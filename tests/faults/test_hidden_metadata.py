@@ -1,4 +1,4 @@
-"""A filesystem that no longer shows all metadata of its files, in the middle of a job."""
+"""A filesystem that stops showing all metadata of its files in the middle of a job."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from zconsole.system.mounts import MountPoint
 def test_no_more_files_are_copied_once_attributes_are_hidden(
     area: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After the first batch."""
+    """The attributes are hidden after the first batch."""
     monkeypatch.setattr("zconsole.rebalance.engine.descriptors.BATCH_FILES", 1)
     root = tree_of(area, "a", "b", "c")
     create(root, area / "job.db")

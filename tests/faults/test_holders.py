@@ -1,4 +1,4 @@
-"""Whoever has an inode open without writing loses nothing that is written later."""
+"""Processes that have a file open without writing keep everything that is written later."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_nothing_is_copied_of_a_file_in_use(area: Path) -> None:
 
 
 def test_a_descriptor_of_another_namespace_is_seen(area: Path) -> None:
-    """Its path there is none here."""
+    """Its path does not exist here."""
     root, elsewhere = tree(area), area / "elsewhere"
     elsewhere.mkdir()
     held: list[int] = []
@@ -64,7 +64,7 @@ def comm(process: int) -> str:
 
 
 def test_a_mapping_that_can_be_written_to_refuses_the_lease(area: Path) -> None:
-    """It keeps the file open for writing when its descriptor is closed."""
+    """The mapping keeps the file open for writing after its descriptor is closed."""
     root, maps = tree(area), []
 
     def begin() -> None:
@@ -82,7 +82,7 @@ def test_a_mapping_that_can_be_written_to_refuses_the_lease(area: Path) -> None:
 
 
 def test_a_mapping_that_can_be_read_never_becomes_writable(area: Path) -> None:
-    """So that nobody has to look for those."""
+    """So the engine need not look for readable mappings."""
     root = tree(area)
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
@@ -95,7 +95,7 @@ def test_a_mapping_that_can_be_read_never_becomes_writable(area: Path) -> None:
 
 
 EXIT = {"x86_64": 60, "aarch64": 93}
-"""The call that ends one thread (asm/unistd.h)."""
+"""Number of the system call that ends one thread (asm/unistd.h)."""
 
 
 @pytest.mark.skipif(platform.machine() not in EXIT, reason="the number of a call is not known")
@@ -129,7 +129,7 @@ def test_a_process_whose_first_thread_has_ended_is_seen(area: Path) -> None:
 
 
 def alive(process: int) -> bool:
-    """Whether the first thread of a process goes on."""
+    """Return whether the first thread of a process is alive."""
     return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
 
 
@@ -137,7 +137,7 @@ CLONE_FS, CLONE_FILES = 0x200, 0x400
 
 
 def apart_in_a_thread(what: int, *acts: Callable[[], object]) -> list[Callable[[], object]]:
-    """Steps that a thread takes which shares no descriptors, or no root, with its process."""
+    """Return steps of a thread that does not share descriptors, or the root, with its process."""
     thread = ThreadPoolExecutor(1)
 
     def leave() -> None:

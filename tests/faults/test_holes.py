@@ -1,4 +1,4 @@
-"""A filesystem that says there is a hole where data was just written is not believed."""
+"""A filesystem that reports a hole where data was just written is not believed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SIZES = [1, SMALL + 1, WINDOW + 5, 3 * WINDOW]
 
 
 class Lying(Sys):
-    """Every file is one hole, whatever it holds."""
+    """A filesystem that reports every file as one hole, whatever it holds."""
 
     def lseek(self, fd: int, offset: int, whence: int) -> int:  # type: ignore[override]
         if whence == os.SEEK_DATA:
@@ -29,14 +29,14 @@ class Lying(Sys):
 
 
 class Spoiling(Lying):
-    """And the last byte of what is written is wrong."""
+    """A lying filesystem that also writes the last byte wrong."""
 
     def pwrite(self, fd: int, data: bytes | memoryview, offset: int) -> int:  # type: ignore[override]
         return os.pwrite(fd, bytes(data[:-1]) + bytes([data[-1] ^ 1]), offset)
 
 
 class Dying(Lying):
-    """And it ends when a name has been replaced."""
+    """A lying filesystem whose process dies after a name has been replaced."""
 
     dead = False
 
@@ -52,7 +52,7 @@ class Dying(Lying):
 
 @pytest.fixture
 def root(area: Path) -> Path:
-    """Files full of data, and one with a hole before and after it."""
+    """A tree of files full of data, and one with a hole at each end."""
     root = area / "tree"
     root.mkdir()
     for size in SIZES:
@@ -68,7 +68,7 @@ def root(area: Path) -> Path:
 def threads(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Executor | None]:
-    """What a run has to work beside it; with them copies are read past the cache, as on a pool."""
+    """A run's executor; with one, copies are read past the cache, as on a pool."""
     if request.param == "cached":
         yield None
         return

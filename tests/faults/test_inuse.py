@@ -1,4 +1,4 @@
-"""Holders that come while a job works, or before a death is settled."""
+"""Processes that start using a file while a job works, or before recovery."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from zconsole.system import mounts
 
 
 def at_call(name: str, number: int, act: Callable[[], object]) -> FaultySys:
-    """System calls of which the so manyth of a name is followed by something."""
+    """Return system calls with an action after the Nth call of a name."""
     count = 0
 
     def after(_: int, called: str, _result: Any) -> None:
@@ -82,13 +82,13 @@ def test_a_mount_that_comes_late_is_seen(area: Path) -> None:
     create(root, area / "job.db", others=True)
     steps = (lambda: None, lambda: bound(root), lambda: append(area / "mounted"))
     with beside(*steps, own_mounts=True) as other:
-        found = moved(area, at_call("lstat", 1, other.go))  # the last one before an exchange
+        found = moved(area, at_call("lstat", 1, other.go))  # the last lstat before an exchange
         other.go()
     is_left_alone(found | {"free": ("moved", None)}, root)
 
 
 def test_both_versions_in_use_are_kept(area: Path) -> None:
-    """Whoever holds the copy and whoever holds the original may write: the operator chooses."""
+    """The processes that hold the copy and the original may both write: the operator decides."""
     root, held = tree(area, "held"), []
 
     def both() -> None:

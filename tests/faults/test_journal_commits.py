@@ -1,4 +1,4 @@
-"""What of the journal waits for its disk, and what is committed together."""
+"""Commits of the journal: which wait for the disk, and what is committed together."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE")
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[Journal]:
-    """One of three walked files, two of which are one."""
+    """A journal of three walked files, two of which are one inode."""
     with closing(Journal.create(tmp_path / "job.db")) as journal:
         journal.add_directory(DirectoryRow(1, None, b"/tree", 7, 2))
         journal.add_files([(1, b"a", 11, 5, 2, 0), (1, b"b", 11, 5, 2, 0), (1, b"c", 12, 5, 1, 0)])
@@ -31,7 +31,7 @@ def _synchronous(journal: Journal) -> int:
 
 
 def _statements(journal: Journal, act: Callable[[], object]) -> list[str]:
-    """The first words of what an act has the database do."""
+    """Return the first words of the SQL statements that an act runs."""
     said: list[str] = []
     journal._db.set_trace_callback(said.append)
     act()

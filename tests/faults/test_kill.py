@@ -1,4 +1,4 @@
-"""Killed after every system call, failed at every system call: nothing is lost, nothing left."""
+"""Jobs killed after every system call, or failing at every call, lose and leave nothing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Call(NamedTuple):
     name: str
     place: Place
     journal: int
-    """Bytes of the journal's log afterwards, which tell how much was committed by then."""
+    """Bytes of the journal's log afterwards, which show how much was committed by then."""
 
     @property
     def changes(self) -> bool:
@@ -48,12 +48,12 @@ class Call(NamedTuple):
 
 @dataclass
 class Stage:
-    """One tree that is moved again and again: whole after each job, it serves the next one."""
+    """A tree that is moved repeatedly: each job leaves it intact for the next one."""
 
     area: Path
     before: dict[str, tuple[Any, ...]] = field(init=False)
     calls: list[Call] = field(default_factory=list)
-    """The system calls of an undisturbed run."""
+    """System calls of an undisturbed run."""
     jobs: int = 0
 
     def __post_init__(self) -> None:
@@ -68,7 +68,7 @@ class Stage:
         run(journal, FaultySys(after=note), ALONE)
 
     def first_of_each(self, key: Callable[[Call], object]) -> set[int]:
-        """The numbers of the calls that are the first with their key."""
+        """Return the numbers of the calls that are the first with their key."""
         return first_of_each(map(key, self.calls))
 
     @property
@@ -76,7 +76,7 @@ class Stage:
         return self.area / "tree"
 
     def job(self) -> Path:
-        """The journal of a new job on the tree, which knows of none before: each would be asked."""
+        """Return the journal of a new job; earlier jobs are forgotten, or each would be asked."""
         shutil.rmtree(self.area / "state", ignore_errors=True)
         self.jobs += 1
         journal = self.area / f"job{self.jobs}.db"
@@ -84,13 +84,13 @@ class Stage:
         return journal
 
     def give_times_back(self) -> None:
-        """Give every directory the time it had at first."""
+        """Give every directory its first modification time."""
         for path in (self.root, *filter(Path.is_dir, self.root.rglob("*"))):
             mtime_ns = self.before[str(path.relative_to(self.root))][3]
             os.utime(path, ns=(path.stat().st_atime_ns, mtime_ns))
 
     def settled(self, journal: Path) -> dict[str, Any]:
-        """The summary of the job resumed, which has brought everything through."""
+        """Resume the job to its end; returns the summary."""
         _, summary = run(journal, clocks=ALONE)
         assert trees.manifest(self.root) == self.before
         assert summary["files_failed"] == 0, summary
@@ -111,15 +111,15 @@ def test_undisturbed_run_moves_everything_and_changes_nothing(area: Path) -> Non
 
 
 PARTS = range(4 if ALL else 1)
-"""So many tests share the calls among them, for several processors to work at."""
+"""Parts into which the calls are divided, so that several processors can share them."""
 NAMES = {"exchange", "link", "link_fd", "rename", "unlink"}
 
 
 def killing(stage: Stage) -> set[int]:
-    """The calls after which a death leaves something else than a death before them.
+    """Return the calls after which a death leaves something new.
 
-    Those are all that change a name; the first that each place makes of the others, flags being
-    set by ``ioctl``; and the first after each commit of the journal.
+    These are all calls that change a name; of the others (``ioctl`` sets flags), the first from
+    each place; and the first after each commit of the journal.
     """
     names = {n for n, call in enumerate(stage.calls) if call.name in NAMES}
     kinds = stage.first_of_each(lambda call: (call.changes or call.name == "ioctl") and call.place)
@@ -127,7 +127,7 @@ def killing(stage: Stage) -> set[int]:
 
 
 def share(stage: Stage, part: int, chosen: set[int]) -> list[int]:
-    """The calls that a test kills or fails: those that were chosen, or its part of all."""
+    """Return the calls that a test kills or fails: the chosen ones, or its part of ALL."""
     return [*range(part, len(stage.calls), len(PARTS))] if ALL else sorted(chosen)
 
 
@@ -148,7 +148,7 @@ SHIFTS = range(len(CODES) if ALL else 1)
 
 
 def failure(journal: Path, number: int, code: int) -> list[int | None]:
-    """Run with one failing call; the error that ended the run, if one did."""
+    """Run with one failing call; returns the error number that ended the run, if any."""
     try:
         run(journal, fail_at(number, code), ALONE)
     except OSError as error:
@@ -159,12 +159,12 @@ def failure(journal: Path, number: int, code: int) -> list[int | None]:
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("shift", SHIFTS)
 def test_failed_at_every_call(area: Path, shift: int, part: int) -> None:
-    """The first call that each place makes: the errors take turns. With ALL every call gets all."""
+    """The first call from each place fails, with errors in turn; with ALL, all calls with all."""
     stage = Stage(area)
     for number in share(stage, part, stage.first_of_each(lambda call: (call.name, call.place))):
         code = CODES[(number + shift) % len(CODES)]
         if (stage.calls[number].name, code) == ("set_times", errno.EACCES):
-            code = errno.EIO  # the other says that a directory is not ours, and keeps its new time
+            code = errno.EIO  # the other one would mean that the directory is not ours
         journal = stage.job()
         with descriptors_closed():
             errors = failure(journal, number, code)
@@ -201,7 +201,7 @@ def test_what_a_death_left_in_many_directories_is_settled_under_a_low_limit(area
 def test_recovery_looks_at_the_names_of_one_file_only_while_it_must(
     area: Path, share: float, changed: bool
 ) -> None:
-    """With so many of them replaced, and the copy changed since."""
+    """A share of its names is replaced, and the copy has been changed since."""
     names = 60
     root = area / "tree"
     root.mkdir()

@@ -1,4 +1,4 @@
-"""What others do while recovery looks for users: the last moments before something is removed."""
+"""Changes by others while recovery looks for users, just before something is removed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from zconsole.rebalance.engine.file_locks import FilesInUse
 
 
 class Busy(Nobody):
-    """Somebody does something at the Nth look for users, and uses a file at the first."""
+    """Somebody acts during the Nth look for users, and uses a file at the first."""
 
     def __init__(self, act: Callable[[], object], at: int = 1, used: Path | None = None) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class Busy(Nobody):
 
 
 def test_an_attribute_set_while_users_are_looked_for_is_kept(area: Path) -> None:
-    """The last moment before the original is removed."""
+    """It is set in the last moment before the original is removed."""
     root = tree_of(area, "a")
     create(root, area / "job.db")
     with (root / "a").open("rb") as original:
@@ -51,7 +51,7 @@ def test_an_attribute_set_while_users_are_looked_for_is_kept(area: Path) -> None
 
 
 def test_an_attribute_set_on_the_original_of_a_replaced_copy_is_kept(area: Path) -> None:
-    """While users are looked for, the last moment before the original is removed."""
+    """The change comes during the look for users, just before the original is removed."""
     root = tree_of(area, "a")
     create(root, area / "job.db")
     with (root / "a").open("rb") as original:
@@ -74,7 +74,7 @@ def test_an_original_in_use_is_kept_where_its_copy_was_replaced(area: Path) -> N
 
 
 class Came(Nobody):
-    """Somebody has come for a file by the time that users are looked for anew."""
+    """Somebody uses a file by the time of the second look for users."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -116,7 +116,7 @@ def test_a_writer_that_comes_while_users_are_looked_for_loses_nothing(area: Path
 
 
 def test_links_stay_one_file_where_the_original_is_opened_late(area: Path) -> None:
-    """For writing, as one name is settled, and closed unchanged by the next."""
+    """It is opened for writing as one name is settled, and closed unchanged by the next."""
     root = killed_between_links(area, 2)
     aside = next(root.glob(".zc-*"))
     writer = threading.Thread(target=lambda: os.close(os.open(aside, os.O_WRONLY)))

@@ -1,4 +1,4 @@
-"""Leases: on copies that nobody but this process can have open, and where there are none."""
+"""Leases on copies that only this process can have open, and filesystems without leases."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from zconsole.rebalance.job import runner
 
 
 class Starting(Sys):
-    """A child is being started each time a copy is to be leased: it still has our descriptors."""
+    """When a copy is to be leased, a child is always starting that still has our descriptors."""
 
     def __init__(self, refusals: int) -> None:
         self.refusals = refusals

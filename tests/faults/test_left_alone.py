@@ -1,4 +1,4 @@
-"""Files that a copy cannot stand for, or that another process holds: skipped, with a reason."""
+"""Files that a copy cannot replace, or that another process holds, are skipped with a reason."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def reasons(shown: Sequence[dict[str, Any]]) -> dict[str, tuple[str, str | None]
 
 @contextmanager
 def write_lease(path: Path) -> Iterator[None]:
-    """Another process has a write lease, as a file server does for a client that caches."""
+    """Let another process hold a write lease, as a file server does for a client that caches."""
     argv = [sys.executable, "-c", HOLDER, str(path)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(argv, text=True, **pipes) as holder:
@@ -102,7 +102,7 @@ def test_a_signed_file_is_skipped(area: Path, name: str) -> None:
 
 @pytest.fixture
 def elsewhere(area: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The journal of two files; there is a lock on the first one's number on another device."""
+    """Journal of two files, and a lock on another device with the first one's inode number."""
     root = tree_of(area, 2, 10)
     create(root, area / "job.db")
     status = (root / "file0").stat()
@@ -112,7 +112,7 @@ def elsewhere(area: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def remount(monkeypatch: pytest.MonkeyPatch, **changes: bytes) -> None:
-    """Let every mount be told otherwise than it is."""
+    """Change fields of every mount in the mount table."""
     table = {number: replace(m, **changes) for number, m in Nobody.own.mounts.items()}
     monkeypatch.setattr(Nobody, "own", View(SELF, table))
 
@@ -125,7 +125,7 @@ def test_a_lock_on_a_file_of_another_filesystem_keeps_none(elsewhere: Path) -> N
 def test_a_lock_keeps_a_file_where_stat_tells_another_device_than_its_mount(
     elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on btrfs, where stat(2) tells the subvolume's."""
+    """On btrfs, for example, stat(2) reports the subvolume's device."""
     remount(monkeypatch, device=b"0:1")
     shown, _ = run(elsewhere, None, ALONE)
     assert reasons(shown) == {"file0": ("skipped", "locked"), "file1": ("moved", None)}
@@ -141,7 +141,7 @@ def test_a_lock_keeps_a_file_of_an_overlay_whatever_its_device(
 
 @pytest.fixture
 def mapped(tmp_path: Path) -> Path:
-    """A directory on a filesystem that tells of extents."""
+    """A directory on a filesystem that reports extents."""
     path = tmp_path / "probe"
     path.write_bytes(b"x")
     with path.open("rb") as file:
@@ -194,7 +194,7 @@ def test_a_file_reserved_whole_keeps_its_blocks(mapped: Path) -> None:
 
 
 def killed_halfway(area: Path) -> Path:
-    """A tree of one file that the dead run had exchanged."""
+    """Return a tree of one file that the dead run had exchanged."""
     root = tree_of(area, 1, 10)
     create(root, area / "job.db")
     sys = FaultySys()
@@ -247,7 +247,7 @@ def test_a_file_replaced_since_the_walk_is_handled_with_its_bytes_and_needs_no_m
     assert (job.files_done, job.files_total) == (3, 3)
     assert job.bytes_handled == job.bytes_total == 30_000
     assert (job.files_moved, job.replaced) == (2, 1)
-    assert job.files_unmoved == 1  # the pipe, which is no file
+    assert job.files_unmoved == 1  # the pipe, which is not a regular file
     assert job.left_out == ()
     assert job.began is not None
     assert job.ended is not None

@@ -1,4 +1,4 @@
-"""Who wants to write to one file of a batch does not wait for the others of it."""
+"""A process that wants to write to one file of a batch does not wait for the others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FILES = 4
 
 
 def let_in(path: Path) -> bool:
-    """Whether a writer gets a file at once; else the kernel tells whoever has leased it."""
+    """Return whether a writer gets a file at once; if not, the kernel notifies its lessee."""
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
     except BlockingIOError:
@@ -26,14 +26,14 @@ def let_in(path: Path) -> bool:
 
 
 def in_order(root: Path, journal: Path) -> list[Path]:
-    """The files in the order in which the job takes them."""
+    """Return the files in the order in which the job takes them."""
     with closing(Journal.open(journal)) as opened:
         return [root / os.fsdecode(row.name) for _, row in opened.todo((-1, 0, 0), FILES)]
 
 
 @pytest.fixture
 def files(area: Path) -> list[Path]:
-    """Those of a created job, in its order."""
+    """The files of a created job, in its order."""
     root = tree_of(area, FILES, 10)
     create(root, area / "job.db")
     return in_order(root, area / "job.db")
@@ -73,7 +73,7 @@ def test_a_file_that_is_done_is_leased_no_longer(area: Path, files: list[Path]) 
 
 
 class Slow(Sys):
-    """A sync that ends only when a writer who comes meanwhile was let in, or waited for long."""
+    """A sync that ends only after a writer who comes meanwhile was let in, or waited for long."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -85,9 +85,9 @@ class Slow(Sys):
         return super().reopen(fd, flags)
 
     def syncfs(self, fd: int) -> None:
-        while self.opened < FILES:  # beside the sync
+        while self.opened < FILES:  # during the sync
             time.sleep(0.01)
-        until = time.monotonic() + 3  # sooner than the kernel takes the lease away
+        until = time.monotonic() + 3  # before the kernel breaks the lease
         first = not self.answers
         while first and True not in self.answers and time.monotonic() < until:
             self.answers.append(let_in(self.path))

@@ -1,7 +1,7 @@
-"""Of two processes that lock a file's name, never does each get a lock of its own for long.
+"""Two processes that lock a file by name never both hold their own lock for long.
 
-The descriptors of the processes here are not seen, as those of others are not by an ordinary user:
-only /proc/locks tells of them.
+The engine doesn't see the descriptors of these processes, as an ordinary user doesn't see those of
+others: only /proc/locks shows them.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def tree(area: Path) -> Path:
 @pytest.mark.parametrize("take", [flock, posix, of_description])
 @pytest.mark.parametrize("moment", ["before the exchange", "after it"])
 def test_a_locked_inode_gets_its_name_back(area: Path, take: Any, moment: str) -> None:
-    """Opened read-only, which breaks no lease, after the engine has looked for locks."""
+    """It is opened read-only, which breaks no lease, after the engine has looked for locks."""
     path = tree(area)
     inode = path.stat().st_ino
     opened: list[int] = []
@@ -84,7 +84,7 @@ def test_a_locked_inode_gets_its_name_back(area: Path, take: Any, moment: str) -
         shown, _ = run(area / "job.db", FaultySys(fault, after), clocks, users=Nobody())
     assert [(r["outcome"], r["reason"]) for r in shown] == [("skipped", "locked")]
     assert path.stat().st_ino == inode
-    assert set(at_the_grace) == {inode}  # already then
+    assert set(at_the_grace) == {inode}  # already during the grace period
     assert [each.name for each in path.parent.iterdir()] == ["lock"]
 
 
@@ -102,7 +102,7 @@ def test_a_file_locked_while_it_is_copied_keeps_its_name(area: Path) -> None:
 
 
 def test_a_file_that_is_in_use_and_locked_is_called_locked(area: Path) -> None:
-    """Since its copy was begun: a job that goes on tries it again."""
+    """It became locked after its copy was started: a resumed job tries it again."""
     path = tree(area)
     opened: list[int] = []
     with beside(
@@ -120,7 +120,7 @@ def test_a_file_that_is_in_use_and_locked_is_called_locked(area: Path) -> None:
 
 
 class Looking(Nobody):
-    """Has somebody act at each look at what processes use, with the names exchanged by then."""
+    """Somebody acts at each look for users, after the names were exchanged."""
 
     def __init__(self, sys: FaultySys, act: Callable[[int], None]) -> None:
         super().__init__()
@@ -132,7 +132,7 @@ class Looking(Nobody):
 
 
 def test_a_name_is_given_back_to_a_lock_before_processes_are_looked_at(area: Path) -> None:
-    """That look may take long where there are many; meanwhile another may lock the copy."""
+    """The look may take long with many processes; meanwhile another one may lock the copy."""
     path = tree(area)
     opened: list[int] = []
     exchanged: list[int] = []
@@ -177,7 +177,7 @@ def test_a_lock_taken_during_the_grace_gives_the_name_back(area: Path) -> None:
 
 @pytest.mark.parametrize("call", [0.001, 2 * LOCK_LOOK])
 def test_a_lock_is_seen_while_other_names_are_replaced(area: Path, call: float) -> None:
-    """A batch of many files takes a while; every call takes so many seconds here."""
+    """A batch of many files takes a while; here, every call takes ``call`` seconds."""
     path = tree(area)
     (area / "job.db").unlink()
     for number in range(60):
@@ -206,7 +206,7 @@ def test_a_lock_is_seen_while_other_names_are_replaced(area: Path, call: float) 
 
 
 def test_two_locks_on_two_versions_keep_both(area: Path) -> None:
-    """One on the old inode, one on the copy: the report names both."""
+    """One lock is on the old inode, one on the copy: the report names both."""
     path = tree(area)
     opened: list[int] = []
 
@@ -230,7 +230,7 @@ def test_two_locks_on_two_versions_keep_both(area: Path) -> None:
 
 
 def test_a_copy_that_is_locked_when_its_original_is_back_is_kept(area: Path) -> None:
-    """It was opened by its name while it had that."""
+    """The copy was opened by its name while it had that."""
     path = tree(area)
     opened: list[int] = []
 

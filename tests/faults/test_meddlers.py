@@ -1,4 +1,4 @@
-"""Other processes that come at the one moment at which a write could be lost."""
+"""Other processes that interfere at the moments when a write could be lost."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def contents(root: Path) -> dict[str, bytes]:
 
 
 def save(root: Path, name: str, content: bytes) -> None:
-    """As an editor does: a new file, renamed over the name."""
+    """Save as an editor does: write a new file and rename it over the name."""
     (root / "new").write_bytes(content)
     (root / "new").rename(root / name)
 
 
 class Meddler:
-    """Does something before or after the Nth call of a name; opens block in a thread."""
+    """Acts before or after the Nth call of a name; opens that block run in a thread."""
 
     def __init__(self) -> None:
         self.writers: list[threading.Thread] = []
@@ -66,7 +66,7 @@ class Meddler:
         )
 
     def open(self, path: Path | str) -> None:
-        """Open for appending beside us, which waits for leases; long enough to break one."""
+        """Open for appending in a thread, which waits for leases; gives it time to break one."""
         flags = os.O_WRONLY | os.O_APPEND
         writer = threading.Thread(target=lambda: self.files.append(os.open(path, flags)))
         writer.start()
@@ -108,7 +108,7 @@ def test_a_copy_that_somebody_was_let_in_to_is_not_thrown_away(area: Path) -> No
 
 
 class Counted(Sys):
-    """A writer of the original is counted by the kernel, but has not met the lease yet."""
+    """The kernel counts a writer of the original who has not met the lease yet."""
 
     def __init__(self, original: int) -> None:
         self.original = original
@@ -148,7 +148,7 @@ def test_an_original_written_to_is_kept_where_the_copy_was_renamed(area: Path) -
 
 
 def test_a_rotation_takes_the_new_file_along(area: Path) -> None:
-    """Saved by rename, then renamed away, around the moment of the exchange."""
+    """The file is saved by rename, then renamed away, around the moment of the exchange."""
     root = tree_of(area, "log")
     create(root, area / "job.db")
     before = {("exchange", 1): lambda: save(root, "log", WRITE)}
@@ -158,7 +158,7 @@ def test_a_rotation_takes_the_new_file_along(area: Path) -> None:
 
 
 def killed(journal: Path, name: str, before: Callable[[], Any] = lambda: None) -> None:
-    """A run that dies right after the first call of that name."""
+    """Run a job that dies right after the first call of that name."""
     sys = FaultySys(lambda _, called: before() if called == name else None)
     sys.after = lambda _, called, result: sys.die() if called == name else None
     with descriptors_closed(), pytest.raises(Killed):
@@ -166,7 +166,7 @@ def killed(journal: Path, name: str, before: Callable[[], Any] = lambda: None) -
 
 
 def killed_and_written_to(area: Path) -> Path:
-    """A tree whose one file had been exchanged when the run died.
+    """Return a tree whose one file had been exchanged when the run died.
 
     Its original was written to afterwards, by a process that had it open.
     """
@@ -244,7 +244,7 @@ def test_recovery_gives_back_a_file_saved_just_before_the_exchange(area: Path) -
 
 
 class Refused(Sys):
-    """Directories belong to somebody else: their times cannot be set."""
+    """Directories that belong to somebody else: their times cannot be set."""
 
     def set_times(self, fd: int, atime_ns: int, mtime_ns: int) -> None:
         if Path(f"/proc/self/fd/{fd}").is_dir():
@@ -262,7 +262,7 @@ def test_recovery_ends_in_directories_whose_times_cannot_be_set(area: Path) -> N
 
 
 class AppendOnly(Sys):
-    """The directory takes new names, and gives none back (``chattr +a``)."""
+    """A directory that accepts new names but never removes any (``chattr +a``)."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.stat()
@@ -291,7 +291,7 @@ def test_directories_that_only_take_names_are_left_alone(area: Path) -> None:
 
 
 def test_a_stop_gives_directories_their_times(area: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One in the second batch, when there is something to be told of the first."""
+    """The job stops in the second batch, after the first one has been reported."""
     monkeypatch.setattr("zconsole.rebalance.engine.descriptors.BATCH_FILES", 2)
     root = tree_of(area, *"abcdef")
     os.utime(root, ns=(1, 1))

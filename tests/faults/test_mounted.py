@@ -1,4 +1,4 @@
-"""Files that are mounted somewhere, or mounted on, lose nothing that is written later."""
+"""Files that are mounted somewhere, or mounted on, keep everything that is written later."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_another_name_of_a_bind_mounted_file_is_in_use(area: Path) -> None:
 def test_no_server_on_the_way_hides_a_bind_mounted_file(
     area: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As where the root is on NFS: what is mounted is reached from the directories of the job."""
+    """If the root is on NFS, mounted files are still reached from the directories of the job."""
     root = tree(area)
     (root / "below").mkdir()
     (root / "below/too").hardlink_to(root / "held")
@@ -68,7 +68,7 @@ def test_no_server_on_the_way_hides_a_bind_mounted_file(
 
 
 def test_a_mount_point_in_another_namespace_is_in_use(area: Path) -> None:
-    """The mount would be detached, and its container see what is below it."""
+    """Otherwise the mount would be detached, and its container would see the file below it."""
     root = tree(area)
     (area / "resolv.conf").write_bytes(b"of the host\n")
     steps = (
@@ -84,7 +84,7 @@ def test_a_mount_point_in_another_namespace_is_in_use(area: Path) -> None:
 
 
 def test_a_mount_point_in_a_root_that_is_bound_elsewhere_is_in_use(area: Path) -> None:
-    """A container sees the tree by another path, and with a name that has to be escaped."""
+    """A container sees the tree by another path, with a name that has to be escaped."""
     root, elsewhere = tree(area), area / "a container\\040"
     elsewhere.mkdir()
     (area / "hosts").write_bytes(b"of the host\n")
@@ -111,7 +111,7 @@ def test_mounts_of_other_files_change_nothing(area: Path) -> None:
 
 
 def test_an_image_of_another_namespace_s_loop_device_is_in_use(area: Path) -> None:
-    """The kernel tells the path by which it was attached, which leads nowhere here."""
+    """The kernel reports the path by which it was attached, which leads nowhere here."""
     root, elsewhere = tree(area), area / "a container"
     elsewhere.mkdir()
     (root / "held").write_bytes(bytes(1 << 20))
@@ -137,7 +137,7 @@ def test_an_image_of_another_namespace_s_loop_device_is_in_use(area: Path) -> No
 
 @pytest.mark.parametrize("options", [["--read-only"], []], ids=["read-only", "writable"])
 def test_an_image_of_a_loop_device_is_in_use(area: Path, options: list[str]) -> None:
-    """Its blocks would stay with the kernel, which goes on reading the old ones."""
+    """The kernel keeps the image's block map, and would go on reading the old blocks."""
     root = tree(area)
     (root / "held").write_bytes(bytes(1 << 20))
     argv = ["losetup", *options, "--show", "--find", root / "held"]

@@ -1,4 +1,4 @@
-"""Others who replace, remove or move a name between two calls on it: nothing of theirs is lost."""
+"""Others who replace, remove or move a name between two calls on it lose nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from zconsole.rebalance.engine.swap import ROUNDS
 THEIRS = b"theirs\n"
 BUSY = "the name keeps being replaced"
 COPIED, REPLACED = 2, 3
-"""Looks for users: once all files are copied, and once names are replaced."""
+"""Numbers of looks for users: after all files are copied, and after names are replaced."""
 
 
 class Acting(Late):
@@ -51,25 +51,25 @@ def root(area: Path) -> Path:
 def moved(
     area: Path, sys: FaultySys | None = None, users: Late | None = None
 ) -> list[tuple[str, str]]:
-    """Outcome and reason of every file of a job."""
+    """Return outcome and reason of every file of a job."""
     create(area / "tree", area / "job.db", accept_races=True)
     shown, _ = run(area / "job.db", sys, ALONE, users=users)
     return [(line["outcome"], line["reason"] or "") for line in shown]
 
 
 def other_of(found: list[tuple[str, str]]) -> str:
-    """The name of the other version."""
+    """Return the name of the other version."""
     return found[0][1].rpartition(" ")[2]
 
 
 def hidden(root: Path) -> Path:
-    """The only name of ours."""
+    """Return the job's only temporary name."""
     (name,) = root.glob(".zc-*")
     return name
 
 
 def each_exchange_back(act: Callable[[int], object]) -> dict[tuple[str, int], Callable[[], Any]]:
-    """Others act before every exchange but the first."""
+    """Return acts of others before every exchange except the first."""
     return {("exchange", number): partial(act, number) for number in range(2, 3 * ROUNDS)}
 
 
@@ -98,7 +98,7 @@ def test_a_file_saved_just_before_the_exchange_back_stays(area: Path, root: Path
 def test_a_file_saved_is_kept_where_the_copy_put_over_it_was_removed(
     area: Path, root: Path
 ) -> None:
-    """The saved file is under the temporary name then, and must not go with the copy."""
+    """The saved file is then under the temporary name, and must not be removed with the copy."""
     acts = {
         ("exchange", 1): lambda: save(root, "a", THEIRS),
         ("exchange", 2): (root / "a").unlink,
@@ -141,7 +141,7 @@ def test_a_copy_that_is_always_renamed_is_left_to_recovery(area: Path, root: Pat
 
 
 def test_a_file_saved_just_before_its_second_link_stays(area: Path, root: Path) -> None:
-    """Where names cannot be exchanged, the link is made to what has the name by then."""
+    """If names cannot be exchanged, the link is made to whatever has the name by then."""
     acted: list[int] = []
 
     def _fault(_number: int, name: str) -> None:
@@ -179,7 +179,7 @@ def test_a_copy_being_opened_before_it_is_seen_is_kept(area: Path, root: Path) -
 
 
 def test_a_name_given_to_another_file_stays_with_it(area: Path, root: Path) -> None:
-    """The original has another name, and is otherwise what it was."""
+    """The original has another name, and is otherwise unchanged."""
 
     def _rotate() -> None:
         (root / "a").rename(root / "b")

@@ -1,4 +1,4 @@
-"""Owners that a user namespace, or a mount, does not map stay what they are."""
+"""Owners that a user namespace, or a mount, does not map are preserved."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from zconsole.system import safe_path
 
 CLONE_NEWUSER = 0x1000_0000
 FIRST, MANY = 100_000, 65_536
-"""The ids of an unprivileged container on its host."""
+"""First id and number of ids of an unprivileged container on its host."""
 
 
 def leave_users() -> None:
@@ -30,7 +30,7 @@ def leave_users() -> None:
 
 
 def as_root_inside() -> None:
-    """Be root of the namespace, which has no root directory of its own here."""
+    """Become root of the namespace, which has no root directory of its own here."""
     safe_path._check_directory = lambda *_: None  # type: ignore[assignment]
     os.setgroups([])
     os.setresgid(0, 0, 0)
@@ -39,7 +39,7 @@ def as_root_inside() -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_a_container_moves_no_file_of_owners_it_does_not_map(area: Path) -> None:
-    """Also where it was not seen that this is one, in which a job moves nothing."""
+    """The container, in which a job should move nothing, was not recognized as one."""
     root = area / "tree"
     root.mkdir()
     owners = {"plain": (0, 0), "group": (0, None), "owner": (None, 0)}
@@ -99,7 +99,7 @@ WHOLE, PART = "         0          0 4294967295\n", "0 100000 65536\n"
     ("owner", "group", "users", "groups", "options", "hidden"),
     [
         (0, 0, PART, PART, "rw", False),
-        (65534, 0, WHOLE, WHOLE, "rw", False),  # nobody's own file
+        (65534, 0, WHOLE, WHOLE, "rw", False),  # a file that really belongs to nobody
         (65534, 0, PART, WHOLE, "rw", True),
         (0, 65533, WHOLE, PART, "rw", True),
         (0, 65533, PART, WHOLE, "rw", False),

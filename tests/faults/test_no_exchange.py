@@ -1,4 +1,4 @@
-"""Filesystems that cannot exchange two names: each original waits under a second link."""
+"""Filesystems that cannot exchange two names: the original is kept under a second link."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from zconsole.rebalance.engine.file_locks import FilesInUse
 
 
 class NoExchange(FaultySys):
-    """System calls of such a filesystem."""
+    """System calls of a filesystem that cannot exchange names."""
 
     def exchange(self, directory: int, name: bytes, other: bytes) -> None:
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
 
 
 def linked(area: Path, job: int = 0) -> Path:
-    """The journal of a job that moves a file of two names."""
+    """Return the journal of a job that moves a file of two names."""
     root = area / f"tree{job}"
     root.mkdir()
     (root / "a").write_bytes(BASE)
@@ -72,7 +72,7 @@ def test_no_second_link_is_left_by_calls_that_fail(area: Path, times: int) -> No
 
 
 def killed(area: Path, call: str, times: int) -> tuple[Path, Path]:
-    """A name with the copy, and one with the original, of a run that died after these calls."""
+    """Return a name with the copy and one with the original, after a run that died."""
     root = linked(area)
     before = (root / "a").stat().st_ino
     sys, left = NoExchange(), iter(range(times))
@@ -104,7 +104,7 @@ def test_a_change_of_the_copy_reaches_names_not_replaced_yet(
 
 
 def test_every_name_left_is_told_where_both_versions_were_changed(area: Path) -> None:
-    """Killed with the second link of the second name made, and no rename yet."""
+    """Killed after the second link of the second name, before any rename."""
     copied, original = killed(area, "link", 2)
     copied.chmod(0o640)
     original.chmod(0o604)
@@ -131,7 +131,7 @@ class Used(Nobody):
 
 
 def test_a_name_given_back_before_a_death_follows_a_changed_copy(area: Path) -> None:
-    """Both names had the copy, and recovery died with the first of them given back."""
+    """Both names had the copy, and recovery died after giving back the first of them."""
     first, other = killed(area, "rename", 2)
     root = first.parent
     sys = NoExchange()
@@ -152,7 +152,7 @@ def test_a_name_given_back_before_a_death_follows_a_changed_copy(area: Path) -> 
 
 
 def test_a_link_made_to_a_copy_as_it_is_taken_back_is_told_of(area: Path) -> None:
-    """One of its two names has its original again by then."""
+    """One of its two names has its original back by then."""
     first, other = killed(area, "rename", 2)
     root = first.parent
     original = next(root.glob(".zc-*"))
@@ -177,7 +177,7 @@ def test_a_link_made_to_a_copy_as_it_is_taken_back_is_told_of(area: Path) -> Non
 def test_every_name_left_is_told_where_another_job_came_in_between(
     area: Path, monkeypatch: pytest.MonkeyPatch, call: str, times: int, renamed: bool
 ) -> None:
-    """One that cannot see the first has moved what that left, as files of the tree."""
+    """Another job, which cannot see the first, has moved its leftovers as files of the tree."""
     copied, original = killed(area, call, times)
     monkeypatch.setenv("ZCONSOLE_STATE", str(area / "other"))
     create(copied.parent, area / "other.db", accept_races=True)
@@ -193,7 +193,7 @@ def test_every_name_left_is_told_where_another_job_came_in_between(
 
 
 def test_no_copy_is_left_where_names_can_be_exchanged_since(area: Path) -> None:
-    """The filesystem's module is a newer one after the death; the original was changed."""
+    """After the death, the filesystem's module is newer; the original was changed."""
     copied, original = killed(area, "rename", 1)
     original.chmod(0o640)
     _, summary = run(area / "job0.db", FaultySys(), ALONE)

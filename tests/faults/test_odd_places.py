@@ -1,4 +1,4 @@
-"""Trees deeper than any path, names of every kind, and directories that go away for a while."""
+"""Trees deeper than any path, names of every kind, and directories that vanish for a while."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAMES = (b"n" * 255, b"\xff\xfe" + b"z" * 253, b"plain")
 
 @pytest.fixture
 def deep(area: Path) -> Iterator[int]:
-    """The lowest directory of a tree that no path leads to the end of."""
+    """Create a tree deeper than any path; yields a descriptor of its lowest directory."""
     (area / "tree").mkdir()
     fd = os.open(area / "tree", os.O_RDONLY)
     for _ in range(DEEP):
@@ -40,7 +40,7 @@ def deep(area: Path) -> Iterator[int]:
 
 
 def found(directory: int) -> dict[bytes, tuple[int, bytes]]:
-    """Inode and content of every file of an open directory."""
+    """Return inode and content of every file of an open directory."""
     files = {}
     for name in map(os.fsencode, os.listdir(directory)):
         with os.fdopen(os.open(name, os.O_RDONLY, dir_fd=directory), "rb") as file:
@@ -49,7 +49,7 @@ def found(directory: int) -> dict[bytes, tuple[int, bytes]]:
 
 
 def killed(journal: Path) -> None:
-    """A run that dies right after its first exchange of names."""
+    """Run a job that dies right after its first exchange of names."""
     sys = FaultySys()
     sys.after = lambda _, name, result: sys.die() if name == "exchange" else None
     with descriptors_closed(), pytest.raises(Killed):

@@ -1,4 +1,4 @@
-"""The journal is never ahead of the disks: a power cut takes back what no sync has seen."""
+"""The journal is never ahead of the disks: a power cut undoes what was not synced."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from zconsole.rebalance.job.runner import JobRunner
 
 
 class Disks:
-    """Which files were replaced, and which of them are on the disks."""
+    """Records which files were replaced, and which of them are on the disks."""
 
     def __init__(self) -> None:
         self.replaced: dict[int, int] = {}
-        """Number and device of each."""
+        """Inode number and device of each replaced file."""
         self.synced: set[int] = set()
         self.told: set[int] = set()
 
@@ -94,7 +94,7 @@ def test_a_sync_of_one_filesystem_tells_nothing_of_another(
 def test_what_a_recovery_removed_is_told_once_that_is_on_the_disks(
     area: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else a second power cut brings back a temporary file that the journal has forgotten."""
+    """Otherwise a second power cut brings back a temporary file that the journal has forgotten."""
     root = tree_of(area, 3, 7)
     create(root, area / "job.db")
     for number in count(40):

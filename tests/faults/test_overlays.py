@@ -1,4 +1,4 @@
-"""What an overlay is made of is left alone."""
+"""Files that are part of an overlay mount are left alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from zconsole.rebalance.planning.settings import Settings
 
 
 def layers(root: Path) -> Path:
-    """Directories for an overlay, and where to mount it."""
+    """Create the directories of an overlay; returns its mount point."""
     for name in ("low", "low,2", "low:3", "up", "work", "files"):
         (root / name).mkdir(parents=True)
         (root / name / "held").write_bytes(b"before\n") if name in ("up", "files") else None
@@ -36,12 +36,12 @@ def over(lower: str, upper: Path, work: Path) -> str:
 
 
 def refusal(*roots: Path, **settings: Any) -> str | None:
-    """Why a job on these directories is refused; None when it is not."""
+    """Return why a job on these directories is refused, or None."""
     return planned(*roots, **settings).document.refused
 
 
 def notes_on(root: Path) -> Sequence[str]:
-    """What the plan of a job that copies says besides."""
+    """Return the notes of a copy job's plan."""
     return planned(root, engine="copy").document.notes
 
 
@@ -124,7 +124,7 @@ def test_every_way_to_name_a_layer_is_understood(area: Path, kind: str) -> None:
 
 
 def test_a_layer_named_by_a_path_of_another_namespace_is_found(area: Path) -> None:
-    """As an engine in a container names it."""
+    """A container engine names its layers that way."""
     root, elsewhere = area / "tree", area / "elsewhere"
     place = layers(root)
     elsewhere.mkdir()
@@ -140,7 +140,7 @@ def test_a_layer_named_by_a_path_of_another_namespace_is_found(area: Path) -> No
 
 
 def enter(place: Path, how: str) -> None:
-    """Keep something of what is mounted there, and take the mount out of every table."""
+    """Keep hold of something in a mount, and remove the mount from every table."""
     above = os.open(place.parent, os.O_PATH)
     if how == "directory":
         os.open(place, os.O_RDONLY)
@@ -169,7 +169,7 @@ def test_a_process_in_an_overlay_that_is_mounted_nowhere_is_named(area: Path, ho
 
 
 def test_what_is_written_through_an_overlay_that_left_all_tables_is_not_lost(area: Path) -> None:
-    """Earlier in the job a table had it."""
+    """A table had the mount earlier in the job."""
     root = area / "tree"
     place = layers(root)
     options = over(f"{root}/low", root / "up", root / "work")

@@ -1,4 +1,4 @@
-"""What other rebalancers get wrong, one test each: every one of these lost data somewhere."""
+"""Mistakes of other rebalancers, one test each: every one of these lost data somewhere."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from zconsole.rebalance.planning.walk import Walk
 
 
 def outcome(area: Path, root: Path, **settings: object) -> dict[str, tuple[str, str | None]]:
-    """Move a tree; (outcome, reason) by file name."""
+    """Move a tree; returns (outcome, reason) by file name."""
     create(root, area / "job.db", **settings)
     return ran(area)
 
 
 def ran(area: Path, system: Sys | None = None) -> dict[str, tuple[str, str | None]]:
-    """Run the created job."""
+    """Run the created job; returns (outcome, reason) by file name."""
     shown, _ = run(area / "job.db", system)
     return {Path(r["path"]).name: (r["outcome"], r["reason"]) for r in shown}
 
@@ -66,7 +66,7 @@ def test_a_shared_mapping_counts_as_open_for_writing(area: Path) -> None:
 def test_a_file_that_a_client_has_locked_is_left_alone(
     area: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One of another machine: none here has the file open."""
+    """A client on another machine holds the lock: no process here has the file open."""
     root = tree(area, lock=b"", free=b"")
     number, device = (root / "lock").stat().st_ino, area.stat().st_dev
     monkeypatch.setattr(file_locks, "locked_inodes", lambda: {(device, number)})
@@ -88,7 +88,7 @@ def test_a_link_replaced_by_an_editor_keeps_the_new_content(area: Path) -> None:
 
 @pytest.mark.parametrize("lost", ["one", "two"])
 def test_a_link_replaced_while_another_appears_is_not_split(area: Path, lost: str) -> None:
-    """The count of its links is the same as before."""
+    """The number of links is the same as before."""
     root = tree(area, one=b"old")
     os.link(root / "one", root / "two")
     create(root, area / "job.db")
@@ -129,7 +129,7 @@ def test_a_file_replaced_after_the_walk_is_left_alone(area: Path) -> None:
 
 
 def test_the_verification_verifies(area: Path) -> None:
-    """A copy that came out wrong is thrown away."""
+    """A wrong copy is discarded."""
 
     class Liar(Sys):
         def pwrite(self, fd: int, data: bytes, offset: int) -> int:  # type: ignore[override]
@@ -147,7 +147,7 @@ def test_the_verification_verifies(area: Path) -> None:
 def test_metadata_that_cannot_be_kept_keeps_the_file(area: Path) -> None:
     class Forgetful(Sys):
         def setxattr(self, fd: int, name: str, value: bytes) -> None:
-            """Pretends."""
+            """Pretend to set the attribute."""
 
     root = tree(area, file=b"content")
     os.setxattr(root / "file", "user.colour", b"red")
@@ -199,7 +199,7 @@ def test_a_project_that_cannot_be_kept_keeps_the_file(area: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs another owner")
 def test_no_copy_is_ever_open_to_others(area: Path) -> None:
-    """Until it has its owner, a copy is private to us."""
+    """Until it has its owner, only this process may open a copy."""
     seen: list[int] = []
 
     def after(_number: int, name: str, result: object) -> None:
@@ -309,12 +309,12 @@ for line in sys.stdin:
         os._exit(0)
     print(os.waitpid(child, 0)[1], flush=True)
 """
-"""Starts processes that kill themselves, without the time Python takes to start."""
+"""Starts processes that kill themselves, without the start-up time of Python."""
 
 
 @pytest.mark.slow
 def test_a_real_sigkill(area: Path) -> None:
-    """The same as in this process, with a process that really dies; every 160th call."""
+    """Kill a real process, not a simulated one, at every 160th call."""
     step = 1 if ALL else 160
     root = area / "tree"
     trees.build(root)

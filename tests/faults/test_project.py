@@ -1,4 +1,4 @@
-"""Files of another project than the directory they are in, which takes only its own."""
+"""Files of another project than their directory, which accepts only its own."""
 
 from __future__ import annotations
 

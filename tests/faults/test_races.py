@@ -1,4 +1,4 @@
-"""Writers, renamers, unlinkers, link swappers and truncators at work while files are moved."""
+"""Writers, renamers, unlinkers, link swappers and truncators that work while files are moved."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def populate(root: Path) -> None:
 
 
 def disturbed(area: Path, disturb: Callable[[Path, threading.Event], None]) -> Path:
-    """A tree that was moved, over and over, while ``disturb`` worked on it."""
+    """Return a tree that was moved repeatedly while ``disturb`` worked on it."""
     root = area / "tree"
     populate(root)
     ended = threading.Event()
@@ -42,7 +42,7 @@ def disturbed(area: Path, disturb: Callable[[Path, threading.Event], None]) -> P
 
 
 def test_no_write_is_lost(area: Path) -> None:
-    """Every line that a writer has appended is there afterwards."""
+    """Every line that a writer appended is there afterwards."""
     written: dict[str, int] = {f"f{number}": 0 for number in range(FILES)}
     chance = random.Random(1)
 
@@ -62,7 +62,7 @@ def test_no_write_is_lost(area: Path) -> None:
 
 
 def test_no_replaced_file_comes_back(area: Path) -> None:
-    """An editor that writes a new file and renames it over the name: the newest version wins."""
+    """An editor writes a new file and renames it over the name: the newest version wins."""
     latest: dict[str, int] = {}
     chance = random.Random(2)
 
@@ -131,7 +131,7 @@ def test_truncations_are_kept(area: Path) -> None:
 
 
 def test_swapped_links_lead_nowhere(area: Path) -> None:
-    """A user who swaps files and directories for links to the outside gains nothing."""
+    """A user who replaces files and directories by links to the outside gains nothing."""
     outside = area / "outside"
     outside.mkdir()
     for name in ("f0", "secret"):

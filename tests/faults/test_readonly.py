@@ -1,4 +1,4 @@
-"""A filesystem that can only be read from some call on: the job stops, and resumed goes on."""
+"""A filesystem that becomes read-only during a job: the job stops, and continues when resumed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.faults.test_kill import Stage
 
 
 def read_only_from(first: int) -> FaultySys:
-    """Every call from ``first`` on that would change something fails."""
+    """Return system calls that fail from call ``first`` on if they would change something."""
 
     def fault(count: int, name: str) -> None:
         if count >= first and name in CHANGING - {"syncfs"}:

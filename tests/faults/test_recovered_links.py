@@ -1,4 +1,4 @@
-"""Names of one file that a death left apart: they are one file again, or the report says not."""
+"""Names of one file that a death split: recovery joins them, or the report says it could not."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from zconsole.rebalance.engine.workplace import JobClocks
 
 
 class Left(NamedTuple):
-    """What a death left: the names in the order in which recovery settles them."""
+    """State after a death: the names in the order in which recovery settles them."""
 
     root: Path
     names: list[Path]
@@ -36,7 +36,7 @@ class Left(NamedTuple):
 
 
 def left(area: Path, exchanges: int, names: str = "ab") -> Left:
-    """A file of several names, the first of which had been replaced."""
+    """Return a file of several names, the first of which had been replaced."""
     return found(area, killed_between_links(area, exchanges, names))
 
 
@@ -53,7 +53,7 @@ def one_file(names: list[Path]) -> bool:
 
 
 def failing(*calls: tuple[str, int]) -> FaultySys:
-    """System calls some of which fail."""
+    """Return system calls of which some fail."""
 
     def _fail() -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
@@ -62,7 +62,7 @@ def failing(*calls: tuple[str, int]) -> FaultySys:
 
 
 def test_all_names_follow_one_whose_original_is_gone(area: Path) -> None:
-    """As a power cut leaves it that takes back an exchange, and not a removal elsewhere."""
+    """A power cut that undoes an exchange, and not a removal elsewhere, leaves this."""
     dead = left(area, 2, "abc")
     dead.aside[0].unlink()
     _, summary = run(area / "job.db", clocks=ALONE)
@@ -72,7 +72,7 @@ def test_all_names_follow_one_whose_original_is_gone(area: Path) -> None:
 
 
 def test_each_of_many_names_is_looked_at_as_often_as_one_of_few(area: Path) -> None:
-    """A file may have thousands."""
+    """A file may have thousands of names."""
     looks = []
     for names in ("abcd", "abcdefgh", "abcdefghijkl"):
         tree = area / names
@@ -86,7 +86,7 @@ def test_each_of_many_names_is_looked_at_as_often_as_one_of_few(area: Path) -> N
 
 
 def test_a_name_whose_original_could_not_be_removed_has_not_moved_for_good(area: Path) -> None:
-    """Then the original turns out to be in use, and what was left is settled the next time."""
+    """Then the original turns out to be in use, and the next recovery settles the rest."""
     dead = left(area, 2)
     run(area / "job.db", failing(("unlink", 1)), ALONE, users=Later(dead.aside[0].stat()))
     _, summary = run(area / "job.db", clocks=ALONE)
@@ -210,14 +210,14 @@ def test_a_link_made_to_a_copy_between_two_removals_is_told_of(
 
 
 def linked_elsewhere(area: Path) -> Left:
-    """A copy that somebody has linked: all names are to follow it."""
+    """Return a copy that somebody has linked: all names must follow it."""
     dead = left(area, 1)
     (dead.root / "c").hardlink_to(dead.names[0])
     return dead
 
 
 def moved_in_part(area: Path, exchanges: int, names: str) -> Left:
-    """A power cut took back an exchange, and not a removal in another directory."""
+    """Return the result of a power cut that undid an exchange, and not a removal elsewhere."""
     dead = left(area, exchanges, names)
     dead.aside[0].unlink()
     return dead
@@ -234,7 +234,7 @@ FOLLOWING: dict[str, Callable[[Path], Left]] = {
 def test_recovery_waits_for_a_writer_kept_from_opening_a_name_that_follows(
     area: Path, case: str
 ) -> None:
-    """The name gets the copy between his look-up and his open."""
+    """The name gets the copy between the writer's look-up and its open."""
     dead = FOLLOWING[case](area)
     writer, replaced = Preempted(), list[bool]()
     sys = writer.sys(
@@ -253,7 +253,7 @@ def test_recovery_waits_for_a_writer_kept_from_opening_a_name_that_follows(
 
 @pytest.mark.parametrize("case", FOLLOWING)
 def test_recovery_looks_for_users_once_a_name_follows(area: Path, case: str) -> None:
-    """Who came while it waited holds the original."""
+    """A user who came while it waited holds the original."""
     dead, users, replaced = FOLLOWING[case](area), Coming(), list[bool]()
     sys = Meddler().sys(after={("exchange", 1): lambda: replaced.append(True)})
 
@@ -272,7 +272,7 @@ def test_recovery_looks_for_users_once_a_name_follows(area: Path, case: str) -> 
 def test_names_that_followed_are_given_back_where_only_the_original_is_used_then(
     area: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever had linked the copy has removed that link by then. One recovery does all of it."""
+    """Whoever linked the copy has removed that link by then. One recovery does all of it."""
     dead, users, replaced = linked_elsewhere(area), Coming(), list[bool]()
     unfinished, recover = list[int](), Recovery.run
 

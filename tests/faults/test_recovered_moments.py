@@ -1,4 +1,4 @@
-"""What others do while recovery is between two calls: it is kept, and told of where it must be."""
+"""Changes by others between two calls of recovery are kept, and reported if they must be."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from zconsole.rebalance.engine.workplace import JobClocks
 
 
 class Coming(Nobody):
-    """Somebody begins to use a file; a recent look is not made again."""
+    """Somebody begins to use a file; a recent look is not repeated."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,13 +35,13 @@ class Coming(Nobody):
         return self.last
 
     def come(self, path: Path) -> None:
-        """He uses a file from now on."""
+        """Start to use a file."""
         status = path.stat()
         self.used[status.st_dev, status.st_ino] = ""
 
 
 def test_who_comes_as_a_file_is_given_back_keeps_its_copy(area: Path) -> None:
-    """In the moment before the copy is removed, which is there for those who come then."""
+    """The user comes just before the copy is removed, which is kept for such users."""
     root, users = tree_of(area, "a"), Coming()
     create(root, area / "job.db")
     with (root / "a").open("rb") as original:
@@ -62,7 +62,7 @@ def test_who_comes_as_a_file_is_given_back_keeps_its_copy(area: Path) -> None:
 
 
 def test_two_files_saved_around_an_exchange_are_both_kept(area: Path) -> None:
-    """One right before the exchange, one right before recovery takes that back."""
+    """One is saved right before the exchange, one right before recovery undoes it."""
     root = tree_of(area, "a")
     create(root, area / "job.db")
     before = {("exchange", 1): lambda: save(root, "a", b"saved\n")}

@@ -1,4 +1,4 @@
-"""Files changed around a death: nothing is lost, and each name comes to an end that is counted."""
+"""Files changed around a death: nothing is lost, and each name is counted exactly once."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Summary = dict[str, Any]
 
 
 def ended(summary: Summary) -> int:
-    """Names of which the summary says what became of them."""
+    """Return the number of names with an outcome in the summary."""
     return int(sum(summary[f"files_{what}"] for what in ("moved", "skipped", "failed")))
 
 
 def copied_and_not(root: Path) -> tuple[Path, Path]:
-    """Of two names, that with the copy, and that with the original, kept aside as well."""
+    """Return the name with the copy, and the one with the original, which is also kept aside."""
     (aside,) = root.glob(".zc-*")
     names = sorted((root / "a", root / "b"), key=aside.samefile)
     return names[0], names[1]
@@ -46,7 +46,7 @@ def test_a_name_follows_none_that_has_ended(area: Path, first: bool) -> None:
 
 
 def test_a_change_of_an_original_outlives_a_rename_of_its_copy(area: Path) -> None:
-    """A rename makes the copy the one that was changed last, though nothing differs in it."""
+    """A rename makes the copy the last one changed, though nothing else in it differs."""
     root = killed_and_changed(area)
     time.sleep(TICK)
     (root / "a").rename(root / "c")
@@ -83,7 +83,7 @@ def test_a_change_of_an_original_outlives_a_move_of_its_copy_elsewhere(area: Pat
 
 
 def test_a_link_put_over_the_copy_leaves_nothing_behind(area: Path) -> None:
-    """``ln -f b a``: both names have the original again, and so has our own."""
+    """After ``ln -f b a``, both names have the original again, and so has the temporary name."""
     root = killed_between_links(area, 1)
     copied, original = copied_and_not(root)
     (root / "c").hardlink_to(original)
@@ -151,7 +151,7 @@ def test_a_writer_of_the_copy_reaches_names_not_replaced_yet(area: Path) -> None
 
 @pytest.mark.parametrize("change", [True, False])
 def test_a_copy_renamed_over_the_next_name_leaves_nothing_behind(area: Path, change: bool) -> None:
-    """Killed once the next name's temporary one had been made."""
+    """Killed after the next name's temporary one had been made."""
     root = tree_of(area, "a")
     (root / "b").hardlink_to(root / "a")
     create(root, area / "job.db")
@@ -169,7 +169,7 @@ def test_a_copy_renamed_over_the_next_name_leaves_nothing_behind(area: Path, cha
 
 
 def test_an_attribute_set_while_recovery_compares_is_kept(area: Path) -> None:
-    """By a process that looks no more like a user of the original once it is looked for."""
+    """The process that sets it no longer looks like a user of the original afterwards."""
     root = tree_of(area, "a")
     create(root, area / "job.db")
     with (root / "a").open("rb") as original:
@@ -182,7 +182,7 @@ def test_an_attribute_set_while_recovery_compares_is_kept(area: Path) -> None:
 
 
 def test_a_changed_copy_is_told_of_where_the_original_was_replaced(area: Path) -> None:
-    """It never had the name."""
+    """The copy never had the name."""
     root = tree_of(area, "a")
     create(root, area / "job.db")
     sys = FaultySys()
@@ -215,7 +215,7 @@ def test_links_split_by_a_move_of_a_copy_elsewhere_are_told_of(area: Path) -> No
 
 
 def test_links_split_by_removing_our_names_are_told_of(area: Path) -> None:
-    """Killed between two names; then somebody tidies up: nothing can tell that they were one."""
+    """Killed between two names; then somebody removes ours: nothing shows they were one file."""
     root = killed_between_links(area, 1)
     for path in root.glob(".zc-*"):
         path.unlink()
@@ -225,7 +225,7 @@ def test_links_split_by_removing_our_names_are_told_of(area: Path) -> None:
 
 
 class Reused(FaultySys):
-    """A filesystem that gives a new file the inode number of one that is gone."""
+    """A filesystem that gives a new file the inode number of a removed one."""
 
     def __init__(self, new: int, gone: int) -> None:
         super().__init__()
@@ -249,7 +249,7 @@ class Reused(FaultySys):
 
 
 class Nameless(FaultySys):
-    """A filesystem without handles."""
+    """A filesystem without file handles."""
 
     def handle(self, fd: int) -> bytes:
         return b""
@@ -283,7 +283,7 @@ def test_no_new_file_is_taken_for_the_copy_by_its_number(
 
 
 def test_no_links_are_called_split_because_looks_failed(area: Path) -> None:
-    """What we keep the original by cannot be opened, and from then on not be looked at either."""
+    """The temporary name of the original cannot be opened, and later not looked up either."""
     root = killed_between_links(area, 1)
     aside = os.fsencode(next(root.glob(".zc-*")).name)
 

@@ -1,4 +1,4 @@
-"""What a rollback brings back is moved again by the job that goes on."""
+"""Files that a rollback brings back are moved again by the resumed job."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from zconsole.rebalance.job import creation
 
 
 def come_back(root: Path, journal: Path, names: set[str]) -> None:
-    """Let the journal take what these names have now for what they had before their move."""
+    """Make the journal take the current inodes of these names for those before their move."""
     inodes = trees.inodes(root)
     with closing(sqlite3.connect(journal)) as db, db:
         for name in names:

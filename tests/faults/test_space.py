@@ -1,4 +1,4 @@
-"""A job at its floor of free space."""
+"""Jobs near their reserve of free space."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from zconsole.rebalance.engine.workplace import JobClocks
 
 
 class Disk:
-    """Free space that originals hold as long as they are open; every call takes a while."""
+    """Free space of a disk on which open originals still take room; every call takes a while."""
 
     def __init__(self, files: int) -> None:
         self.now = 0.0
@@ -51,7 +51,7 @@ def test_no_job_waits_for_space_that_its_own_originals_hold(
 
 
 class Crowd(Disk):
-    """Others leave a few bytes free, after the first portion, until the job has waited."""
+    """A disk where others leave a few bytes, after the first portion, until the job has waited."""
 
     moved = 0
 
@@ -84,10 +84,10 @@ def test_a_job_waits_while_others_fill_the_filesystem(
 
 
 class Outgrown(Disk):
-    """A filesystem that stores less well what is written now: a copy takes all there is left."""
+    """A filesystem that now stores data less efficiently: a copy takes all space that is left."""
 
     taken = 0
-    """Bytes that copies have, as they are stored."""
+    """Bytes that copies take, as stored."""
 
     def called(self, number: int, name: str, result: Any) -> None:
         self.now += 0.2

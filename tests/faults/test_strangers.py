@@ -19,13 +19,13 @@ from tests.faults.harness import ALL
 from zconsole.rebalance.engine.journal import UNSETTLED
 
 BOTH = "both in use; the other version is "
-"""Said where one process uses the version in place, and another that which is to go."""
+"""Reported if one process uses the version in place, and another the version to be removed."""
 SMALL, LARGE = (400, 12) if ALL else (200, 6)
 ROUNDS = 3 if ALL else 1
 
 
 def populated(root: Path) -> None:
-    """Every awkward kind of file, and enough plain ones that two jobs are at work for a while."""
+    """Create every awkward kind of file, and enough plain ones to keep two jobs busy."""
     trees.build(root)
     many = root / "many"
     many.mkdir()
@@ -36,9 +36,9 @@ def populated(root: Path) -> None:
 
 
 def content(root: Path) -> dict[str, tuple[Any, ...]]:
-    """The manifest but for the times of directories.
+    """Return the manifest without the times of directories.
 
-    Each job takes what the other made of them for a change that has to stay.
+    Each job takes the other's changes to them for changes that must be kept.
     """
     found = trees.manifest(root)
     return {path: row for path, row in found.items() if not stat.S_ISDIR(row[0])}
@@ -56,9 +56,9 @@ def begun(area: Path, number: int, journal: str) -> subprocess.Popen[str]:
 def ended(
     area: Path, number: int, journal: str, job: subprocess.Popen[str] | None = None
 ) -> dict[str, Any]:
-    """The summary of a job, resumed as long as a reason asks for that.
+    """Return the summary of a job that is resumed as long as a reason asks for it.
 
-    Another job may have just then leased a file, or opened it to look.
+    Another job may have just leased a file, or opened it to look.
     """
     for _ in range(10):
         with job or begun(area, number, journal) as running:
@@ -75,7 +75,7 @@ def ended(
 
 
 def without_other_version(record: dict[str, Any]) -> None:
-    """Do what the report leaves to a person: of two equal versions, remove the one it names."""
+    """Do what the report asks of the operator: of two equal versions, remove the one it names."""
     path = Path(record["path"])
     other = path.with_name(record["reason"].partition(BOTH)[2].partition(";")[0])
     assert other.read_bytes() == path.read_bytes()
@@ -91,7 +91,7 @@ def test_they_lose_nothing(area: Path) -> None:
         running = [begun(area, number, name) for number, name in enumerate(names)]
         found = [ended(area, n, names[n], job) for n, job in enumerate(running)]
         assert content(root) == before, found
-    # Where each always found the others' descriptors, none of them moved anything.
+    # If each had always found the other's descriptors, neither would have moved anything.
     files = [path for path, row in before.items() if stat.S_ISREG(row[0])]
     assert ended(area, 3, "alone.db")["files_moved"] == len(files)
     assert content(root) == before

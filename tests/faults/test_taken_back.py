@@ -1,4 +1,4 @@
-"""Exchanges taken back: nobody who comes at that moment loses a write, a link or a new name."""
+"""Exchanges that are undone: nobody who comes at that moment loses a write, a link or a name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from zconsole.rebalance.engine.workplace import JobClocks
 
 
 class Preempted(Meddler):
-    """A writer that has looked a name up, and is kept from opening it until somebody sleeps."""
+    """A writer that has looked a name up, and can open it only when somebody sleeps."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Preempted(Meddler):
         self.path = os.open(path, os.O_PATH)
 
     def go_on(self, seconds: float = 0.0) -> None:
-        """Open what was looked up, at most once."""
+        """Open the file that was looked up, at most once."""
         if self.path >= 0:
             self.open(f"/proc/self/fd/{self.path}")
             os.close(self.path)
@@ -41,13 +41,13 @@ class Preempted(Meddler):
 
 
 def reasons(journal: Path, state: State = State.FAILED) -> str:
-    """Why files were failed, or skipped."""
+    """Return the reasons for files in a state, by default those that failed."""
     with contextlib.closing(Journal.open(journal)) as opened:
         return "\n".join(opened.reasons(state))
 
 
 def test_a_writer_kept_from_opening_the_copy_loses_nothing(area: Path) -> None:
-    """The name is given back between its look-up and its open."""
+    """The name is given back between the writer's look-up and its open."""
     root = tree_of(area, "a")
     create(root, area / "job.db")
     writer, restored = Preempted(), []
@@ -169,7 +169,7 @@ def test_recovery_tells_of_a_link_made_to_a_copy_that_was_taken_back(area: Path)
         run(area / "job.db", sys, ALONE, users=Late(root / "a"))
     linked = (root / "c").stat().st_ino
     one = next(path for path in root.glob(".zc-*") if path.stat().st_ino == linked)
-    one.unlink()  # as a death after the first removal leaves it
+    one.unlink()  # like a death after the first removal
     _, summary = run(area / "job.db", clocks=ALONE)
     assert summary["files_failed"] > 0
     assert "linked during the move; the other version is" in reasons(area / "job.db")
@@ -226,7 +226,7 @@ def test_an_original_is_given_back_where_others_removed_our_name_of_it(area: Pat
 def test_nothing_is_left_by_a_call_that_fails_and_takes_effect(
     area: Path, call: str, number: int
 ) -> None:
-    """As on filesystems of other machines, and where a disk fails right then."""
+    """Network filesystems do so, and any filesystem whose disk fails at that moment."""
     root = tree_of(area, "a")
     (root / "b").hardlink_to(root / "a")
     create(root, area / "job.db")
@@ -245,7 +245,7 @@ def test_nothing_is_left_by_a_call_that_fails_and_takes_effect(
 
 
 class Taken(FaultySys):
-    """Somebody has a file under the temporary name by then."""
+    """Somebody creates a file under the temporary name first."""
 
     def open_new(self, directory: int, name: bytes, mode: int) -> int:
         os.close(super().open_new(directory, name, mode))

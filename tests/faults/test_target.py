@@ -1,4 +1,4 @@
-"""On the way to a wanted spread: what is looked at must be all that the files before left."""
+"""Moving toward a target spread: each look must include everything that earlier files left."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from zconsole.rebalance.planning.settings import Limits
 
 
 def originals_held(tree: Path) -> int:
-    """Files of the tree that have no name left and are still open: their blocks are not free."""
+    """Return how many files of the tree are open without a name: their blocks are not free."""
     held = 0
     for descriptor in Path("/proc/self/fd").iterdir():
         try:
@@ -71,10 +71,10 @@ def test_a_job_is_stopped_whose_files_stay_where_they_were(
 
 
 class Rewriting(Sys):
-    """A filesystem that can rewrite."""
+    """A filesystem that supports rewriting."""
 
     def rewrite(self, fd: int, offset: int, length: int, flags: int) -> None:
-        """Takes no time."""
+        """Rewrite in no time."""
 
 
 def test_a_large_file_in_place_is_judged_on_the_way(
@@ -97,7 +97,7 @@ def days(path: Path) -> list[dict[str, Any]]:
 
 
 class Pool(FactsReader):
-    """A disk whose every look shows a byte more, and whose syncs are counted."""
+    """A disk on which every look shows one more byte, with counted syncs."""
 
     looks = syncs = 0
 

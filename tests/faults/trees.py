@@ -1,4 +1,4 @@
-"""Trees with everything in them that a rebalance must bring through, and what they looked like."""
+"""Trees with everything that a rebalance must preserve, and manifests to compare them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOT = os.geteuid() == 0
 
 
 def build(root: Path) -> None:
-    """Files of every awkward kind, in two directories."""
+    """Create files of every awkward kind, in two directories."""
     below = root / "below"
     below.mkdir(parents=True)
     _write(root / "small", b"x" * 4096)
@@ -41,7 +41,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _sparse(path: Path) -> None:
-    """A hole of more than one window of the copy, and data in the next."""
+    """Write a file with a hole longer than one copy window, and data in the next window."""
     with path.open("wb") as file:
         file.truncate(WINDOW + (256 << 10))
         file.seek(WINDOW + 100_000)
@@ -84,7 +84,7 @@ ports (linux/capability.h), which changing the owner would remove."""
 
 
 def _flags(fd: int) -> int:
-    """Inode flags; 0 where there are none."""
+    """Return the inode flags; 0 if the filesystem has none."""
     with contextlib.suppress(OSError):
         answer = fcntl.ioctl(fd, FS_IOC_GETFLAGS, bytes(struct.calcsize("l")))
         return int(struct.unpack("l", answer)[0])
@@ -92,7 +92,7 @@ def _flags(fd: int) -> int:
 
 
 def manifest(root: Path) -> dict[str, tuple[Any, ...]]:
-    """Everything that has to be the same afterwards, by path; inode numbers aside."""
+    """Return everything that must be unchanged afterwards, by path, without inode numbers."""
     names: dict[int, list[str]] = {}
     for path in sorted(root.rglob("*")):
         names.setdefault(path.lstat().st_ino, []).append(str(path.relative_to(root)))
@@ -116,5 +116,5 @@ def _described(path: Path, names: dict[int, list[str]]) -> tuple[Any, ...]:
 
 
 def inodes(root: Path) -> dict[str, int]:
-    """Inode number of every regular file."""
+    """Return the inode number of every regular file."""
     return {str(p.relative_to(root)): p.lstat().st_ino for p in root.rglob("*") if p.is_file()}

@@ -1,7 +1,7 @@
-"""Screens kept to compare with: text and looks at several sizes, and a few pictures.
+"""Golden screens: text with styles at several sizes, and a few pictures.
 
-``python -m tests.golden`` draws them all anew; what changed shows in the diff. The moving
-picture is made by ``python -m tests.cast``.
+``python -m tests.golden`` draws them all anew; the diff shows what changed. The animated picture is
+made by ``python -m tests.cast``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Shot:
-    """One screen: which frames, how large, after which keys."""
+    """One screen: its frames, size, and keys pressed."""
 
     name: str
     scenes: tuple[str, ...]
@@ -78,7 +78,7 @@ PICTURES = (
 
 
 async def draw(shot: Shot) -> str:
-    """The screen of a shot, as text with its looks, or as SVG."""
+    """Return the screen of a shot, as text with styles, or as SVG."""
     made = tuple(frames.ALL[name]() for name in shot.scenes)
     app = console(FakeFeed(made), plain=shot.plain, theme=shot.theme)
     async with app.run_test(size=shot.size) as pilot:

@@ -1,4 +1,4 @@
-"""Screens of the simulated pools that are reached by keys, kept as text."""
+"""Golden text screens of the simulated pools, reached by pressing keys."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from tests.ui.tour import TOUR, at
 
 HERE = Path(__file__).parent
 KEPT = {"legend": (80, 24), "tunables": (120, 40), "plan": (60, 15), "replay": (120, 40)}
-"""Screens at sizes of which the lock has none."""
+"""Screens in sizes that tests/lock does not cover."""
 SHOTS = tuple((stop, KEPT[stop.name]) for stop in TOUR if stop.name in KEPT)
 
 
 def path(name: str, size: tuple[int, int]) -> Path:
-    """Where a screen of a size is kept."""
+    """Return the file of a screen in a size."""
     return HERE / f"{name}-{size[0]}x{size[1]}.txt"
 
 
 async def draw(stop, size: tuple[int, int]) -> str:
-    """The text and looks of a screen."""
+    """Return text and styles of a screen."""
     async with at(stop, size) as a:
         return styled(a.app)
 

@@ -1,1 +1,4 @@
-"""What zconsole does, pinned by what it prints: `python -m tests.lock make|check|show [PART]`."""
+"""The lock: zconsole's behavior, pinned by its output.
+
+``python -m tests.lock make|check|show [PART]``.
+"""

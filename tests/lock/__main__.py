@@ -24,7 +24,7 @@ from tests.lock.lock import PARTS, cases, check, dearest_first, missing, see, se
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run one command; returns 1 where something differs that nobody meant to change."""
+    """Run one command; returns 1 if an unintended difference was found."""
     arguments = _parser().parse_args(words)
     sys.stdout.reconfigure(errors="surrogateescape")
     chosen = arguments.parts or PARTS
@@ -85,7 +85,7 @@ def _check(places: Sequence[str], jobs: int) -> int:
 
 
 def _clean_commit() -> str:
-    """Return the commit of the tree; raises SystemExit where it is another, apart from the kept."""
+    """Return the commit of the tree. Raises SystemExit if files other than kept texts differ."""
     kept_files = [":(exclude)tests/lock/kept", ":(exclude)tests/lock/meant.toml"]
     status = ["git", "status", "--porcelain", "--", "zconsole", "themes", "tests", *kept_files]
     if subprocess.run(status, cwd=TREE, capture_output=True, text=True, check=True).stdout:
@@ -95,7 +95,7 @@ def _clean_commit() -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    """Return the command line."""
+    """Return the parser of the command line."""
     raw = argparse.RawDescriptionHelpFormatter
     name = "python -m tests.lock"
     parser = argparse.ArgumentParser(prog=name, description=__doc__, formatter_class=raw)

@@ -1,8 +1,8 @@
-"""Commands of zconsole in processes of their own, with a clock and a kernel that are made up.
+"""Commands of zconsole in processes of their own, with a faked clock and kernel.
 
-`Apart` starts one process that imports zconsole; each command runs in a fork of that, so that it
-costs no start. What is made up is put in place below zconsole: in `time`, `datetime`, `os` and
-`fcntl`, before it is imported.
+`Apart` starts one process that imports zconsole; each command runs in a fork of it, which saves the
+time to start. The fakes are put in place below zconsole: in `time`, `datetime`, `os` and `fcntl`,
+before it is imported.
 """
 
 from __future__ import annotations
@@ -32,38 +32,38 @@ from typing import Any
 
 TREE = Path(__file__).parents[2]
 REWRITE = 0x40208303
-"""ZFS_IOC_REWRITE (sys/fs/zfs.h), which other filesystems do not have."""
+"""ZFS_IOC_REWRITE (sys/fs/zfs.h), which filesystems other than ZFS do not have."""
 MADE_UP = (
     *("/sys/", "/proc/sys/kernel/random/boot_id", "/dev/zfs"),
     *("/usr/sbin/zpool", "/sbin/zpool", "/usr/local/sbin/zpool"),
 )
-"""Where paths begin that `Machine.root` has instead."""
+"""Beginnings of paths that are looked up below `Machine.root`."""
 PATIENCE = 120
 """Seconds that a command may take."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a command sees that is not so."""
+    """The faked parts of the machine that a command sees."""
 
     root: str = ""
-    """Folder with a /sys and a boot id; empty: those of this machine."""
+    """Directory with a /sys and a boot id; empty: those of the real machine."""
     now: float = 0.0
-    """The time, epoch seconds; 0: it passes as ever."""
+    """The time, epoch seconds; 0: the real clock."""
     local: tuple[int, ...] = ()
-    """The time as `datetime.now` tells it: year, month, day, hour; empty: as ever."""
+    """The time that `datetime.now` returns: year, month, day, hour; empty: the real one."""
     rewrites: bool = False
-    """Whether files of any filesystem can be rewritten in place."""
+    """Whether ZFS_IOC_REWRITE succeeds on any filesystem."""
     ordinary: bool = False
-    """Whether the user is not root."""
+    """Whether the user is somebody other than root."""
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What came of a command."""
+    """Exit code and output of a command."""
 
     code: int
-    """Of the process; negative: the signal that ended it."""
+    """Exit code of the process; negative: the signal that ended it."""
     out: str
     err: str
 
@@ -75,7 +75,7 @@ class Said:
 
 @dataclass(slots=True)
 class Apart:
-    """The process that commands are forked from."""
+    """The process from which commands are forked."""
 
     _process: subprocess.Popen[bytes] = field(init=False)
 
@@ -87,7 +87,7 @@ class Apart:
         atexit.register(self.close)
 
     def close(self) -> None:
-        """End it."""
+        """End the process."""
         if self._process.stdin is not None:
             self._process.stdin.close()
         self._process.wait()
@@ -95,7 +95,7 @@ class Apart:
     def run(
         self, words: Sequence[str], environ: Mapping[str, str], machine: Machine, act: str
     ) -> Said:
-        """See `run`."""
+        """Run a function in a fork of this process, given its command line words."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         asked = {"words": words, "environ": dict(environ), "machine": asdict(machine), "act": act}
@@ -115,18 +115,18 @@ def run(
     machine: Machine | None = None,
     act: str = "zconsole.cli.main:main",
 ) -> Said:
-    """Run a function of command line words, `module:name`, by default the program's own."""
+    """Run a function, named `module:name`, with command line words; by default, the program's."""
     return _apart(os.getpid()).run(words, environ, machine or Machine(), act)
 
 
 # In the process.
 
 SEEN = SimpleNamespace(machine=Machine())
-"""The machine that the command of this process sees."""
+"""Holds the machine that the command of this process sees."""
 
 
 def made_up() -> None:
-    """Put clock and kernel in place, to do as `SEEN` says. Before zconsole is imported."""
+    """Replace clock and kernel with fakes that follow `SEEN`; call before zconsole is imported."""
     assert "zconsole" not in sys.modules
     clock = time.time
     time.time = lambda: SEEN.machine.now or clock()
@@ -155,14 +155,14 @@ def made_up() -> None:
 class _Local(datetime.datetime):
     @classmethod
     def now(cls, tz: datetime.tzinfo | None = None) -> datetime.datetime:
-        """The time as the machine tells it."""
+        """Return the faked time of the machine."""
         return cls(*SEEN.machine.local, tzinfo=tz) if SEEN.machine.local else super().now(tz)
 
 
 def _elsewhere(call: Callable[..., Any]) -> Callable[..., Any]:
-    """A call whose first argument may be a path of the made-up kernel.
+    """Wrap a call so that its first argument may be a path of the faked kernel.
 
-    What `stat` says there has an inode number that follows from the path.
+    In results of `stat` there, the inode number is derived from the path.
     """
 
     def redirected(path: Any, *rest: Any, **more: Any) -> Any:
@@ -180,12 +180,12 @@ def _elsewhere(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def serve() -> None:
-    """Run one command after another, each in a fork."""
+    """Run commands one after another, each in a fork."""
     made_up()
     package = importlib.import_module("zconsole.cli")
     for module in pkgutil.iter_modules(package.__path__, "zconsole.cli."):
         importlib.import_module(module.name)
-    # What commands import late: each fork would do so again.
+    # Modules that commands import late: import them here once, not in each fork.
     for name in ("rebalance.job.runner", "rebalance.job.creation"):
         importlib.import_module(f"zconsole.{name}")
     importlib.import_module("tests.lock.going_on")
@@ -206,7 +206,8 @@ def serve() -> None:
 
 
 def _become(asked: Mapping[str, Any], out: int, err: int) -> None:
-    """Run a command and end."""
+    """Run a command and exit."""
+    # EX_SOFTWARE (sysexits.h), unless the command sets another one.
     code = 70
     try:
         signal.alarm(PATIENCE)
@@ -221,18 +222,19 @@ def _become(asked: Mapping[str, Any], out: int, err: int) -> None:
         code = int(getattr(importlib.import_module(module), name)(asked["words"]))
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1
-    except BaseException:  # the fork must not come back to what it was forked from
+    except BaseException:  # the fork must never return to its parent's code
         import traceback
 
         traceback.print_exc()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
+        # Not sys.exit(): exit handlers and open files belong to the parent.
         os._exit(code)
 
 
 if __name__ == "__main__":
-    # As the module that others import, so that they have the same SEEN.
+    # Import under the name that others use, so that they share SEEN.
     from tests.lock import apart
 
     apart.serve()

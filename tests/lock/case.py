@@ -1,4 +1,4 @@
-"""A case of the lock, and how long output is kept short."""
+"""A case of the lock, and how long output is abridged."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 RAISED = "raised: "
-"""How the text of a case begins that could not be seen."""
+"""Prefix of the text of a case that raised."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """One observation of the program.
 
-    ``name`` is a path, "status/corpus/012-x": what stands before the last slash names the file it
-    is kept in. ``see`` returns the observation as text for people; with True nothing is abridged.
-    Two calls return the same, on any machine, at any hour, whatever else runs. ``cost`` is about
-    how many seconds of a processor it takes: the dearest cases begin first, and the short draw
-    counts them.
+    ``name`` is a path, "status/corpus/012-x": the part before the last slash names the file it is
+    kept in. ``see`` returns the observation as text for people; with True nothing is abridged. Two
+    calls return the same, on any machine, at any hour, whatever else runs. ``cost`` is about how
+    many CPU seconds it takes: the most expensive cases start first, and the short draw counts them.
     """
 
     name: str
@@ -27,7 +26,7 @@ class Case:
 
 
 def abridged(lines: Sequence[str], whole: bool) -> str:
-    """Return the first, the middle and the last line as they are, and a digest of each other."""
+    """Return the first, middle and last line as they are, and a digest of each other line."""
     kept = {0, len(lines) // 2, len(lines) - 1}
     return "\n".join(
         line if whole or at in kept else "sha256 " + digest(line) for at, line in enumerate(lines)

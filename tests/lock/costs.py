@@ -1,4 +1,4 @@
-"""What a refresh, a first paint, a tick and a start take, by `tests/bench`: printed, not judged."""
+"""Times of a refresh, a first paint, a tick and a start, by `tests/bench`: printed, not judged."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ BENCHES = (
     ("start", SAVED),
 )
 PATIENCE = 600.0
-"""Seconds that one of them may take."""
+"""Seconds that one benchmark may take."""
 
 
 def main() -> None:
-    """Print the figures. A bench that is over its own budget still goes on to the next."""
+    """Print the figures. If a benchmark exceeds its own budget, the next one still runs."""
     for name, *words in BENCHES:
         print(f"== {' '.join((name, *words))}", flush=True)
         command = [sys.executable, "-m", f"tests.bench.{name}", *words]

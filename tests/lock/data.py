@@ -1,4 +1,4 @@
-"""What commands print of simulated pools, recordings and saved output of zpool."""
+"""Output of commands for simulated pools, recordings and saved output of zpool."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.lock.pinned import run, save
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 SHARED = Path(__file__).parents[3] / "shared"
 BESIDE = {"replay/traces/": SHARED / "traces", "status/traces/": SHARED / "traces"}
-"""Directories beside the clone, by the beginning of the names of the cases that read them."""
+"""Directories next to the clone, by the name prefix of the cases that read them."""
 
 SCENARIOS = (
     *("resilver", "failed-disk", "second-replace", "flaky", "suspended", "not-restored", "damaged"),
@@ -26,17 +26,17 @@ SCENARIOS = (
     *("few-requests", "shared-bus", "cpu", "sequential", "draid", "removal", "expansion", "trim"),
     *("paused", "thousand", "two-pools", "healthy", "overdue", "sit-out", "stuck"),
 )
-"""Of `demo --list`, which a case of its own holds."""
+"""Scenarios that are run; the case "demo/list" holds all of `demo --list`."""
 STATUS = ((), ("--json",), ("--exit-status",))
 BALANCE = ((), ("--json",), ("--add-vdev", "mirror:2x4T", "--disk", "4T"))
 LISTINGS = ("list", "iostat", "status.")
-"""Forms of a capture that `balance` is given; it refuses all others in the same words."""
+"""Forms of a capture that `balance` is given; it refuses all others with the same message."""
 CUT = ("status.txt", "list-v.txt")
-"""Forms of a capture that are cut."""
+"""Forms of a capture that are truncated."""
 CUTS = 2
-"""Lines of each file after which it is cut."""
+"""Random line numbers per file after which it is truncated."""
 LONGEST = 40
-"""Lines of a text that are shown whole."""
+"""Longest text, in lines, that is shown whole."""
 
 
 def cases() -> Iterator[Case]:
@@ -63,7 +63,7 @@ def cases() -> Iterator[Case]:
 
 
 def _recordings() -> Iterator[tuple[str, Path]]:
-    """Return all recordings, with the names of their folders."""
+    """Yield all recordings, each with the name of its group."""
     for file in sorted((FIXTURES / "limits").iterdir()):
         yield "fixtures", file
     for file in sorted((SHARED / "traces").glob("*/*.jsonl")):
@@ -71,12 +71,13 @@ def _recordings() -> Iterator[tuple[str, Path]]:
 
 
 def _saved() -> Iterator[tuple[str, Sequence[Path]]]:
-    """Return names and files of saved output, all forms of one moment together."""
+    """Yield names and files of saved output, with all forms of one moment together."""
     for file in sorted((FIXTURES / "corpus").glob("*/*")):
         if not file.name.endswith(".expect.json"):
             yield f"corpus/{file.parent.name}/{file.stem}", (file,)
     for folder in sorted((FIXTURES / "captures").glob("*/*")):
-        # status.json first: of the others is shown what is other in them, and they know less.
+        # status.json comes first because it has the most; of the other forms, only differences are
+        # shown.
         files = sorted(folder.iterdir(), key=lambda file: (file.name != "status.json", file.name))
         yield f"captures/{folder.parent.name}/{folder.name}", files
     for file in sorted((FIXTURES / "reports").iterdir()):
@@ -84,7 +85,7 @@ def _saved() -> Iterator[tuple[str, Sequence[Path]]]:
 
 
 def _states() -> dict[str, dict[str, Any]]:
-    """Return the raw forms that sources gave of live pools, by state and release."""
+    """Return the raw forms that the sources gave of live pools, by state and release."""
     with gzip.open(FIXTURES / "agreement.jsonl.gz", "rt") as lines:
         return {
             f"{state.replace(' ', '-')}/{release}": forms
@@ -93,29 +94,29 @@ def _states() -> dict[str, dict[str, Any]]:
 
 
 def _drawn(file: Path) -> list[int]:
-    """Return after how many lines a file is cut, drawn by its name."""
+    """Return the line numbers after which a file is truncated, derived from its name."""
     last = len(file.read_bytes().splitlines()) - 1
     draws = (int(digest(f"{file.parent.name}/{file.name} {n}"), 16) for n in range(CUTS))
     return sorted({1 + draw % last for draw in draws}) if last > 0 else []
 
 
 class _Printed:
-    """What commands print, as text for people: nothing twice, and JSON as outlines."""
+    """Output of commands as text for people: nothing is repeated, and JSON is outlined."""
 
     def __init__(self, whole: bool, simulated: bool = False, outlined: bool = True) -> None:
-        """``simulated``: see `parsed`. Without ``outlined``, a digest stands for an object."""
+        """Collect output; ``simulated`` as in `parsed`; without ``outlined``, hash objects."""
         self._whole = whole
         self._simulated = simulated
         self._outlined = outlined or whole
         self._firsts: dict[str, Named] = {}
-        """The first object about each pool; of later ones is shown what is other in them."""
+        """The first object of each pool; later ones are shown as differences from it."""
         self._text_of: tuple[str, Sequence[str]] = "", ()
-        """The first text, and what printed it."""
+        """The first text, and the command that printed it."""
         self._earlier: dict[tuple[str, str], str] = {}
         self.lines: list[str] = []
 
     def add(self, *words: str) -> None:
-        """Run a command, and add what it prints."""
+        """Run a command and add its output."""
         done, command = run(*words), " ".join(words)
         known = self._earlier.get((done.out, done.err))
         self.lines.append(f"{command}: exit {done.code}{f', prints as {known}' if known else ''}")
@@ -129,7 +130,7 @@ class _Printed:
         self.lines += (f" stderr: {line}" for line in done.err.splitlines())
 
     def _text(self, lines: Sequence[str], place: str) -> Iterator[str]:
-        """Show a text, or how it differs from the first one where that is shorter."""
+        """Yield a text, or its difference from the first one if that is shorter."""
         as_first, first = self._text_of
         if not as_first and lines:
             self._text_of = place, lines
@@ -145,7 +146,7 @@ class _Printed:
             yield f"{len(rest)} more lines, sha256 {digest(chr(10).join(rest))}"
 
     def _objects(self, lines: Sequence[str]) -> Iterator[str]:
-        """Show the first, the middle and the last object about each pool, and digests of all."""
+        """Yield the first, middle and last object of each pool, and digests of all."""
         objects = [_object(line, self._simulated) for line in lines if line]
         pools = [str(found.get("pool")) for found in objects]
         counts: Counter[str] = Counter()
@@ -162,7 +163,7 @@ class _Printed:
 
 
 def _object(line: str, simulated: bool) -> Named:
-    """Return the object of a line; a line that is none stands for itself."""
+    """Return the object of a line, or the line itself if it is not JSON."""
     try:
         found = named(parsed(line, simulated))
     except ValueError:
@@ -191,13 +192,13 @@ def _replay(file: Path, whole: bool) -> str:
 
 
 def _add(printed: _Printed, command: str, name: str) -> None:
-    """Add a command of saved output, and its variants."""
+    """Add the output of a command for saved output, in all its variants."""
     for more in STATUS if command == "status" else BALANCE:
         printed.add(command, "--from", name, *more)
 
 
 def _saved_output(files: Sequence[Path], command: str, whole: bool) -> str:
-    # Of captures, which have several files, the libzfs part shows the JSON of the same states.
+    # For captures, which have several files, the part "libzfs" shows JSON of the same states.
     outlined = len(files) == 1 and files[0].parent.name != "reports"
     printed = _Printed(whole, outlined=outlined)
     for file in files:
@@ -206,7 +207,7 @@ def _saved_output(files: Sequence[Path], command: str, whole: bool) -> str:
 
 
 def _cut(file: Path, lines: int, whole: bool) -> str:
-    """Show what is printed of the first lines of a file, and is other than of all."""
+    """Return the output for the first lines of a file where it differs from that for all."""
     printed, content = _Printed(whole, outlined=False), file.read_bytes()
     command = "balance" if "list" in (file.parent.name, file.name.partition("-")[0]) else "status"
     _add(printed, command, save(file.name, content))
@@ -217,7 +218,7 @@ def _cut(file: Path, lines: int, whole: bool) -> str:
 
 
 def _state(forms: Mapping[str, Any], whole: bool) -> str:
-    """Show the reports of recordings of one sample each."""
+    """Return the reports of recordings with one sample each."""
     printed = _Printed(whole, outlined=False)
     for form, raw in forms.items():
         _add(printed, "status", save(f"{form}.jsonl", json.dumps(raw).encode() + b"\n"))

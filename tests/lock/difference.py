@@ -1,4 +1,4 @@
-"""A difference between two texts of a case, as a person reads it."""
+"""Differences between two texts of a case, formatted for people."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tests.lock.case import RAISED
 TREE = Path(__file__).parents[2]
 DIGEST = "sha256 "
 LINES = 40
-"""Lines of one difference that are shown."""
+"""Lines shown of one difference."""
 PATIENCE = 300.0
-"""Seconds that seeing cases once more may take."""
+"""Seconds that a repeated look at cases may take."""
 
 
 def hidden(before: str | None, after: str | None) -> bool:
-    """Whether nothing but digests differs, so that both sides have to be seen whole."""
+    """Return whether only digests differ, so that both sides must be produced again unabridged."""
     return before is not None and after is not None and _bare(before) == _bare(after)
 
 
@@ -32,7 +32,7 @@ def _bare(text: str) -> list[str]:
 
 
 class Again:
-    """The differences of a part's cases; some of them are seen again, whole."""
+    """The differences in a part's cases; some cases are run again, unabridged."""
 
     def __init__(self, part: str, names: Sequence[str]) -> None:
         self._part = part
@@ -48,7 +48,7 @@ class Again:
                 self._why = f"the tree of {commit[:12]} does not show it"
 
     def lines(self, name: str, before: str | None, after: str | None) -> Iterator[str]:
-        """Return the lines that tell a difference."""
+        """Yield the lines that describe a difference."""
         if before is None or after is None:
             yield "is new" if before is None else "is kept, but no longer seen"
             return
@@ -69,13 +69,13 @@ class Again:
 
 
 def _without_digests(before: str, after: str) -> tuple[list[str], list[str]]:
-    """Return both texts without digests, which say nothing beside lines that differ."""
+    """Return both texts without digests, which add nothing next to lines that differ."""
     old, new = before.split("\n"), after.split("\n")
     return [line.partition(DIGEST)[0] for line in old], [line.partition(DIGEST)[0] for line in new]
 
 
 def shown_lines(texts: tuple[Sequence[str], Sequence[str]]) -> Iterator[str]:
-    """Return the lines that differ, below the less indented lines that they belong to."""
+    """Yield the lines that differ, below the less indented lines that they belong to."""
     before, after = texts
     told: list[str] = []
     count = 0
@@ -95,7 +95,7 @@ def shown_lines(texts: tuple[Sequence[str], Sequence[str]]) -> Iterator[str]:
 
 
 def _above(lines: Sequence[str], at: int) -> list[str]:
-    """Return the lines that a line is indented below, from the outermost."""
+    """Return the lines of which this one is an indented descendant, outermost first."""
     found: list[str] = []
     indent = _indent(lines[at])
     for line in reversed(lines[:at]):
@@ -112,7 +112,7 @@ def _indent(line: str) -> int:
 
 
 def _shown(tree: Path, places: Sequence[str]) -> dict[str, str]:
-    """Return cases whole, as a tree sees them; none where it cannot."""
+    """Return cases unabridged, as a tree produces them; empty if it cannot."""
     command = [sys.executable, "-m", "tests.lock", "show", *places]
     try:
         done = subprocess.run(command, cwd=tree, capture_output=True, timeout=PATIENCE, check=True)
@@ -137,7 +137,7 @@ def _checkout(commit: str) -> tuple[Path | None, str]:
     subprocess.run(["tar", "-x", "-C", str(tree)], input=done.stdout, check=True)
     if (shared := TREE.parent / "shared").exists():
         (tree.parent / "shared").symlink_to(shared.resolve())
-    # The cases are today's, where that tree has older ones or none: they know nothing of its ways.
+    # If that tree has an older lock or none, use today's cases: they don't depend on its internals.
     if not (tree / "tests/lock/kept").exists():
         shutil.copytree(TREE / "tests/lock", tree / "tests/lock", dirs_exist_ok=True)
     return tree, ""

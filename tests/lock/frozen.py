@@ -39,17 +39,18 @@ from typing import Any, NamedTuple
 START = 1_795_860_000.0
 """Epoch seconds at which the program starts: 2026-11-28 10:00:00 UTC."""
 _BOOTED = 90_000.0
-"""Seconds that the machine has run then."""
+"""Uptime of the machine at that time, seconds."""
 _FACTS = re.compile(r"^(?:State|(?:non)?voluntary_ctxt_switches):\t(\w+)", re.MULTILINE)
 _POLLED = {selectors.EVENT_READ: select.POLLIN, selectors.EVENT_WRITE: select.POLLOUT}
 _poll, _select = select.poll, select.select
 
 
 def tasks(process: int | str, but: Iterable[int] = ()) -> tuple[str, ...]:
-    """Return what changes when a thread of a process runs; nothing while one of them does.
+    """Return a value that changes whenever a thread of a process runs; empty while one is running.
 
-    A thread is counted when it stops running, and can run again only after it was woken: where two
-    looks see the same counts and nobody running, nothing has run between them (proc_pid_status(5)).
+    A thread is counted when it stops running, and can run again only after it was woken: if two
+    calls return the same counts and nobody is running, nothing has run in between
+    (proc_pid_status(5)).
     """
     found: list[str] = []
     try:
@@ -57,26 +58,26 @@ def tasks(process: int | str, but: Iterable[int] = ()) -> tuple[str, ...]:
             if int(number) not in but:
                 with open(f"/proc/{process}/task/{number}/status") as status:  # noqa: PTH123
                     state, *counts = _FACTS.findall(status.read())
-                if state != "S":  # or it has ended, and that is about to be told
+                if state != "S":  # or it has ended, which is about to be reported
                     return ()
                 found += (number, *counts)
-    except OSError:  # a thread has ended just now
+    except OSError:  # a thread has just ended
         return ()
     return tuple(found)
 
 
 class Clock:
-    """Seconds since the start, the same until they are moved on."""
+    """Seconds since the start; they change only when the clock is advanced."""
 
     def __init__(self) -> None:
         self.now = 0.0
         self._lock = threading.Lock()
         self._alarms: dict[Callable[[], object], tuple[float, bool]] = {}
-        """By what they call, when they go off, and whether the main thread waits for them."""
+        """By callback: when each alarm goes off, and whether the main thread waits for it."""
 
     @contextmanager
     def alarm(self, seconds: float | None, call: Callable[[], object]) -> Iterator[None]:
-        """Have something called when so much time has passed, unless this was left before."""
+        """Call ``call`` after some time, unless the block is left before."""
         if seconds is not None:
             is_main = threading.current_thread() is threading.main_thread()
             with self._lock:
@@ -88,7 +89,8 @@ class Clock:
                 self._alarms.pop(call, None)
 
     def wait(self, seconds: float | None, events: Iterable[tuple[int, int]] = ()) -> None:
-        """Wait until so much time has passed, or for events of poll(2)."""
+        """Wait until some time has passed, or for events of poll(2)."""
+        # An eventfd, so that an alarm in another thread can wake poll.
         wake, poll = os.eventfd(0), _poll()
         for descriptor, mask in ((wake, select.POLLIN), *events):
             poll.register(descriptor, mask)
@@ -97,7 +99,7 @@ class Clock:
         os.close(wake)
 
     def step(self, until: float, main_only: bool) -> None:
-        """Move on to the next alarm, or to the next one of the main thread."""
+        """Advance to the next alarm, or the main thread's next one, but not beyond ``until``."""
         with self._lock:
             ends = [end for end, is_main in self._alarms.values() if is_main or not main_only]
             self.now = max(self.now, min((until, *ends)))
@@ -108,7 +110,7 @@ class Clock:
 
 
 def _replace_clocks(clock: Clock) -> None:
-    """Have every function that tells the time tell that of the clock."""
+    """Make every function that returns the time use this clock."""
     seconds: dict[str, Callable[[], float]] = {
         "time": lambda: START + clock.now,
         "monotonic": lambda: _BOOTED + clock.now,
@@ -123,12 +125,14 @@ def _replace_clocks(clock: Clock) -> None:
     time.clock_gettime = lambda kind: (wall if kind == time.CLOCK_REALTIME else steady)()
     time.clock_gettime_ns = lambda kind: round(time.clock_gettime(kind) * 1e9)
     time.sleep = clock.wait
+    # Without an argument, C's own functions would read the real clock.
     for name in ("localtime", "gmtime", "ctime"):
         own = getattr(time, name)
         setattr(time, name, partial(lambda own, t=None: own(wall() if t is None else t), own))
     form = time.strftime
     time.strftime = lambda text, t=None: form(text, time.localtime() if t is None else t)
 
+    # Methods of C types cannot be replaced, so the classes are.
     class Date(datetime.date):
         @classmethod
         def today(cls) -> Any:
@@ -158,7 +162,7 @@ def _hand_over_in_turn() -> deque[asyncio.Handle]:
         if threading.get_ident() == self._thread_id or not self.is_running() or not is_main:
             return own(self, call, *args, context=context)
         handle = asyncio.Handle(call, args, self, context)
-        handed.append(handle)  # where the event loop takes it at once
+        handed.append(handle)  # the event loop is at rest, and takes it at once
         self._write_to_self()
         return handle
 
@@ -197,7 +201,7 @@ def _replace_selectors(clock: Clock, others: Others) -> None:
 
 
 def _events(selector: selectors.BaseSelector) -> list[tuple[int, int]]:
-    """Return what a selector waits for, as poll(2) knows it."""
+    """Return the events that a selector waits for, in the form of poll(2)."""
     if isinstance(selector, selectors.EpollSelector):
         return [(selector.fileno(), select.POLLIN)]
     return [
@@ -207,10 +211,10 @@ def _events(selector: selectors.BaseSelector) -> list[tuple[int, int]]:
 
 
 def _replace_select(clock: Clock) -> None:
-    """Have select(2) wait by the clock."""
+    """Make select(2) wait by the clock."""
 
     def _selected(read: Any, write: Any, odd: Any, timeout: float | None = None) -> Any:
-        if timeout is None or write:  # whoever reads the terminal is as fast as time stands still
+        if timeout is None or write:  # who reads the terminal needs no time on this clock
             return _select(read, write, odd)
         if timeout > 0 and not any(_select(read, (), odd, 0)):
             clock.wait(timeout, [(file, select.POLLIN) for file in read])
@@ -220,12 +224,13 @@ def _replace_select(clock: Clock) -> None:
 
 
 def _replace_conditions(clock: Clock) -> None:
-    """Have conditions wait by the clock, and events, queues and futures with them."""
+    """Make conditions wait by the clock, and so events, queues and futures."""
     own = threading.Condition.wait
 
     def _wait(self: Any, timeout: float | None = None) -> bool:
         if timeout is None:
             return own(self)
+        # The same steps as in the standard library, with an alarm instead of a timeout.
         waiter = threading.Lock()
         waiter.acquire()
         self._waiters.append(waiter)
@@ -242,29 +247,30 @@ def _replace_conditions(clock: Clock) -> None:
         return notified
 
     threading.Condition.wait = _wait  # type: ignore[method-assign,assignment]
+    # threading has bound its own name for it (Condition.wait_for).
     threading._time = time.monotonic  # type: ignore[attr-defined]
 
 
 class Others:
-    """The threads of this process but those of the event loop and of the clock."""
+    """The threads of this process except the event loop's and the clock's."""
 
     def __init__(self) -> None:
         self.but: tuple[int, ...] = ()
         self._seen: tuple[str, ...] = ()
 
     def await_all(self) -> None:
-        """Wait until all of them wait; what was seen last time is the first of two looks."""
-        while threading.active_count() > len(self.but):  # the last one may end meanwhile
+        """Wait until all of them wait; the previous call's result counts as the first look."""
+        while threading.active_count() > len(self.but):  # the last one may end in between
             seen = tasks("self", self.but)
             if seen and seen == self._seen:
                 return
             if not seen:
-                os.sched_yield()  # a nap, of no time even, looks like rest to who moves the clock
+                os.sched_yield()  # even a sleep of 0 s would look like rest to the clock's owner
             self._seen = seen
 
 
 def _replace_chance() -> None:
-    """Have what is drawn come from a seed."""
+    """Replace sources of randomness by a seeded one."""
     drawn = random.Random(7)
     os.urandom = drawn.randbytes
     random._urandom = drawn.randbytes  # type: ignore[attr-defined]
@@ -272,7 +278,7 @@ def _replace_chance() -> None:
 
 
 def _import_everything() -> None:
-    """Import what the console may import, as in an environment that it has prepared."""
+    """Import everything the console may import, in an environment that it has prepared."""
     import_module("zconsole.ui.start").prepare(os.environ)
     package = import_module("zconsole")
     for module in pkgutil.walk_packages(package.__path__, "zconsole."):
@@ -281,16 +287,16 @@ def _import_everything() -> None:
 
 
 class Asked(NamedTuple):
-    """A run that is asked for, as JSON."""
+    """A request for a run, sent as JSON."""
 
     words: list[str]
     directory: str
     environ: dict[str, str]
-    """What is other than in the environment that this was started in."""
+    """Environment variables that differ from those of this process."""
 
 
 def serve(asking: socket.socket) -> None:
-    """Run what is asked for, one after the other; answer its number, and then its exit code."""
+    """Serve requests one after another; answers each with the process id, then the exit code."""
     clock, others = Clock(), Others()
     _replace_chance()
     _replace_selectors(clock, others)
@@ -298,6 +304,7 @@ def serve(asking: socket.socket) -> None:
     _replace_clocks(clock)
     _replace_conditions(clock)
     _import_everything()
+    # A collection would write to all objects, and so copy the pages that forks share.
     gc.freeze()
     while True:
         message, files, *_ = socket.recv_fds(asking, 1 << 16, 2)
@@ -317,7 +324,7 @@ def serve(asking: socket.socket) -> None:
 
 
 def _begin(asked: Asked, terminal: int, control: int, clock: Clock, others: Others) -> None:
-    """Become a process of its own on a terminal, whose clock is moved on from outside."""
+    """Become a process of its own on a terminal, with a clock that is advanced from outside."""
     os.setsid()
     fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
     for number, name in enumerate(("stdin", "stdout", "stderr")):

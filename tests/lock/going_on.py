@@ -1,8 +1,7 @@
-"""Going on with state where no command does: the few places that know how the program is made.
+"""Continuation of saved state where no command does it; adapters to zconsole's internals.
 
-Each function runs in a process apart, with the state directory of `$ZCONSOLE_STATE`, and prints
-what comes of it. They are adapters: where the program is built anew, they follow it, and what they
-print stays.
+Each function runs in a separate process, with the state directory in `$ZCONSOLE_STATE`, and prints
+the result. When the program's internals change, these functions follow, and their output stays.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from zconsole.zfs.sources.replay import ReplaySource
 
 
 def tunables(_words: Sequence[str]) -> int:
-    """Print what a console offers to restore, and what it tells of changes."""
+    """Print what a console offers to restore, and what it reports about changes."""
     control = Control(Parameters(), TunableStore(state_dir(False)), MemoryLog())
     past = control.past()
     for name, hold in sorted(past.holds.items()):
@@ -51,7 +50,7 @@ def tunables(_words: Sequence[str]) -> int:
 
 
 class Hours:
-    """A simulated pool's scrub, kept to hours that begin in an hour and end two hours later."""
+    """A simulated pool's scrub with a window that opens in one hour and closes two hours later."""
 
     LOOKS = (0.0, 1.1, 2.0, 3.0, 19.5, 1.0)
     """Hours that pass before each look."""
@@ -60,13 +59,13 @@ class Hours:
         self.night = Night(state_dir(True))
 
     def left(self, looks: int) -> None:
-        """Set the hours, and look so often."""
+        """Set the window, and check it ``looks`` times."""
         self.night.set(1, 3)
         for hours in self.LOOKS[:looks]:
             asyncio.run(self.night.after(hours))
 
     def go_on(self, looks: int, kept: tuple[ScrubWindow, ...]) -> None:
-        """Come to the moment of the archive, take up what it kept, and look on."""
+        """Repeat the run up to the moment of the archive, load what that kept, and continue."""
         self.left(looks)
         with self.night.records.open() as windows:
             windows.clear()
@@ -81,7 +80,7 @@ class Hours:
 
 
 def hours(words: Sequence[str]) -> int:
-    """Go on with scrub hours that were left after so many looks."""
+    """Continue scrub windows that were left after ``words[0]`` checks."""
     found = Hours()
     kept = found.night.records.windows()
     found.go_on(int(words[0]), kept)
@@ -126,11 +125,11 @@ WAYS: dict[str, tuple[Act, ...]] = {
         lambda play: play.answer("no-scrub"),
     ),
 }
-"""What is done in a swap, one after another."""
+"""Actions of each kind of swap, in order."""
 
 
 def left(way: str, states: Path) -> None:
-    """Play a swap; keep its checklist, as it is after each act, in a directory of its own."""
+    """Play a swap, and save its checklist after each action, in a directory of its own."""
     play = Play(lights=True)
     for number, act in enumerate(WAYS[way]):
         act(play)
@@ -143,7 +142,7 @@ def left(way: str, states: Path) -> None:
 
 
 def swap(words: Sequence[str]) -> int:
-    """Go on with a swap from each checklist that was kept of it, by one act each."""
+    """Continue a swap from each of its saved checklists, by one action each."""
     way, states = words[0], Path(words[1])
     play = Play(lights=True)
     for number, act in enumerate(WAYS[way]):
@@ -167,7 +166,7 @@ def _step(play: Play) -> str:
 
 
 def watch(words: Sequence[str]) -> int:
-    """Go on with histories and reports: watch the samples of a recording."""
+    """Continue histories and reports: watch the samples of a recording."""
     return event_loop.run(_watched(words))
 
 

@@ -1,4 +1,4 @@
-"""What earlier runs saw: text files, a section for each case."""
+"""Texts that earlier runs produced: text files with a section for each case."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 KEPT = Path(__file__).parent / "kept"
 LIMIT = 4_000_000
-"""Bytes that all files together may take."""
+"""Maximum size of all files together, in bytes."""
 HEAD, INDENT = "=== ", " "
 
 
 def sections(texts: Mapping[str, str]) -> str:
-    """Return texts by name as one text."""
+    """Return texts by name, joined as one text."""
     return "".join(
         f"{HEAD}{name}\n" + "".join(f"{INDENT}{line}\n" for line in texts[name].split("\n"))
         for name in sorted(texts)
@@ -21,10 +21,10 @@ def sections(texts: Mapping[str, str]) -> str:
 
 
 def split(text: str) -> dict[str, str]:
-    """Return the texts by name that `sections` wrote."""
+    """Split a text written by `sections` into texts by name."""
     found: dict[str, list[str]] = {}
     lines: list[str] = []
-    # Not splitlines(): an observation may hold any character that Unicode calls a line's end.
+    # Not splitlines(): an observation may contain any character that Unicode calls a line end.
     for line in text.split("\n")[:-1]:
         if line.startswith(HEAD):
             lines = found[line.removeprefix(HEAD)] = []
@@ -44,14 +44,14 @@ def read(part: str) -> dict[str, str]:
 
 
 def write(part: str, texts: Mapping[str, str], commit: str) -> None:
-    """Replace everything kept of a part, and note the commit that it was seen in."""
+    """Replace all kept texts of a part, and note the commit that they were produced in."""
     shutil.rmtree(KEPT / part, ignore_errors=True)
     groups: dict[str, dict[str, str]] = {}
     for name, text in texts.items():
         group, _, case = name.rpartition("/")
         groups.setdefault(group, {})[case] = text
     for group, below in groups.items():
-        # Not with_suffix(): a group may be called 2.4.4.
+        # Not with_suffix(): a group's name may contain dots, as 2.4.4 does.
         file = KEPT / part / f"{group}.txt"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(sections(below).encode("utf-8", "surrogateescape"))
@@ -59,12 +59,12 @@ def write(part: str, texts: Mapping[str, str], commit: str) -> None:
 
 
 def commit(part: str) -> str:
-    """Return the commit in which a part was seen; empty if none is noted."""
+    """Return the commit in which a part was produced; empty if none is noted."""
     return _commit(part).read_text().strip() if _commit(part).exists() else ""
 
 
 def size() -> int:
-    """Return the bytes that all parts take together."""
+    """Return the size of all parts together, in bytes."""
     return sum(file.stat().st_size for file in KEPT.rglob("*") if file.is_file())
 
 

@@ -1,12 +1,13 @@
-"""Packed configs of real pools, and a helper process that gets them in the kernel's place.
+"""Packed configs of real pools, and a helper process that reads them instead of the kernel's.
 
-An archive a release, ``tests/fixtures/libzfs/VERSION.tar.xz``, made by `tests.vm.packed`: of each
-state of a pool ``STATE/1.nvlist``, as the kernel packed it, and ``STATE/1.json``, the rest of the
-raw form of the same moment; then ``2`` some seconds later, where the pool still answered.
+There is an archive for each release, ``tests/fixtures/libzfs/VERSION.tar.xz``, made by
+`tests.vm.packed`. For each state of a pool it has ``STATE/1.nvlist``, as the kernel packed it, and
+``STATE/1.json``, the rest of the raw form of the same moment; then ``2`` some seconds later, if the
+pool still answered.
 
-``python -m tests.lock.kernel`` is the helper. It takes ``VERSION/STATE`` for a pool's name, and
-answers with the configs of that state in turn, over and over; with all of them for ``VERSION/all``,
-as of one pool that becomes another each time.
+``python -m tests.lock.kernel`` is the helper. It takes ``VERSION/STATE`` as a pool's name, and
+answers with the configs of that state in turn, repeatedly; for ``VERSION/all`` with all of them, as
+if one pool became another each time.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def states(archive: Path) -> Mapping[str, Sequence[Packed]]:
 
 
 def write(archive: Path, found: Mapping[str, Sequence[Packed]]) -> None:
-    """Write an archive, the same bytes for the same states."""
+    """Write an archive; the same states give the same bytes."""
     with tarfile.open(archive, "w:xz", preset=9) as tar:
         for state, moments in sorted(found.items()):
             for number, packed in enumerate(moments, 1):
@@ -68,7 +69,7 @@ def write(archive: Path, found: Mapping[str, Sequence[Packed]]) -> None:
 
 
 def moments(name: str) -> Sequence[Packed]:
-    """Return the moments of ``VERSION/STATE``, or of all states of a version by their time."""
+    """Return the moments of ``VERSION/STATE``, or of all states of a version in order of time."""
     release, _, state = name.partition("/")
     found = states(ARCHIVES / f"{release}.tar.xz")
     every = found.values() if state == ALL else [found[state]]
@@ -76,14 +77,14 @@ def moments(name: str) -> Sequence[Packed]:
 
 
 class Ioctl:
-    """Answers ioctl(2) on /dev/zfs with packed configs in turn, as ZFS_IOC_POOL_STATS does."""
+    """A fake ioctl(2) on /dev/zfs that returns packed configs as ZFS_IOC_POOL_STATS does."""
 
     def __init__(self, configs: Sequence[bytes]) -> None:
         self._configs = itertools.cycle(configs)
         self._next = next(self._configs)
 
     def __call__(self, _device: int, _request: int, command: bytearray) -> int:
-        """Write the next config where the command wants it, or say how much room it takes."""
+        """Write the next config to the command's destination, or set the size that it needs."""
         address, room = DESTINATION.unpack_from(command, DESTINATION_AT)
         size = len(self._next)
         DESTINATION.pack_into(command, DESTINATION_AT, address, size)
@@ -99,7 +100,7 @@ def _opened(name: str) -> KernelPool:
 
 
 def _leave(error: threading.ExceptHookArgs) -> None:
-    """End with a thread that would have answered, as else nobody would notice for long."""
+    """End the process when a thread dies; otherwise nobody would notice for long."""
     print(repr(error.exc_value), file=sys.stderr, flush=True)
     os._exit(1)
 

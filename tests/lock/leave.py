@@ -1,9 +1,9 @@
-"""`python -m tests.lock.leave [NAME ...]`: leave state as this version does, and keep it.
+"""`python -m tests.lock.leave [NAME ...]`: leave state as this version does, and archive it.
 
-For each name an archive in tests/fixtures/state, in a folder of this version: a process of
-zconsole began something and was killed. What has an archive is not made again; a later version
-adds its own folder, and `tests.lock.state` opens them all. What is left on ZFS takes a machine that
-has it: `python -m tests.vm left`.
+For each name, an archive is made in tests/fixtures/state, in a directory of this version: a process
+of zconsole started something and was killed. Existing archives are not made again; a later version
+adds its own directory, and `tests.lock.state` opens them all. State on ZFS needs a machine that has
+it: `python -m tests.vm left`.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tests.lock import apart, left
 from tests.lock.apart import Machine, Said
 
 NOON = (2026, 1, 15, 12)
-"""The time of day at which jobs are left: outside the hours of the one that waits."""
+"""Time of day at which jobs are left: outside the window of the job that waits for one."""
 HOURS = "22:00-06:00"
 OLD = 10**18
-"""When the files were changed that a job moves, epoch nanoseconds."""
+"""Modification time of the files that a job moves, epoch nanoseconds."""
 
 
 def environment(area: Path) -> dict[str, str]:
-    """Return the environment of a command on an area; none of the user's is in it."""
+    """Return the environment of a command in an area, without any of the user's variables."""
     return {
         "ZCONSOLE_STATE": str(area / "state"),
         "XDG_CONFIG_HOME": str(area / "config"),
@@ -75,7 +75,7 @@ def build(root: Path) -> None:
 
 
 def _dies(owner: Any, name: str, number: int = 1, after: bool = False) -> None:
-    """Have this process killed at a call of a method."""
+    """Kill this process at the given call of a method."""
     call, calls = getattr(owner, name), 0
     static = isinstance(vars(owner)[name], staticmethod)
 
@@ -93,7 +93,7 @@ def _dies(owner: Any, name: str, number: int = 1, after: bool = False) -> None:
 
 
 def _ordered(order: str) -> None:
-    """Have another process give the job an order when its first copy is begun."""
+    """Make another process send the job an order when its first copy is started."""
     from zconsole.rebalance.engine.syscalls import Sys
     from zconsole.rebalance.job import holds, job_store
 
@@ -146,11 +146,11 @@ MOMENTS: dict[str, tuple[Callable[[], None], tuple[str, ...]]] = {
     "waiting": (_waiting, (f"--window={HOURS}",)),
     "stopped": (lambda: _ordered("stop"), ()),
 }
-"""How a job comes to the state that it is killed in, and its options."""
+"""By state: how a job gets to the point where it is killed, and its options."""
 
 
 def job(words: Sequence[str]) -> int:
-    """Run a job that is killed at a moment: its name, then the command."""
+    """Run a job that is killed at a given point: ``words`` are its name, then the command."""
     from zconsole.cli.main import main
 
     MOMENTS[words[0]][0]()
@@ -158,7 +158,7 @@ def job(words: Sequence[str]) -> int:
 
 
 def leave_job(area: Path, moment: str) -> Said:
-    """Leave a job in a state."""
+    """Leave a job in a given state."""
     build(area / "tree")
     if moment == "rewrite":
         (area / "tree/large").write_bytes(bytes(range(256)) * (9 << 12))
@@ -170,10 +170,10 @@ def leave_job(area: Path, moment: str) -> Said:
     return apart.run(words, environ, Machine(local=NOON), "tests.lock.leave:job")
 
 
-# Lights, hours and tunables of a made-up machine.
+# Lights, scrub windows and tunables of a faked machine.
 
 NOW = 1_795_000_000.0
-"""When these are left, epoch seconds."""
+"""The time at which these are left, epoch seconds."""
 LIVE = {
     "zfs_resilver_min_time_ms": 3000,
     "zfs_scrub_min_time_ms": 1000,
@@ -183,13 +183,13 @@ LIVE = {
     "zfs_scan_vdev_limit": 16 << 20,
     "zfs_scan_suspend_progress": 0,
 }
-"""The parameters of its module."""
+"""Parameters of the machine's ZFS module."""
 BOX = "sys/class/enclosure/0:0:8:0"
 ORDERED = "zfs_vdev_async_write_max_active=6"
 
 
 def build_machine(root: Path) -> None:
-    """Make a machine with two disks in an enclosure, of which one has its light on."""
+    """Create a faked machine with two disks in an enclosure; one disk's light is on."""
     files: dict[str, object] = {f"{BOX}/id": "0x50050cc10c4010aa"}
     files["proc/sys/kernel/random/boot_id"] = "boot-1"
     files["sys/module/zfs/version"] = "2.3.9-1"
@@ -234,7 +234,7 @@ def leave_tunables(area: Path, how: str) -> Said:
 
 
 def tunables(words: Sequence[str]) -> int:
-    """Set tunables as a console, a guard or the autopilot does, and be killed."""
+    """Set tunables as a console, a guard or the autopilot does, then be killed."""
     from zconsole.system.audit import MemoryLog
     from zconsole.system.host import process_mark
     from zconsole.system.record_file import encoded
@@ -263,12 +263,12 @@ def tunables(words: Sequence[str]) -> int:
 
 
 def leave_hours(area: Path, looks: str) -> Said:
-    """Leave a scrub kept to its hours, after so many looks at it."""
+    """Leave a scrub with a window, after ``looks`` checks of it."""
     return apart.run((looks,), environment(area), Machine(), "tests.lock.leave:hours")
 
 
 def hours(words: Sequence[str]) -> int:
-    """Keep a simulated pool's scrub to its hours for a while, and be killed."""
+    """Run a simulated pool's scrub with a window for a while, then be killed."""
     from tests.lock import going_on
 
     going_on.Hours().left(int(words[0]))
@@ -280,13 +280,13 @@ def hours(words: Sequence[str]) -> int:
 
 
 def leave_swaps(area: Path, way: str) -> Said:
-    """Leave a swap at each of its steps, each in a state directory of its own."""
+    """Leave a swap at each of its steps, each in a separate state directory."""
     words = (way, str(area / "state"))
     return apart.run(words, environment(area), Machine(), "tests.lock.leave:swaps")
 
 
 def swaps(words: Sequence[str]) -> int:
-    """Play a swap, and keep its checklist as it is after each act."""
+    """Play a swap, and save its checklist after each action."""
     from tests.lock import going_on
 
     going_on.left(words[0], Path(words[1]))
@@ -294,7 +294,7 @@ def swaps(words: Sequence[str]) -> int:
 
 
 def leave_watch(area: Path, scenario: str) -> Said:
-    """Leave what a console keeps that watches a pool; beside it, samples that come afterwards."""
+    """Leave the state of a console that watches a pool, with samples of the time afterwards."""
     words = (scenario, str(area / "after.jsonl"))
     return apart.run(words, environment(area), Machine(), "tests.lock.leave:watch")
 
@@ -303,11 +303,11 @@ WATCHED: dict[str, tuple[float, float, tuple[float, ...]]] = {
     "sequential": (60.0, 9000.0, (60.0, 120.0, 20_000.0)),
     "mirror-scrub": (30.0, 1800.0, (60.0, 120.0, 180.0)),
 }
-"""Of a scenario: seconds between samples, how long it is watched, and samples afterwards."""
+"""By scenario: seconds between samples, seconds watched, and times of samples afterwards."""
 
 
 def watch(words: Sequence[str]) -> int:
-    """Watch a simulated pool with a history on disk, and be killed."""
+    """Watch a simulated pool with a history on disk, then be killed."""
     from zconsole.cli import local
     from zconsole.sim.source import World
     from zconsole.zfs.sources.recording import Recorder
@@ -371,11 +371,11 @@ LEAVE: dict[str, Callable[[Path], Said]] = {
     "configuration": leave_configuration,
 }
 ON_ZFS = ("job-rewrite",)
-"""What is left only when it is named, where temporary files are on ZFS."""
+"""Archives that are made only when named, and only if temporary files are on ZFS."""
 
 
 def main(names: Sequence[str]) -> int:
-    """Leave what is named, or all that this version has not left yet."""
+    """Leave what is named, or everything that this version has not left yet."""
     from zconsole import __version__
 
     for name in names or (name for name in LEAVE if name not in ON_ZFS):

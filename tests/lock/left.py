@@ -1,10 +1,10 @@
-"""What a zconsole left behind, as an archive, and the same on another machine.
+"""State that a zconsole left behind, packed into an archive and restored on another machine.
 
-An area is a folder with `state` (the state directory), and what else belongs to it: `tree` (files
-of a job), `machine` (a made-up /sys). Its archive holds it as it was, and in `left.json` what an
-archive cannot bring back: paths, inode and device numbers, and times that must be recent.
-`unpack` writes those of the new place into journals, where those of the old one were. Everything
-else, above all digests, stays as the version wrote it.
+An area is a directory with `state` (the state directory), and what else belongs to it: `tree`
+(files of a job), `machine` (a faked /sys). Its archive holds it as it was, and in `left.json` what
+an archive cannot restore: paths, inode and device numbers, and times that must be recent. `unpack`
+replaces those of the old place in journals with those of the new one. Everything else, above all
+digests, stays as that version wrote it.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from typing import Any
 ARCHIVES = Path(__file__).parents[1] / "fixtures" / "state"
 NOTE = "left.json"
 GONE = 1 << 40
-"""Added to the number of an inode that was gone, so that no file here has it."""
+"""Added to the number of an inode that was gone, so that it matches no file here."""
 APART = 5_000_000
-"""Nanoseconds between two changes that are to stay apart."""
+"""Minimum nanoseconds between two changes that must stay distinguishable."""
 _HANDLE = struct.Struct("=Ii")
 
 
 def archive(version: str, name: str) -> Path:
-    """Return where the archive of an area is."""
+    """Return the path of an area's archive."""
     return ARCHIVES / version / f"{name}.tar.xz"
 
 
@@ -48,6 +48,7 @@ def pack(area: Path, to: Path) -> None:
     with tarfile.open(to, "w:xz", preset=9) as tar:
         _add(tar, NOTE, json.dumps(note).encode())
         for path in sorted(area.rglob("*")):
+            # SQLite rebuilds this index from the write-ahead log (sqlite.org/walformat.html).
             if path.name.endswith("-shm"):
                 continue
             tar.add(path, str(path.relative_to(area)), recursive=False, filter=_plain)
@@ -60,16 +61,17 @@ def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
 
 
 def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    # The same bytes whoever packs them, and whenever.
     entry.uid = entry.gid = entry.mtime = 0
     entry.uname = entry.gname = ""
     return entry
 
 
 def unpack(packed: Path, area: Path) -> None:
-    """Put an area in a new, empty place."""
+    """Restore an area in a new, empty place."""
     area.mkdir(mode=0o700)
     with tarfile.open(packed) as tar:
-        # As an attribute: the first releases of 3.11 know no parameter for it.
+        # Set as an attribute: the first releases of 3.11 have no parameter for it.
         tar.extraction_filter = lambda entry, _: entry
         for entry in tar:
             entry.uid, entry.gid = os.geteuid(), os.getegid()
@@ -87,12 +89,13 @@ def unpack(packed: Path, area: Path) -> None:
 
 
 def _settle_files(area: Path, entries: Mapping[str, Any], shift: float) -> None:
-    """Give files their modes and times, in the order in which they were changed.
+    """Restore modes and times of files, in the order in which they were changed.
 
-    A directory that the job had changed was changed just now.
+    Times of a directory that the job had just changed are shifted to the present.
     """
     last = 0
     for name, (_, mode, atime, mtime, ctime) in sorted(entries.items(), key=lambda e: e[1][4]):
+        # Nobody can set a ctime: changes that were apart are made apart by waiting.
         if ctime - last > APART:
             time.sleep(APART / 1e9 * 2)
         last = ctime
@@ -103,12 +106,13 @@ def _settle_files(area: Path, entries: Mapping[str, Any], shift: float) -> None:
 
 
 def _settle_journal(journal: Path, note: Mapping[str, Any], area: Path, shift: float) -> None:
-    """Write paths, numbers and times of here into a journal."""
+    """Write the paths, inode numbers and times of this place into a journal."""
     here = {name: (area / name).lstat() for name in note["entries"]}
     numbers = {entry[0]: here[name].st_ino for name, entry in note["entries"].items()}
     paths = {here[name].st_ino: area / name for name in note["entries"]}
 
     def number(before: int | None) -> int | None:
+        # An inode without a file here was gone when the archive was made.
         return numbers.get(before, before + GONE) if before else before
 
     def handle(before: bytes, inode: int | None) -> bytes:
@@ -136,20 +140,22 @@ def _settle_journal(journal: Path, note: Mapping[str, Any], area: Path, shift: f
 
 
 def handle_of(path: Path) -> bytes:
-    """Return a file's handle (name_to_handle_at(2)); empty where there are none."""
+    """Return a file's handle (name_to_handle_at(2)); empty if the filesystem has none."""
     found = ctypes.create_string_buffer(_HANDLE.pack(128, 0), 8 + 128)
     mount, libc = ctypes.c_int(), ctypes.CDLL(None)
+    # -100 is AT_FDCWD (linux/fcntl.h).
     if libc.name_to_handle_at(-100, os.fsencode(path), found, ctypes.byref(mount), 0) == -1:
         return b""
     return found.raw[: 8 + _HANDLE.unpack_from(found)[0]]
 
 
 def _filesystem(path: Path) -> str:
-    """Return what journals call a filesystem that is not ZFS: its kind and its source."""
+    """Return how journals identify a filesystem that is not ZFS: its type and source."""
     mounts = []
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         words = line.split()
         kind, source = words[words.index("-") + 1 :][:2]
         if path.is_relative_to(words[4]):
             mounts.append((len(words[4]), f"{kind}:{source}:"))
+    # Of the mounts that contain the path, the innermost has the longest name.
     return max(mounts, key=lambda mount: mount[0])[1]

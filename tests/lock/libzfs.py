@@ -1,7 +1,8 @@
-"""What the kernel says of a pool, packed, and the JSON that comes of it.
+"""JSON of pools, from packed configs as the kernel returns them.
 
-Configs of real pools take the way of live ones: through the helper process and the console's end of
-it. What else a sample has (messages, disk counters, tunables, host) is of the same moment.
+Configs of real pools pass through the same code as live ones: the helper process and the console's
+end of it. The other parts of a sample (messages, disk counters, tunables, host) are of the same
+moment.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from zconsole.zfs.sources.reader import ReaderUnusableError, ReadFailedError
 
 PATIENCE = 30.0
 WHOLE = "2.3.9/"
-"""The release whose last samples are kept as lines; of all others there are digests."""
+"""The release whose last samples are kept as lines; other releases are kept as digests."""
 _EMPTY = ("null", "false", '""', "[]", "{}")
 
 
@@ -39,7 +40,7 @@ def cases() -> Iterable[Case]:
 
 
 def _see(name: str, whole: bool) -> str:
-    """Return the JSON of each sample of a state: its digest, and lines of the last one."""
+    """Return the JSON of each sample of a state: its digest, and the lines of the last one."""
     session, shown, saved = Session(), [], moments(name)
     last = len(saved) if name.startswith(WHOLE) and not name.endswith(f"/{ALL}") else None
     for number, (moment, form) in enumerate(zip(saved, _forms(name, len(saved)), strict=True), 1):
@@ -57,13 +58,13 @@ def _see(name: str, whole: bool) -> str:
 
 
 def _repaired(frame: Frame) -> Mapping[str, Any]:
-    """Return what a scan wrote to each device: the JSON lacks it, a device's details show it."""
+    """Return the bytes a scan wrote to each device, which the JSON lacks but details show."""
     vdevs = [row.vdev for row in frame.rows]
     return {"repaired": {each.name: each.scan_processed for each in vdevs if each.scan_processed}}
 
 
 def _abridged(sample: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a sample without what is empty in it, or there twice."""
+    """Return a sample without empty or repeated parts."""
     once = {**sample, "scans": sample["scans"][1:]}
     return cast("Mapping[str, Any]", _filled(once))
 
@@ -82,7 +83,7 @@ def _text(samples: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _lines(sample: Mapping[str, Any]) -> Iterator[str]:
-    """Return the JSON of a sample: a line for each value, and one for each vdev."""
+    """Yield the JSON of a sample: a line for each value, and one for each vdev."""
     for key, value in sample.items():
         if key != "topology":
             yield line({key: value})
@@ -98,7 +99,7 @@ def _rows(node: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
 
 
 def _forms(name: str, count: int) -> list[Mapping[str, Any]]:
-    """Return what the helper makes of a state's configs, or why nothing came of one."""
+    """Return the forms that the helper makes of a state's configs, or why one failed."""
     reader = _reader()
 
     async def read() -> Mapping[str, Any]:
@@ -117,5 +118,5 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 @cache
 def _reader() -> KernelReader:
-    """Return the reader of this process; its helper ends with it."""
+    """Return the reader of this process; its helper ends with the process."""
     return KernelReader(ProcessRunner(), COMMAND)

@@ -1,4 +1,4 @@
-"""Seeing the cases of a part, and comparing them with what is kept."""
+"""Run the cases of a part, and compare the results with the kept ones."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from tests.lock.case import RAISED, Case, digest
 
 PARTS = ("data", "libzfs", "screens", "plans", "state")
 DRAW = 3.0
-"""Seconds of a processor that the short draw of a part takes."""
+"""CPU seconds that the short draw of a part takes."""
 SHOWN = 20
-"""Differences that are shown with their lines; of more, the names."""
+"""Differences shown with their lines; of the others, only the names."""
 
 
 def cases(part: str, prefix: str = "") -> list[Case]:
-    """Return the cases of a part whose names begin with a prefix: its module makes them."""
+    """Return the cases of a part whose names start with a prefix, as its module makes them."""
     return [case for case in _module(part).cases() if case.name.startswith(prefix)]
 
 
 def missing(part: str) -> tuple[str, ...]:
-    """Return the beginnings of the names of cases that read what this machine does not have.
+    """Return the prefixes of cases that read something that this machine does not have.
 
     A part's module may name such directories in ``BESIDE``.
     """
@@ -41,7 +41,7 @@ def _module(part: str) -> ModuleType:
 
 
 def drawn(chosen: Iterable[Case], seconds: float = DRAW) -> list[Case]:
-    """Return cases of all kinds that take about that long together: always the same."""
+    """Return cases of all kinds that take about ``seconds`` together: always the same ones."""
     found, left = [], seconds
     for case in sorted(chosen, key=lambda case: digest(case.name)):
         if case.cost <= left:
@@ -56,7 +56,7 @@ def _by_name(part: str) -> dict[str, Case]:
 
 
 def see(part: str, name: str, whole: bool = False) -> str:
-    """See one case; what it raises is what was seen."""
+    """Return the text of one case; if it raises, its traceback."""
     try:
         return _by_name(part)[name].see(whole)
     except Exception:
@@ -68,20 +68,20 @@ def _see(place: tuple[str, str, bool]) -> str:
 
 
 def seen(part: str, names: Sequence[str], jobs: int, whole: bool = False) -> dict[str, str]:
-    """See cases side by side, in processes that imported nothing yet; returns texts by name."""
+    """Return texts by name, seen in parallel in new processes that have imported nothing."""
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         texts = pool.map(_see, [(part, name, whole) for name in names])
         return dict(zip(names, texts, strict=True))
 
 
 def dearest_first(chosen: Iterable[Case]) -> list[str]:
-    """Return the names of cases in the order in which they keep all processes at work."""
+    """Return the names of cases, most expensive first, which keeps all processes busy."""
     return [case.name for case in sorted(chosen, key=lambda case: (-case.cost, case.name))]
 
 
 @dataclass(slots=True)
 class Checked:
-    """What a check found."""
+    """Result of a check."""
 
     cases: int = 0
     meant: int = 0
@@ -92,14 +92,14 @@ class Checked:
 def check(
     part: str, texts: Mapping[str, str], old: Mapping[str, str], say: Callable[[str], None] = print
 ) -> Checked:
-    """Tell each difference from what is kept, and whether a line of meant.toml allows it."""
+    """Report each difference from the kept texts, and whether a line of meant.toml allows it."""
     found, lines = Checked(len(texts)), meant.read()
     for name in sorted(old.keys() | texts.keys()):
         if old.get(name) == texts.get(name):
             continue
         text = texts.get(name)
         lost = text is None or text.startswith(RAISED)
-        line = None if lost else meant.of(lines, part, name)  # nobody means to lose a case
+        line = None if lost else meant.of(lines, part, name)  # a missing case is never intended
         if line is None:
             found.failed.append(name)
         else:

@@ -1,4 +1,4 @@
-"""Differences that are meant: lines of meant.toml, each with its issue and its reason."""
+"""Intended differences: lines of meant.toml, each with its issue and its reason."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FILE = Path(__file__).parent / "meant.toml"
 
 @dataclass(frozen=True, slots=True)
 class Meant:
-    """A difference that somebody wants. ``case`` is a pattern as of fnmatch(3)."""
+    """An intended difference. ``case`` is a pattern as of fnmatch(3)."""
 
     part: str
     case: str
@@ -27,5 +27,5 @@ def read() -> tuple[Meant, ...]:
 
 
 def of(lines: Sequence[Meant], part: str, case: str) -> Meant | None:
-    """Return the first line that wants a case to differ."""
+    """Return the first line that allows a case to differ."""
     return next((ln for ln in lines if ln.part == part and fnmatchcase(case, ln.case)), None)

@@ -1,7 +1,7 @@
 """The order of the system calls of one small job, recorded where the engines make them.
 
-Calls are told by what they are made on: an original, its copy, a directory. Those that a job makes
-as time passes are left out, and the same call again right after itself counts once.
+Calls are named by the file they are made on: an original, its copy, a directory. Calls that a job
+makes as time passes are left out, and an immediately repeated call counts once.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from tests.lock.leave import NOON, OLD, begin_area, environment
 
 NAME = "order-of-calls/one-job"
 LEFT_OUT = ("leased", "changes", "watch", "watcher", "ioctl")
-"""Calls that are made as time passes, or that filesystems answer each in its way."""
+"""Calls that depend on timing, or whose results differ between filesystems."""
 TEMPORARY = re.compile(r"\.zc-[0-9a-f]+-\d+")
 CHANGING = (
     *("open_new", "pwrite", "ftruncate", "setxattr", "link", "link_fd", "rename", "exchange"),
     *("unlink", "syncfs", "fsync", "set_times", "fchmod", "fchown", "commit"),
 )
-"""What has an order over all files."""
+"""Calls whose order over all files is recorded."""
 
 
 def cases() -> Iterable[Case]:
@@ -54,13 +54,13 @@ def _seen(_whole: bool) -> str:
 
 
 def skipped(name: str, why: str) -> str:
-    """Say that a case of this part cannot be seen here, and return what is kept of it."""
+    """Print that a case of this part cannot run here, and return its kept text."""
     print(f"state/{name}: skipped: {why}", file=sys.stderr)
     return kept.read("state")[name]
 
 
 def _built(root: Path) -> bool:
-    """Make three files; returns whether one could be given an extended attribute."""
+    """Create three files; returns whether one could be given an extended attribute."""
     below = root / "below"
     below.mkdir(parents=True)
     (root / "large").write_bytes(b"l" * 20_000)
@@ -82,14 +82,14 @@ def _built(root: Path) -> bool:
 
 @dataclass(slots=True)
 class Calls:
-    """The calls of a process, each with what it is made on."""
+    """The calls of a process, each with the file it is made on."""
 
     made: list[tuple[str, str]] = field(default_factory=list)
     _open: dict[int, str] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def note(self, name: str, arguments: Sequence[Any], more: Any, result: Any) -> None:
-        """Note a call that was made; `result` is its error where it failed."""
+        """Record a call; `result` is the exception of a failed one."""
         failed = isinstance(result, OSError)
         with self._lock:
             on = self._on(name, arguments, more)
@@ -168,7 +168,7 @@ def _traced(calls: Calls) -> type[sqlite3.Connection]:
 
 
 def _told(made: Sequence[tuple[str, str]], root: str) -> Iterable[str]:
-    """Return the order over all files, then that of the calls on each."""
+    """Return the order over all files, then that of the calls on each file."""
     copies = {}
     for name, on in made:
         if name == "exchange":

@@ -1,4 +1,4 @@
-"""JSON as lines that people read: an outline of an object, and what changed from another one.
+"""JSON as lines that people read: an outline of an object, and its changes from another one.
 
 Lists of objects with names are shown by these names. Keys with plain values share a line:
 
@@ -8,7 +8,7 @@ Lists of objects with names are shown by these names. Keys with plain values sha
      raidz2-0:
       state: "ONLINE"
 
-Floats are rounded: in their last digits, C libraries and versions of Python differ (since 3.12,
+Floats are rounded: their last digits differ between C libraries and versions of Python (since 3.12,
 ``sum`` is exact).
 """
 
@@ -23,21 +23,21 @@ from tests.lock.case import digest
 
 PLAIN = ("null", "false", "true", "0", '""', "[]", "{}")
 MOST = 30
-"""Objects below one key that are all shown; of more, the first, the middle and the last."""
+"""Up to this many objects below one key are all shown; of more, the first, middle and last."""
 REPEATED = 60
-"""Characters of what is not shown a second time."""
+"""Texts with more characters than this are not shown a second time."""
 GONE = "gone"
 DIGITS = 6
 _SIMPLE = re.compile(r"[\w./\[\]-]+")
 
 Named = dict[str, Any]
-"""An object in which lists of objects became objects by name."""
+"""An object in which lists of objects are replaced by objects by name."""
 
 
 def parsed(line: str, simulated: bool = False) -> Any:
-    """Return the JSON of a line, floats rounded. Raises ValueError where it is none.
+    """Return the JSON of a line, with rounded floats. Raises ValueError if it is not JSON.
 
-    ``simulated``: its integers are floats cut off, so that large ones are rounded, too.
+    With ``simulated``, its integers are truncated floats, so large ones are rounded as well.
     """
     if simulated:
         return json.loads(line, parse_float=_simulated, parse_int=_rounded_integer)
@@ -54,13 +54,13 @@ def _rounded(text: str) -> float:
 
 
 def _simulated(text: str) -> float:
-    """Round what is no time, too: a rate of 1e9 has seven exact digits behind the point."""
+    """Parse a float and round it unless it is a time: a rate of 1e9 has seven exact decimals."""
     number = float(text)
     return _rounded(text) if 1e9 <= number < 2e9 else float(f"{number:.{DIGITS}g}")
 
 
 def named(value: Any) -> Any:
-    """Return a value in which lists of objects are objects by the name that each has."""
+    """Return a value in which lists of objects are replaced by objects by name."""
     if isinstance(value, dict):
         return {key: named(each) for key, each in value.items()}
     if not isinstance(value, list) or not value or not all(isinstance(one, dict) for one in value):
@@ -73,14 +73,14 @@ def named(value: Any) -> Any:
 
 
 def outline(value: Named, whole: bool = True) -> list[str]:
-    """Return the lines of an object; without ``whole``, many of a kind are abridged."""
+    """Return the lines of an object; without ``whole``, many objects of a kind are abridged."""
     return list(_lines(value, whole, {}, ()))
 
 
 def _lines(
     value: Named, whole: bool, known: dict[str, str], above: tuple[str, ...]
 ) -> Iterator[str]:
-    """``known``: what was shown before, and where."""
+    """Yield the lines of an object; ``known`` is what was shown before, and where."""
     plain: dict[str, list[str]] = {}
     below: dict[str, Named] = {}
     for key, each in value.items():
@@ -114,7 +114,7 @@ def _key(key: str) -> str:
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Named:
-    """Return what differs in ``after``, as an object of its own."""
+    """Return the parts of ``after`` that differ from ``before``, as an object."""
     found: Named = {}
     for key in dict.fromkeys((*after, *before)):
         old, new = before.get(key), after.get(key, GONE)

@@ -1,4 +1,4 @@
-"""A screen as text with the roles of its styles."""
+"""A screen as text, with the theme roles of its styles."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PLAIN, _PAGE = "foreground", "background"
 
 
 def _roles() -> Mapping[str, str]:
-    """Return the roles by the colors of the lock's own theme, and two that are mixed from them."""
+    """Return the roles by color in the lock's own theme, and two mixed from these colors."""
     colors = tomllib.loads(THEME.read_text())["colors"]
     found = {color.removeprefix("#"): role for role, color in colors.items()}
     return {**found, "00001c": "rest", "332000": "tint"}
@@ -27,7 +27,7 @@ ROLES = _roles()
 
 
 class Row(NamedTuple):
-    """A row of the screen: its text, and the runs of cells that are not plain."""
+    """A row of the screen: its text, and the runs of cells with a style."""
 
     text: str
     roles: str
@@ -46,7 +46,7 @@ def _row(cells: list[Char]) -> Row:
 
 
 def _runs(names: Iterable[str], before: str = "") -> Iterable[str]:
-    """Return the runs of names, with the first and the last cell of each."""
+    """Yield the runs of equal names, with the first and last cell of each."""
     at = 0
     for name, group in groupby(names):
         length = len(list(group))
@@ -56,7 +56,7 @@ def _runs(names: Iterable[str], before: str = "") -> Iterable[str]:
 
 
 def _filled(fronts: Iterable[str | None]) -> list[str]:
-    """Join runs of one name over blanks, which have none."""
+    """Join runs of one name across blanks, which have none."""
     found: list[str] = []
     blanks = 0
     for front in fronts:
@@ -76,7 +76,7 @@ def _ground(cell: Char) -> str:
 
 @cache
 def _front(cell: Char) -> str | None:
-    """Return the role of a cell's color and its attributes; None where none of it is to be seen."""
+    """Return the role of a cell's color and its attributes; None if none is visible."""
     shown = {"bold": cell.bold, "italic": cell.italics, "dim": cell.blink}
     always = {"underline": cell.underscore, "reverse": cell.reverse, "struck": cell.strikethrough}
     if cell.data in ("", " ") and not any(always.values()):

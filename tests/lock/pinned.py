@@ -1,7 +1,7 @@
-"""The entry point, run in this process with clock, zone, user and directories of its own.
+"""The entry point, run in this process with fixed clock, time zone, user and directories.
 
-Everything is pinned at the level of the standard library, before the program is imported: it may
-bind ``time.time`` when it is.
+Everything is pinned in the standard library, before the program is imported, because it may bind
+``time.time`` at import.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from typing import Any
 from unittest.mock import patch
 
 NOW = 1_796_083_200.0
-"""2026-12-01 00:00 UTC, whatever clock is looked at."""
+"""2026-12-01 00:00 UTC, which every clock shows."""
 SAVED = 1_795_824_000
-"""2026-11-28 00:00 UTC: when files were written."""
+"""2026-11-28 00:00 UTC, the modification time of files."""
 USER = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A run of the program."""
+    """Result of a run of the program."""
 
     code: object
     out: str
@@ -36,7 +36,7 @@ class Done:
 
 
 def run(*words: str) -> Done:
-    """Run the program in the scratch directory; what it raises is part of what it prints."""
+    """Run the program in the scratch directory; an exception counts as part of its output."""
     main, scratch = _program()
     stream = {"mode": "w+", "encoding": "utf-8", "newline": ""}
     with tempfile.TemporaryFile(**stream) as out, tempfile.TemporaryFile(**stream) as err:
@@ -58,7 +58,7 @@ def _read(stream: Any) -> str:
 
 
 def save(name: str, content: bytes) -> str:
-    """Write a file to the scratch directory, as old as all are; returns its name."""
+    """Write a file with time SAVED to the scratch directory; returns its name."""
     path = _program()[1] / name
     path.write_bytes(content)
     os.utime(path, (SAVED, SAVED))
@@ -67,9 +67,9 @@ def save(name: str, content: bytes) -> str:
 
 @cache
 def _program() -> tuple[Any, Path]:
-    """Return the entry point and the scratch directory, once for this process.
+    """Return the entry point and the scratch directory, created once per process.
 
-    Raises RuntimeError where the program was imported before: its clock may be the real one.
+    Raises RuntimeError if the program was imported before, because it may use the real clock.
     """
     if "zconsole" in sys.modules:
         raise RuntimeError("zconsole is imported already: cases run in a process of their own")
@@ -86,9 +86,10 @@ def _program() -> tuple[Any, Path]:
     os.chdir(scratch)
     for clock, at in (("time", NOW), ("time_ns", int(NOW) * 10**9)):
         patch.object(time, clock, lambda at=at: at).start()
-    for user in ("getuid", "geteuid"):  # root reads a configuration of the machine
+    for user in ("getuid", "geteuid"):  # root would read the configuration of the machine
         patch.object(os, user, lambda: USER).start()
-    # Later than what the interpreter needs the real clock for.
+    # After whatever the interpreter needs the real clock for.
     main = import_module("zconsole.cli.main").main
+    # The directory is deleted with its holder, so keep that as long as the entry point.
     main.holder = holder
     return main, scratch

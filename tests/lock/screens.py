@@ -1,4 +1,4 @@
-"""Screens: keys typed at the demo, and what is then to be seen."""
+"""Screens: keys typed into the demo, and the screens that follow."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def cases() -> Iterable[Case]:
 
 
 def _see(script: Script, look: Callable[[Terminal, Script], Iterator[str]], _: bool) -> str:
-    """Return the command line of a script, and what a look at its terminal sees."""
+    """Return the command line of a script, and what ``look`` sees on its terminal."""
     early = typed(*script.early.split("&")) if script.early else b""
     terminal = Terminal(script.words, script.size, script.env, [RECORDING], early)
     try:
@@ -34,7 +34,7 @@ def _see(script: Script, look: Callable[[Terminal, Script], Iterator[str]], _: b
 
 
 def _typing(terminal: Terminal, script: Script) -> Iterator[str]:
-    """Return the first screen, and after each step the rows that changed."""
+    """Yield the first screen, then the changed rows after each step."""
     screens: list[list[Row]] = []
     for keys in _steps(script):
         for key in keys:
@@ -51,7 +51,7 @@ def _typing(terminal: Terminal, script: Script) -> Iterator[str]:
 
 
 def _steps(script: Script) -> Iterator[list[str]]:
-    """Return the keys of each step: none before the first look, one, or those within ( and )."""
+    """Yield the keys of each step: first none, then one key, or a group in parentheses."""
     unseen: list[str] | None = None
     yield []
     for key in script.keys.split():
@@ -67,7 +67,7 @@ def _steps(script: Script) -> Iterator[list[str]]:
 
 
 def _do(terminal: Terminal, key: str) -> None:
-    """Press a key of a script, or do what it stands for."""
+    """Press a key of a script, or do what its word stands for."""
     if match := re.fullmatch(r"(\d+)s", key):
         terminal.pass_time(float(match[1]), main_only=True)
     elif match := re.fullmatch(r"(\d+)x(\d+)", key):
@@ -81,9 +81,10 @@ def _do(terminal: Terminal, key: str) -> None:
 
 
 def _changed(screens: list[list[Row]]) -> Iterator[str]:
-    """Return the rows of the newest screen that differ from the one before it.
+    """Yield the rows of the newest screen that differ from the one before it.
 
-    Or from an earlier one that is much more like it, which is then named: a dialog was left.
+    If an earlier screen is much more similar, because a dialog was closed, that one is named and
+    used.
     """
     *earlier, new = screens
     apart = [_distance(screen, new) for screen in earlier]
@@ -103,14 +104,14 @@ def _changed(screens: list[list[Row]]) -> Iterator[str]:
 
 
 def _distance(old: list[Row], new: list[Row]) -> int:
-    """Return how many rows differ: all of them where the terminal had another size."""
+    """Return the number of rows that differ; all of them if the terminal had another size."""
     if len(old) != len(new):
         return len(new)
     return sum(before != after for before, after in zip(old, new, strict=True))
 
 
 def _still(terminal: Terminal, script: Script) -> Iterator[str]:
-    """Return the cells that are the same in each second that passes, others as ░."""
+    """Yield the screen with cells that change from second to second replaced by ░."""
     before, looks = script.keys.split()
     _do(terminal, before)
     first = [*terminal.screen.display]

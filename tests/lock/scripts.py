@@ -1,4 +1,4 @@
-"""Keys that people press: scripts of the console's parts, and one for each scenario."""
+"""Scripts of keys: for the parts of the console, and one for each scenario."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 FILE = Path(__file__).with_suffix(".toml")
 THEME = Path(__file__).parent / "roles.toml"
 START, KEY, SECOND = 0.4, 0.04, 0.04
-"""About the seconds of a processor that a start takes, a key, and a second of the demo's time."""
+"""Approximate CPU seconds of a start, a key, and a second of the demo's time."""
 
 ALL_SIZES = (
     *("resilver", "failed-disk", "flaky", "suspended", "swap", "added-vdev", "memory-limited"),
@@ -28,7 +28,7 @@ TWO_SIZES = (
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """Keys typed at one run of the program, as scripts.toml has them."""
+    """Keys typed in one run of the program, as in scripts.toml."""
 
     name: str
     run: str
@@ -39,20 +39,20 @@ class Script:
 
     @property
     def words(self) -> list[str]:
-        """The words of the command line."""
+        """Return the words of the command line."""
         words = self.run.split()
         return words if "--theme" in words else [*words, "--theme", str(THEME)]
 
     @property
     def cost(self) -> float:
-        """About the seconds of a processor that it takes."""
+        """Return the approximate CPU seconds that it takes."""
         seconds = sum(map(int, re.findall(r"\b(\d+)s\b", self.keys)))
         samples = min(80, seconds / 10 if "--interval 10" in self.run else seconds)
         return START + KEY * len(self.keys.split()) + SECOND * samples
 
 
 def read() -> Iterator[Script]:
-    """Return all scripts: those of the scenarios, and those of scripts.toml."""
+    """Yield all scripts: those of the scenarios, and those of scripts.toml."""
     for name in (*ALL_SIZES, *TWO_SIZES):
         larger = "120x40 200x50 q" if name in ALL_SIZES else "q"
         keys = f"5s End Tab z Esc 60x15 3s {larger}"

@@ -1,7 +1,7 @@
-"""State that earlier versions and this one left: each archive opened, and gone on with to the end.
+"""State left by this and earlier versions: each archive is opened and continued to the end.
 
-`python -m tests.lock.leave` makes the archives. A case says what commands say of the state as it
-was left, what they do about it, and what is there afterwards.
+`python -m tests.lock.leave` makes the archives. A case shows what commands report about the state
+as it was left, what they do with it, and what exists afterwards.
 """
 
 from __future__ import annotations
@@ -25,36 +25,36 @@ from tests.lock.case import Case, digest
 from tests.lock.leave import BOX, LIVE, NOON, NOW, environment, held
 
 NIGHT = (*NOON[:3], 23)
-"""The time of day at which jobs go on: in the hours of the one that waits."""
+"""Time of day at which jobs continue: in the window of the job that waits for one."""
 HOUR = 3600.0
 LED = "machine/" + BOX + "/Slot 0{}/locate"
 PARAMETERS = "machine/sys/module/zfs/parameters"
 BOOT = "machine/proc/sys/kernel/random/boot_id"
 _FIGURES = re.compile(r'"(seconds|rate|mean_rate|eta_seconds)": [^,}]+')
-"""What a job says of its pace, which is another in each run."""
+"""Figures about a job's speed, which differ in each run."""
 _SEEN_HERE = re.compile(r"^stderr\| (?:note: |enough space: ).*\n", re.MULTILINE)
-"""What a plan says of this machine, not of the job."""
+"""Lines of a plan about this machine, not about the job."""
 _HERE = re.compile(r"\(\w+ has no rewrite\)")
 _ANOTHER = re.compile(r"filesystem now: .+, not ")
 
 
 @dataclass(slots=True)
 class Area:
-    """An archive unpacked, and what was seen of it so far."""
+    """An unpacked archive, and what was seen of it so far."""
 
     place: Path
     machine: Machine
     environ: dict[str, str] = field(default_factory=dict)
     whole: bool = False
-    """Whether long texts are noted whole, not as digests."""
+    """Whether long texts are recorded whole, not as digests."""
     seen: list[str] = field(default_factory=list)
 
     def run(self, *words: str) -> None:
-        """Run a command, and note what it said."""
+        """Run a command, and record its output."""
         self._note(" ".join(("zconsole", *words)), apart.run(words, self.environ, self.machine))
 
     def go_on(self, act: str, *words: str) -> None:
-        """Go on by a function of `going_on`, and note what it said."""
+        """Continue with a function of `going_on`, and record its output."""
         said = apart.run(words, self.environ, self.machine, f"tests.lock.going_on:{act}")
         self._note(" ".join((f"({act}", *words)) + ")", said)
 
@@ -64,13 +64,13 @@ class Area:
         self.seen.append(f"$ {title.replace(str(self.place), 'AREA')}\n{text}")
 
     def abridge(self) -> None:
-        """Keep only a digest of what was noted last, unless all is wanted."""
+        """Replace the last record with a digest, unless ``whole`` is set."""
         title, _, text = self.seen[-1].partition("\n")
         if not self.whole:
             self.seen[-1] = f"{title}\nsha256 {digest(text)}"
 
     def note(self, title: str, lines: Iterable[str]) -> None:
-        """Note what is there."""
+        """Add a record."""
         self.seen.append("\n".join((title, *lines)))
 
     def write(self, name: str, value: object) -> None:
@@ -80,7 +80,7 @@ class Area:
 
 @contextmanager
 def _opened(packed: Path) -> Iterator[Area]:
-    """Unpack an archive for a while."""
+    """Unpack an archive for the duration of the block."""
     shm = Path("/dev/shm")
     with tempfile.TemporaryDirectory(prefix="zc-", dir=shm if shm.is_dir() else None) as base:
         place = Path(base).resolve() / "area"
@@ -91,7 +91,7 @@ def _opened(packed: Path) -> Iterator[Area]:
 
 
 def cases() -> Iterable[Case]:
-    """Return a case for each thing that can be done with each archive."""
+    """Yield a case for each thing that can be done with each archive."""
     for packed in sorted(left.ARCHIVES.glob("*/*.tar.xz")):
         kind, _, name = packed.name.removesuffix(".tar.xz").partition("-")
         for case, act, cost in KINDS[kind](name):
@@ -105,11 +105,11 @@ def cases() -> Iterable[Case]:
 
 Act = Callable[[Area], None]
 Cases = Iterable[tuple[str, Act, float]]
-"""Name, act and cost of each case of an archive."""
+"""Name, action and cost of each case of an archive."""
 
 
 ROOTS = (("job", "exchanged"),)
-"""Archives that only root can put in place: whose files they were decides what becomes of them."""
+"""Archives that only root can restore: the owners of their files matter."""
 
 
 def _not_seen(place: str, _whole: bool) -> str:
@@ -156,7 +156,7 @@ def _later_job(area: Area) -> None:
 
 
 def _job_of_changed_files(area: Area) -> None:
-    """Let others stand where files were, and one of two names be moved away."""
+    """Replace a file with a directory, and move one of two links away."""
     tree = area.place / "tree"
     (tree / "b").unlink()
     (tree / "b").mkdir()
@@ -170,7 +170,7 @@ def _job_of_changed_files(area: Area) -> None:
 
 
 def _jobs_without_journals(area: Area) -> None:
-    """Let the journals of as many jobs be gone as are named, and of one more."""
+    """Remove the journals of as many jobs as a message names, and of one more."""
     place = area.place / "state/rebalance"
     gone = area.place / "gone.db"
     for number in range(6):
@@ -196,7 +196,7 @@ def _job_of_another_pool(area: Area) -> None:
 
 
 def _files(root: Path) -> Iterator[str]:
-    """Yield a line for each file: mode, time of change, content, and the name it is a link to."""
+    """Yield a line for each file: mode, modification time, content, the name it is a link to."""
     first: dict[int, str] = {}
     for path in (root, *sorted(root.rglob("*"))):
         status, name = path.lstat(), str(path.relative_to(root.parent))
@@ -324,7 +324,7 @@ def _autopilot_off(area: Area) -> None:
 
 
 def _listed(area: Area) -> None:
-    """Note what is listed of the tunables that were set, or differ from their defaults."""
+    """Record the list of tunables that were set, or differ from their defaults."""
     area.run("tunables", "list")
     area.run("tunables", "list", "--json")
     for at, mark in ((-2, " (was "), (-1, '"set_by_us": ')):
@@ -338,7 +338,7 @@ def _parameters(area: Area) -> None:
     area.note("parameters", (f"{p.name}={p.read_text().strip()}" for p in sorted(place.iterdir())))
 
 
-# The hours of scrubs.
+# Scrub windows.
 
 
 def _hours(looks: str) -> Cases:
@@ -384,7 +384,7 @@ def _later_swap(area: Area) -> None:
 
 
 def _without_zfs(area: Area) -> list[Path]:
-    """Let the machine have no pools; return the state directories of the swap."""
+    """Make the machine one without pools; return the state directories of the swap."""
     area.machine = Machine(str(area.place / "machine"), NOW)
     return sorted((area.place / "state").iterdir(), key=lambda path: int(path.name))
 
@@ -461,4 +461,4 @@ KINDS: dict[str, Callable[[str], Cases]] = {
     "watch": _watches,
     "configuration": _configuration,
 }
-"""The cases of an archive by the first word of its name, given the rest of it."""
+"""The cases of an archive, by the first word of its name; takes the rest of the name."""

@@ -1,4 +1,4 @@
-"""zconsole on a pseudo-terminal, as somebody sees it who types."""
+"""zconsole on a pseudo-terminal, as a user at the keyboard sees it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ KEYS = {
     "F1": "\x1bOP",
     **{f"^{letter}": chr(ord(letter) - 64) for letter in "BCFPUY"},
 }
-"""What a terminal sends for a key that has a name."""
+"""What a terminal sends for named keys."""
 ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
     "USER": "operator",
@@ -58,31 +58,31 @@ ENVIRONMENT = {
     "PYTHONPATH": str(TREE),
     "PYTHONHASHSEED": "0",
 }
-"""What all runs have in common of their environment."""
+"""Environment variables that all runs share."""
 _PATIENCE = 300.0
-"""Real seconds for the program to come to rest, on a machine however busy."""
+"""Real seconds for the program to come to rest, even on a busy machine."""
 _ENDING = 5.0
-"""Real seconds for the program to end, once it has left its screen."""
+"""Real seconds for the program to exit after it has left its screen."""
 _GLANCE = 0.001
-"""Real seconds between two looks at a program that runs."""
+"""Real seconds between two looks at a running program."""
 _AFTER = 0.2
-"""Seconds of the program's time that follow a key."""
+"""Seconds of the program's time that pass after a key."""
 _STYLE = re.compile(r"\x1b\[([0-9;]*)m")
 _ENTERS, _LEAVES = "\x1b[?1049h", "\x1b[?1049l"
 _CLIPBOARD = re.compile(rb"\x1b\]52;[^;]*;([^\x07\x1b]*)(?:\x07|\x1b\\)")
 _NOT_DRAWN = re.compile(rb"\x1b\[[<=>][0-9;]*[A-Za-z]|\x1b\[\?[0-9;]*\$p|\x1bP.*?\x1b\\", re.DOTALL)
-"""Questions to the terminal, and modes of its keyboard: pyte would draw their ends."""
+"""Queries to the terminal, and keyboard modes: pyte would draw the ends of these sequences."""
 
 
 @cache
 def _cell(char: str, style: Char) -> Char | None:
-    """Return a cell with a character; None where it takes more or less than one."""
+    """Return a cell with a character; None if it is not one cell wide."""
     return style._replace(data=char) if wcwidth(char) == 1 else None
 
 
 @cache
 def _styled(before: Char, numbers: str) -> Char:
-    """Return what the numbers of a style make of the style before; faint text blinks."""
+    """Return a style changed by SGR parameters; faint text is marked as blinking."""
     screen = pyte.Screen(1, 1)
     screen.cursor.attrs = before
     codes = iter([int(number or 0) for number in numbers.split(";")])
@@ -91,20 +91,20 @@ def _styled(before: Char, numbers: str) -> Char:
             kind = next(codes)
             color = [next(codes) for _ in range(3 if kind == 2 else 1)]
             screen.select_graphic_rendition(code, kind, *color)
-        else:  # pyte knows no faint text, and nothing blinks
+        else:  # pyte has no faint text, and nothing blinks
             screen.select_graphic_rendition(*{2: (5,), 22: (22, 25)}.get(code, (code,)))
     return screen.cursor.attrs
 
 
 class Screen(pyte.Screen):
-    """A terminal that remembers styles and cells, which pyte makes anew each time."""
+    """A terminal that caches styles and cells, which pyte creates anew each time."""
 
     def __init__(self, columns: int, lines: int) -> None:
         super().__init__(columns, lines)
         self._stream = pyte.Stream(self)
 
     def write(self, text: str) -> None:
-        """Show what is written on the terminal; sequences are whole."""
+        """Show output of the program; sequences in it are complete."""
         for number, part in enumerate(_STYLE.split(text)):
             if number % 2:
                 self.cursor.attrs = _styled(self.cursor.attrs, part)
@@ -131,32 +131,32 @@ class Program:
     """A run of zconsole, forked from a process that has imported it."""
 
     def __init__(self, asked: Asked, files: Sequence[int], env: Mapping[str, str]) -> None:
-        """``files``: its terminal, and what moves its clock on."""
+        """Start a run; ``files`` are its terminal, and the socket that advances its clock."""
         self._parent = _parent(tuple(sorted(env.items())))
         socket.send_fds(self._parent, [json.dumps(asked).encode()], files)
         self.pid = int(self._parent.recv(64))
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        """Return its exit code, once it has ended."""
+        """Return the exit code if the run has ended, else None."""
         if self.returncode is None and select.select([self._parent], [], [], 0)[0]:
             self.wait()
         return self.returncode
 
     def wait(self) -> None:
-        """Wait until it has ended."""
+        """Wait for the run to end."""
         if self.returncode is None:
             self.returncode = int(self._parent.recv(64))
 
     def kill(self) -> None:
-        """End it, however it is."""
+        """Kill the run."""
         if self.poll() is None:
             os.kill(self.pid, signal.SIGKILL)
 
 
 @cache
 def _parent(env: tuple[tuple[str, str], ...]) -> socket.socket:
-    """Start the process that runs in an environment are forked from; it ends with this one."""
+    """Start the process from which runs in this environment are forked; it ends with this one."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         subprocess.Popen(
@@ -171,7 +171,7 @@ def _parent(env: tuple[tuple[str, str], ...]) -> socket.socket:
 
 
 class Terminal:
-    """A terminal of a size in which zconsole runs, alone with its time."""
+    """A terminal in which zconsole runs, with a clock of its own."""
 
     def __init__(
         self,
@@ -181,8 +181,9 @@ class Terminal:
         files: Sequence[Path],
         early: bytes,
     ) -> None:
-        """``files`` are copied to where it is started; ``early`` is typed before it is loaded."""
+        """Start zconsole; ``files`` are copied to its home, ``early`` is typed before it loads."""
         self.home = Path(tempfile.mkdtemp(prefix="lock-", dir="/tmp"))
+        # As long as the random name, so that lines wrap the same way in every run.
         self._alias = "lock-".ljust(len(self.home.name), "x")
         for file in files:
             shutil.copy(file, self.home)
@@ -203,7 +204,7 @@ class Terminal:
         theirs.close()
 
     def start(self) -> None:
-        """Let it start."""
+        """Let the program start."""
         self._settle()
         self.pass_time(_AFTER)
 
@@ -220,7 +221,7 @@ class Terminal:
         fcntl.ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("4H", size[1], size[0], 0, 0))
 
     def resize(self, size: tuple[int, int]) -> None:
-        """Give the terminal another size."""
+        """Resize the terminal."""
         self.screen.resize(size[1], size[0])
         self._set_size(size)
         self._settle()
@@ -231,22 +232,23 @@ class Terminal:
         os.write(self._master, data)
         poll = select.poll()
         poll.register(self._slave, select.POLLIN)
-        poll.poll(0)  # has the kernel hand them on now (n_tty_poll), and not when it likes
+        poll.poll(0)  # makes the kernel pass them on now (n_tty_poll), not at some later time
         self._settle()
         self.pass_time(_AFTER)
         self._see_end()
 
     def _see_end(self) -> None:
-        """Wait for the end of a program that has left its screen, which nobody hears of at once."""
+        """Wait for a program that has left its screen to exit; its end is not reported at once."""
         end = time.monotonic() + _ENDING
         while self._has_left and self.process.poll() is None and time.monotonic() < end:
             time.sleep(_GLANCE)
         self._show(self._read())
 
     def pass_time(self, seconds: float, main_only: bool = False) -> None:
-        """Let the program's time pass, from one moment that a thread waits for to the next.
+        """Advance the program's time, from one moment that a thread waits for to the next.
 
-        With ``main_only`` other threads find their moment passed when the main one's has come.
+        With ``main_only``, only the main thread's deadlines are stops; other threads are woken
+        late.
         """
         until = self._now + seconds
         while self._now < until and self.process.poll() is None:
@@ -256,13 +258,13 @@ class Terminal:
             self._settle()
 
     def take_copied(self) -> list[str]:
-        """Return what the program sent to the clipboard since this was asked last."""
+        """Return what the program copied to the clipboard since the last call."""
         taken = [base64.b64decode(text).decode() for text in self._copied]
         self._copied.clear()
         return [text.replace(self.home.name, self._alias) for text in taken]
 
     def take_files(self) -> Iterator[str]:
-        """Return the names of new files where it was started, with their lines if they are text."""
+        """Yield the names of new files in the program's home, with their lines if they are text."""
         new = {path for path in self.home.iterdir() if path.is_file()} - self._files
         self._files |= new
         for path in sorted(new):
@@ -272,7 +274,7 @@ class Terminal:
                 yield from (f"  {line}".rstrip() for line in text.splitlines())
 
     def close(self) -> None:
-        """End the program, however it is."""
+        """End the program, whatever state it is in."""
         self.process.kill()
         self.process.wait()
         self._control.close()
@@ -281,7 +283,7 @@ class Terminal:
         shutil.rmtree(self.home)
 
     def _settle(self) -> None:
-        """Wait until every thread of the program waits, and show what it wrote."""
+        """Wait until every thread of the program waits, and show its output."""
         end = time.monotonic() + _PATIENCE
         before: tuple[str, ...] = ()
         data = b""
@@ -292,6 +294,7 @@ class Terminal:
             if self.process.poll() is not None:
                 data += self._read()
                 break
+            # Two equal looks without output in between: nothing has run (`frozen.tasks`).
             if after and not came and before == after:
                 break
             before = after
@@ -302,7 +305,7 @@ class Terminal:
         self._show(data)
 
     def _threads(self) -> str:
-        """Return what each thread of the program does, for who looks for why it does not rest."""
+        """Return what each thread of the program does, to debug one that does not come to rest."""
         found = []
         for task in sorted(Path(f"/proc/{self.process.pid}/task").iterdir()):
             name, _, rest = (task / "stat").read_text().rpartition(")")
@@ -310,15 +313,15 @@ class Terminal:
         return "; ".join(found)
 
     def _read(self) -> bytes:
-        """Return what the program wrote."""
+        """Return what the program has written."""
         poll, data = select.poll(), b""
         poll.register(self._master, select.POLLIN)
-        while poll.poll(0):  # which has the kernel hand it on, as in send
+        while poll.poll(0):  # makes the kernel pass it on, as in send
             data += os.read(self._master, 65536)
         return data
 
     def _show(self, data: bytes) -> None:
-        """Show what was written; once the program leaves its screen, only what it leaves."""
+        """Show output; after the program has left its screen, keep only what it prints then."""
         self._copied += _CLIPBOARD.findall(data)
         text = _NOT_DRAWN.sub(b"", data).decode(errors="replace")
         *parts, last = text.replace(self.home.name, self._alias).split(_LEAVES)

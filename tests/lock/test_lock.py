@@ -1,4 +1,4 @@
-"""A short draw of every part of the lock; `python -m tests.lock check` is the whole."""
+"""A short draw from every part of the lock; `python -m tests.lock check` runs everything."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.lock.lock import PARTS, cases, check, dearest_first, drawn, seen
 @pytest.mark.parametrize("part", PARTS)
 def test_a_draw_of_the_lock_sees_what_is_kept(part):
     names = dearest_first(drawn(cases(part)))
-    texts, old = seen(part, names, 1), kept.read(part)  # a process more imports all once more
+    texts, old = seen(part, names, 1), kept.read(part)  # more processes would import all again
     assert texts
     assert check(part, texts, {name: old[name] for name in names if name in old}).failed == []
 

@@ -24,7 +24,7 @@ HEADS = (
 
 
 def main(words: list[str] | None = None) -> int:
-    """Try, go on with or show mutants; returns 1 where one survived that is not equivalent."""
+    """Try, continue or show mutants; returns 1 if one survived that is not equivalent."""
     words = sys.argv[1:] if words is None else words
     if words[:1] == ["planted"]:
         return planted.main(words[1:])
@@ -69,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _worth(chosen: Sequence[Mutant]) -> list[Mutant]:
-    """Those that are not known to change nothing."""
+    """Return the mutants that are not known to be equivalent."""
     return [mutant for mutant in chosen if mutant.identity not in REASONS]
 
 
@@ -80,7 +80,7 @@ def _again(progress: Progress, chosen: Sequence[Mutant]) -> None:
 
 
 def show(chosen: Sequence[Mutant], progress: Progress, what: bool) -> int:
-    """Print the table and what survived; returns 1 where anything did."""
+    """Print the table and the survivors; returns 1 if there are any."""
     kinds = {mutant.identity: _kind(mutant, progress) for mutant in chosen}
     rows: list[tuple[str, ...]] = [HEADS]
     for module in (*MODULES, "all"):
@@ -97,7 +97,7 @@ def show(chosen: Sequence[Mutant], progress: Progress, what: bool) -> int:
 
 
 def _kind(mutant: Mutant, progress: Progress) -> str:
-    """The column that a mutant counts in."""
+    """Return the column in which a mutant is counted."""
     verdict = progress.of(mutant)
     if mutant.identity in REASONS:
         return "equivalent"
@@ -117,7 +117,7 @@ def _row(module: str, counts: Counter[str]) -> tuple[str, ...]:
 
 
 def sources() -> str:
-    """A digest of what is mutated, and of the tests: after a change all is tried again."""
+    """Return a digest of the mutated code and the tests; when it changes, all is tried again."""
     tests = Path(__file__).parents[1]
     trees = [PACKAGE / "rebalance", tests / "faults", tests / "cuts"]
     trees += [tests / "unit" / "rebalance", Path(__file__).parent]

@@ -1,4 +1,4 @@
-"""All mutants, one stage after the other; what was found is kept between two runs."""
+"""All mutants, one stage after another; results are kept between two runs."""
 
 from __future__ import annotations
 
@@ -31,43 +31,44 @@ from tests.mutants.reached import (
 TESTS = files_of(
     "tests/faults", "tests/unit/rebalance", "tests/cuts", but=("tests/faults/test_kill.py",)
 )
-"""All but one that does at length what the model does, too, and takes as long as the rest."""
+"""All tests but one, which covers at length what the model covers, and takes as long as the rest.
+"""
 SHARE = 3
-"""Of the tests that reach a mutant the likeliest are run, as many as take such a part of what all
-tests take."""
+"""Of the tests that reach a mutant, the likeliest are run until they take 1/SHARE of the time that
+all tests take."""
 LIKELY = 5
-"""What a mutant of the same module that a test has caught is worth in its favour."""
+"""Weight of an earlier catch in the same module, when the likeliest tests are chosen."""
 PATIENCE = 1800.0
-"""Seconds for a trial of the model, which counts those of its processor itself."""
+"""Seconds for a trial of the model, which limits its own CPU seconds."""
 Times = tuple[float, float]
-"""Seconds of a processor for one step of the model, and for all."""
+"""CPU seconds for one step of the model, and for all steps."""
 
 
 @dataclass(slots=True)
 class Verdict:
-    """What became of one mutant so far."""
+    """The result of one mutant so far."""
 
     stages: int = 0
-    """How many stages it has been through."""
+    """Number of stages that it has been through."""
     caught_by: str = ""
     hangs: bool = False
     what: str = ""
-    """What went wrong."""
+    """What went wrong with it."""
 
 
 @dataclass(slots=True)
 class Progress:
-    """What all runs have found."""
+    """The results of all runs."""
 
     sources: str
-    """Digest of what was tested, and of what tests it."""
+    """Digest of the tested code and its tests."""
     workloads: dict[str, Lines] = field(default_factory=dict)
     tests: dict[str, tuple[float, Lines]] = field(default_factory=dict)
     verdicts: dict[str, Verdict] = field(default_factory=dict)
 
     @classmethod
     def load(cls, path: Path, sources: str) -> Progress:
-        """That of a file; a new one where the file is of other sources."""
+        """Load results from a file; start anew if the file is of other sources."""
         try:
             data = json.loads(path.read_text())
         except (OSError, ValueError):
@@ -78,26 +79,26 @@ class Progress:
         return cls(sources, data["workloads"], data["tests"], verdicts)
 
     def save(self, path: Path) -> None:
-        """Write it in the place of what was there."""
+        """Write the results to a file, atomically."""
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_suffix(f".{os.getpid()}")
         draft.write_text(json.dumps(asdict(self)))
         draft.replace(path)
 
     def of(self, mutant: Mutant) -> Verdict:
-        """What is known of a mutant."""
+        """Return the verdict of a mutant, created at first use."""
         return self.verdicts.setdefault(mutant.identity, Verdict())
 
 
 def by_model(steps: Sequence[model.Step], times: Times, progress: Progress, mutant: Mutant) -> str:
-    """What goes wrong in experiments with the workloads that reach a mutant."""
+    """Return what goes wrong in experiments with the workloads that reach a mutant."""
     workloads = [Reached(name, 0.0, lines) for name, lines in progress.workloads.items()]
     names = [each.test for each in workloads if each.reaches(mutant)]
     return tried(partial(model.wrong, steps, names, *times), PATIENCE, mutant) if names else ""
 
 
 def by_tests(progress: Progress, mutant: Mutant) -> str:
-    """The first failure of the tests that reach a mutant, the likeliest for their seconds first."""
+    """Return the first failure of the tests that reach a mutant, the likeliest per second first."""
     module, _, _ = mutant.identity.partition(".")
     caught = Counter(
         verdict.what
@@ -117,7 +118,7 @@ def by_tests(progress: Progress, mutant: Mutant) -> str:
 
 
 def record() -> dict[str, tuple[float, Lines]]:
-    """Of every test that passes its seconds, and the lines of the engine that it reaches."""
+    """Return, for every passing test, its seconds and the lines of the engine that it reaches."""
     files = {mutant.file for module in MODULES for mutant in mutants(module)}
     return {
         each.test: (each.seconds, {file: each.lines[file] for file in reached})
@@ -127,7 +128,7 @@ def record() -> dict[str, tuple[float, Lines]]:
 
 
 def tried(trial: Callable[[], str], seconds: float, mutant: Mutant | None) -> str:
-    """What goes wrong with a mutant in a process of its own; empty where nothing does.
+    """Return what goes wrong with a mutant in a separate process; empty if nothing does.
 
     Raises RuntimeError for a mutant that cannot be planted, KeyboardInterrupt.
     """
@@ -150,7 +151,7 @@ Stage = tuple[str, Callable[[Progress, Mutant], str]]
 
 
 def stages(rounds: int) -> tuple[Stage, ...]:
-    """Who catches them, and how: the quickest first."""
+    """Return the stages that try to catch mutants, the fastest first."""
     return (
         ("model", partial(by_model, model.quick(), (model.HANGS, model.QUICK))),
         ("tests", by_tests),
@@ -161,12 +162,12 @@ def stages(rounds: int) -> tuple[Stage, ...]:
 def run(
     chosen: Sequence[Mutant], progress: Progress, rounds: int, kept: Callable[[Mutant], None]
 ) -> None:
-    """Take mutants through all stages; ``kept`` after each step of one."""
+    """Take mutants through all stages; calls ``kept`` after each step of one."""
     progress.workloads = progress.workloads or forked(model.lines, PATIENCE)
     for number, (name, wrong) in enumerate(stages(rounds), start=1):
         if name == "tests":
             progress.tests = progress.tests or record()
-            quietly(["--collect-only", *TESTS], object())  # imports what trials would each import
+            quietly(["--collect-only", *TESTS], object())  # imports modules once for all trials
         for mutant in chosen:
             verdict = progress.of(mutant)
             if verdict.stages == number - 1 and not verdict.caught_by:

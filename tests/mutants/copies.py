@@ -1,4 +1,4 @@
-"""Copies of the tree: they note the lines that run, in every process, or hold a mistake."""
+"""Copies of the tree that record the lines that run, in every process, or that hold a mistake."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tests.mutants.generate import PACKAGE, Mutant, mutated, source
 TREE = PACKAGE.parent
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", ".*_cache", "dist", ".hypothesis")
 Lines = dict[str, list[int]]
-"""Lines by file, from below zconsole."""
+"""Line numbers by file, relative to zconsole."""
 
 
 class Map:
-    """The lines that run, in a file with a byte for each."""
+    """Map of the lines that ran, in a file with one byte per line."""
 
     def __init__(self, file: Path) -> None:
-        """``file`` is made anew."""
+        """Create ``file``, replacing an old one."""
         self._file, size = file, 0
         self._begins: dict[str, int] = {}
         for module in sorted(PACKAGE.rglob("*.py")):
@@ -35,11 +35,11 @@ class Map:
         file.chmod(0o666)  # some tests run as nobody
 
     def watch(self) -> None:
-        """Note the lines of this process from now on."""
+        """Record the lines of this process from now on."""
         lines.watch(str(self._file), self._begins)
 
     def build_into(self, tree: Path) -> None:
-        """Have every process that imports zconsole from a copy note its lines."""
+        """Make every process that imports zconsole from a copy record its lines."""
         with (tree / "zconsole" / "__init__.py").open("a") as module:
             module.write(
                 f"\n_tool = {{'__name__': 'lines'}}\nwith open({lines.__file__!r}) as _file:\n"
@@ -48,10 +48,11 @@ class Map:
             )
 
     def taken(self) -> Lines:
-        """Return the lines since the last time."""
+        """Return the lines recorded since the last call."""
         reached = self._file.read_bytes()
-        with self._file.open("r+b") as file:  # as long as before: others have it mapped
+        with self._file.open("r+b") as file:  # keep its length: other processes have it mapped
             file.write(bytes(len(reached)))
+        # Until this call, a line that was reported is not reported again.
         lines.again()
         ends = [*list(self._begins.values())[1:], len(reached)]
         found: Lines = {}
@@ -62,7 +63,7 @@ class Map:
 
 
 def copied(place: Path) -> Path:
-    """Return a fresh copy of the tree, with what stands beside the tree within its reach."""
+    """Return a new copy of the tree, with the directory next to the tree that tests read."""
     shutil.rmtree(place, ignore_errors=True)
     shutil.copytree(TREE, place / "main", symlinks=True, ignore=LEFT_OUT)
     if (beside := TREE.parent / "shared").exists():
@@ -72,7 +73,7 @@ def copied(place: Path) -> Path:
 
 @contextmanager
 def planted(tree: Path, mutant: Mutant, mistaken: bool) -> Iterator[None]:
-    """Give a copy the module with the mistake, or without it, in the same layout."""
+    """Give a copy the module with the mistake, or without it but in the same layout."""
     file = tree / "zconsole" / mutant.file
     module = mutated(mutant) if mistaken else ast.parse(source(mutant.module).read_text())
     try:
@@ -83,18 +84,19 @@ def planted(tree: Path, mutant: Mutant, mistaken: bool) -> Iterator[None]:
 
 
 def _write(file: Path, text: str) -> None:
-    """Replace a module; what it was compiled to may not be told from the new one by its date."""
+    """Replace a module and remove compiled versions, which might not be outdated by their date."""
     file.write_text(text)
     for compiled in (file.parent / "__pycache__").glob(f"{file.stem}.*.pyc"):
         compiled.unlink()
 
 
 def inside(tree: Path, trial: Callable[[], Any], seconds: float) -> Any:
-    """Return what a trial returns in a process that imports zconsole and its tests from a copy."""
+    """Return the result of a trial in a process that imports zconsole and tests from a copy."""
 
     def _moved() -> Any:
         os.chdir(tree)
         sys.path[:] = [str(tree), *(each for each in sys.path if each not in ("", str(TREE)))]
+        # These came from the original tree, and must be imported from the copy.
         for name in [each for each in sys.modules if each.split(".")[0] in ("zconsole", "tests")]:
             del sys.modules[name]
         return trial()

@@ -1,4 +1,4 @@
-"""Mutants that change nothing anybody can see, each with its reason."""
+"""Mutants without any visible effect, each with the reason."""
 
 from __future__ import annotations
 
@@ -166,5 +166,5 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         "zfs.sources.events._details: one more _number(payload.get('zio_delay', '')) or 0",
     ),
 }
-"""By reason the identities of mutants (``Mutant.identity``)."""
+"""Identities of mutants (``Mutant.identity``) by reason."""
 REASONS = {identity: reason for reason, those in EQUIVALENT.items() for identity in those}

@@ -1,4 +1,4 @@
-"""One trial in a process of its own, which may hang, eat memory or die."""
+"""One trial in a process of its own, which may hang, exhaust memory or die."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from contextlib import suppress
 from typing import Any
 
 MEMORY = 4 << 30
-"""Bytes of address space, after which a mutant has run away."""
+"""Bytes of address space; a mutant that needs more has run away."""
 POLL = 0.01
 TIMED = (signal.SIGVTALRM, signal.SIGALRM)
-"""What its own timers end a trial with: it hangs."""
+"""Signals of a trial's own timers, which mean that it hangs."""
 KILLED = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
-"""What others end a trial with: that says nothing of it."""
+"""Signals sent by others, which say nothing about the trial."""
 
 
 class HangsError(Exception):
-    """It took longer than its limit."""
+    """The trial took longer than its limit."""
 
 
 class DiedError(Exception):
-    """It ended without an answer."""
+    """The trial ended without an answer."""
 
 
 def forked(trial: Callable[[], Any], seconds: float) -> Any:
-    """What ``trial`` returns in a fork, as JSON tells it; all that it started is gone then.
+    """Return the result of ``trial`` in a fork, passed as JSON; its child processes are killed.
 
-    Raises HangsError where it takes so many seconds, or a timer of its own ends it;
-    DiedError with what it raised; KeyboardInterrupt where somebody else has killed it.
+    Raises HangsError if it takes longer than ``seconds``, or a timer of its own ends it; DiedError
+    with the exception it raised; KeyboardInterrupt if somebody else has killed it.
     """
     with tempfile.TemporaryFile() as answer:
         sys.stdout.flush()
@@ -62,6 +62,7 @@ def forked(trial: Callable[[], Any], seconds: float) -> Any:
 
 def _child(trial: Callable[[], Any], answer: int) -> None:
     try:
+        # A process group of its own, so that everything it starts can be killed with it.
         os.setsid()
         quiet = os.open(os.devnull, os.O_RDWR)
         for standard in range(3):
@@ -72,11 +73,12 @@ def _child(trial: Callable[[], Any], answer: int) -> None:
     except BaseException:
         told = json.dumps({"raised": traceback.format_exc()})
     os.pwrite(answer, told.encode(), 0)
+    # Not sys.exit(): exit handlers belong to the parent.
     os._exit(0)
 
 
 def _waited(child: int, seconds: float) -> int:
-    """The status of a child that ended. Raises HangsError where it does not in time."""
+    """Return the exit status of a child. Raises HangsError if it does not end in time."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         pid, status = os.waitpid(child, os.WNOHANG)

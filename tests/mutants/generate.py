@@ -1,4 +1,4 @@
-"""Mutants of modules of zconsole: one small mistake each, found in the syntax tree."""
+"""Mutants of zconsole's modules: one small mistake each, made in the syntax tree."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ MODULES = tuple(ENGINE + name for name in (
     "copy_engine", "file_copy", "swap", "recovery", "withdrawal", "journal", "journal_database",
     "link_names", "rewrite_engine", "verify", "directories", "versions", "leases", "results",
 ))  # fmt: skip
-"""Those in which each mutant is tried."""
+"""Modules in which every mutant is tried."""
 DURABLE = frozenset(
     {
-        # System calls that change something, or make a change last.
+        # System calls that change something, or make a change durable.
         "open_new", "pwrite", "ftruncate", "fchown", "fchmod", "set_times", "setxattr",
         "removexattr", "link_fd", "link", "rename", "exchange", "unlink", "fsync", "sync", "syncfs",
         "rewrite",
@@ -31,65 +31,65 @@ DURABLE = frozenset(
         "set", "set_offset", "leave_directory", "close_directories", "lazily_durable",
     }
 )  # fmt: skip
-"""What calls that last are named."""
+"""Names of calls that make or order durable changes."""
 NOT_RUN = ("decorator_list", "returns", "annotation", "args")
-"""Fields of a function that hold nothing it does."""
+"""Fields of a function that are not part of its body."""
 TEXT = 70
-"""So much of a statement is shown in a name."""
+"""Characters of a statement that a mutant's name shows."""
 Path_ = tuple[tuple[str, int | None], ...]
-"""Field and position of every node from the module down."""
+"""Field and position of every node, from the module down."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One mistake. ``function`` is the one it is in, as Python qualifies names.
+    """One mistake. ``function`` is the function it is in, by qualified name.
 
-    ``module`` is named from below zconsole.
+    ``module`` is relative to zconsole.
     """
 
     module: str
     function: str
     operator: str
     text: str
-    """The statement or condition as it was, whatever its layout."""
+    """The original statement or condition, in normalized layout."""
     line: int
     column: int
     end: int
     path: Path_
     number: int = 1
-    """Among those of its function that read the same."""
+    """Number among the mutants of the same function with the same text."""
 
     @property
     def name(self) -> str:
-        """What people find it by."""
+        """Return a name that helps people find it."""
         text = self.text if len(self.text) <= TEXT else self.text[:TEXT] + "…"
         return f"{self.module.rpartition('.')[2]}.py:{self.line} {self.operator} {text}"
 
     @property
     def position(self) -> tuple[int, int]:
-        """Line and column where what is changed begins."""
+        """Return line and column where the change begins."""
         return self.line, self.column
 
     @property
     def identity(self) -> str:
-        """What stays the same when lines are added elsewhere."""
+        """Return an identity that does not change when lines are added elsewhere."""
         number = f" #{self.number}" if self.number > 1 else ""
         module = self.module.removeprefix(ENGINE)
         return f"{module}.{self.function}: {self.operator} {self.text}{number}"
 
     @property
     def file(self) -> str:
-        """The file it is in, from below zconsole."""
+        """Return its file, relative to zconsole."""
         return self.module.replace(".", "/") + ".py"
 
 
 def source(module: str) -> Path:
-    """The file of a module."""
+    """Return the file of a module."""
     return PACKAGE / (module.replace(".", "/") + ".py")
 
 
 def mutants(module: str, wider: bool = False) -> list[Mutant]:
-    """All of a module, in the order of its text: those of the engine, or those of any code."""
+    """Return the mutants of a module in text order; ``wider`` uses the operators for any code."""
     found: list[Mutant] = []
     counts: Counter[str] = Counter()
     for mutant in sorted(_of_module(module, wider), key=lambda each: (each.line, each.path)):
@@ -99,7 +99,7 @@ def mutants(module: str, wider: bool = False) -> list[Mutant]:
 
 
 def mutated(mutant: Mutant) -> ast.Module:
-    """The module with the mistake."""
+    """Return the module with the mistake."""
     tree = _tree(mutant.module)
     node: ast.AST = tree
     for step in mutant.path[:-1]:
@@ -119,7 +119,7 @@ def mutated(mutant: Mutant) -> ast.Module:
 
 
 def durable_calls(tree: ast.AST) -> Iterator[ast.expr]:
-    """Every call that lasts, and every such call that is handed to somebody to make."""
+    """Yield every durable call, and every durable method that is passed to somebody to call."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             yield from (each for each in (node, *node.args) if _is_durable(each))
@@ -143,7 +143,7 @@ def _child(node: ast.AST, step: tuple[str, int | None]) -> ast.AST:
 
 
 def _is_durable(node: ast.AST) -> bool:
-    """Whether this is such a call, or a method to be called that is one."""
+    """Return whether a node is a durable call, or a durable method passed as a value."""
     if isinstance(node, ast.Call):
         called = node.func
         return isinstance(called, ast.Attribute) and called.attr in DURABLE
@@ -167,7 +167,8 @@ def _instead(operator: str, node: ast.AST, parent: ast.AST) -> ast.AST:
             node.body = [ast.Pass()]
             return node
     if isinstance(node, ast.stmt):
-        # A method that calls super() has a cell for its class, which its other code needs, too.
+        # A method that calls super() has a cell for its class, which its mutated code needs as
+        # well.
         names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
         return ast.Expr(ast.Name("__class__", ast.Load())) if "super" in names else ast.Pass()
     nothing = "None" if isinstance(node, ast.Call) else "lambda *_: None"
@@ -194,7 +195,7 @@ def _of_module(module: str, wider: bool) -> Iterator[Mutant]:
 def _functions(
     node: ast.AST, path: Path_, parents: tuple[str, ...]
 ) -> Iterator[tuple[Path_, Function, tuple[str, ...]]]:
-    """Functions and methods; what is nested in them belongs to them."""
+    """Yield functions and methods; nested functions belong to the outer one."""
     for at, child in enumerate(getattr(node, "body", ())):
         here: Path_ = (*path, ("body", at))
         if isinstance(child, Function):
@@ -216,14 +217,14 @@ def _below(node: ast.AST, path: Path_) -> Iterator[tuple[Path_, ast.AST]]:
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 SMALL = (ast.Constant, ast.Name)
-"""What says nothing without what it stands in."""
+"""Nodes that say nothing without their context."""
 Located = ast.stmt | ast.expr | ast.ExceptHandler
 Found = tuple[str, Path_, tuple[Located, ...]]
-"""An operator, the way to what it changes, and that."""
+"""An operator, the path to the node it changes, and that node."""
 
 
 def _operators(node: ast.AST, returns_bool: bool) -> Iterator[Found]:
-    """Mistakes at the children of one node."""
+    """Yield mistakes at the children of one node."""
     for field in ("body", "orelse", "finalbody"):
         body = getattr(node, field, None)
         if isinstance(body, list):
@@ -253,7 +254,7 @@ def _is_call(statement: ast.stmt) -> bool:
 
 
 def _of_calls(node: ast.AST) -> Iterator[Found]:
-    """Calls that last, where they are not whole statements: their results are used, or nobody's."""
+    """Yield durable calls that are not whole statements, because their results are used."""
     for field, value in ast.iter_fields(node):
         if isinstance(node, ast.Expr) or (isinstance(node, ast.Call) and field == "func"):
             continue
@@ -265,7 +266,7 @@ def _of_calls(node: ast.AST) -> Iterator[Found]:
 
 
 def _wider(node: ast.AST) -> Iterator[Found]:
-    """Mistakes in the expressions of one node that the engine's operators do not make."""
+    """Yield mistakes in the expressions of one node that the engine's operators do not make."""
     for field, value in ast.iter_fields(node):
         for at, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
             if isinstance(child, ast.expr) and (field not in NOT_RUN or isinstance(node, ast.Call)):
@@ -289,7 +290,7 @@ def _of_conditions(node: ast.AST) -> Iterator[Found]:
 
 
 def _is_default(value: ast.expr) -> bool:
-    """Whether this is ``x or y`` for another value, not for the truth."""
+    """Return whether an expression is ``x or y`` used for its value, not for its truth."""
     if not isinstance(value, ast.BoolOp) or isinstance(value.op, ast.And):
         return False
     last = value.values[-1]
@@ -298,7 +299,7 @@ def _is_default(value: ast.expr) -> bool:
 
 
 def _atoms(test: ast.expr, path: Path_) -> Iterator[Found]:
-    """The parts of a condition that ``and`` and ``or`` join."""
+    """Yield the parts of a condition that ``and`` and ``or`` join."""
     if isinstance(test, ast.BoolOp):
         for at, value in enumerate(test.values):
             yield from _atoms(value, (*path, ("values", at)))
@@ -307,6 +308,6 @@ def _atoms(test: ast.expr, path: Path_) -> Iterator[Found]:
 
 
 def _shown(node: Located) -> str:
-    """Its text on one line; of what has a body the head."""
+    """Return the text of a node on one line; for a compound statement, only its head."""
     lines = ast.unparse(node).splitlines()
     return lines[0] if isinstance(node, ast.ExceptHandler) else " ".join(map(str.strip, lines))

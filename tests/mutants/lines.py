@@ -1,7 +1,7 @@
-"""Noting which lines of zconsole run: here, in forks, and in every process that imports a copy.
+"""Recording which lines of zconsole run: here, in forks, and in every process that imports a copy.
 
-The map is a file with a byte for each line, so that children add to it, even those that get killed.
-Nothing is imported but the standard library: a copy of the package runs this file as it is.
+The map is a file with one byte per line, so that child processes add to it, even those that get
+killed. Only the standard library is imported: a copy of the package runs this file as it is.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from types import CodeType, FrameType
 from typing import Any
 
 TOOL = 1
-"""What sys.monitoring knows tools that measure coverage by."""
+"""Tool id of coverage tools in sys.monitoring."""
 
 
 def watch(path: str, begins: Mapping[str, int]) -> None:
-    """Note lines from now on; ``begins`` says where in the map each file of zconsole begins."""
+    """Record lines from now on; ``begins`` has the offset of each file of zconsole in the map."""
     with suppress(OSError), Path(path).open("r+b") as file:  # not every process may write there
         reached = mmap.mmap(file.fileno(), 0)
 
@@ -34,18 +34,19 @@ def watch(path: str, begins: Mapping[str, int]) -> None:
 
 
 def again() -> None:
-    """Have lines noted that were noted before."""
+    """Record lines again that were recorded before."""
     if sys.version_info >= (3, 12):
         sys.monitoring.restart_events()
 
 
 def _monitor(reached: mmap.mmap, begin: Any) -> None:
-    """Be told of every line once: nearly free."""
+    """Record every line once, by sys.monitoring; nearly free."""
     watching = sys.monitoring
 
     def _started(code: CodeType, _offset: int) -> Any:
         if begin(code) is not None:
             watching.set_local_events(TOOL, code, watching.events.LINE)
+        # Each function and line is reported once; after that, code runs at full speed.
         return watching.DISABLE
 
     def _line(code: CodeType, line: int) -> Any:
@@ -60,7 +61,7 @@ def _monitor(reached: mmap.mmap, begin: Any) -> None:
 
 
 def _trace(reached: mmap.mmap, begin: Any) -> None:
-    """Be told of every line every time: Python 3.11 has nothing better."""
+    """Record every line every time, by tracing: Python 3.11 has nothing better."""
 
     def _call(frame: FrameType, _event: str, _argument: Any) -> Any:
         return _line if begin(frame.f_code) is not None else None

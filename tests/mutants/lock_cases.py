@@ -21,7 +21,7 @@ read = cache(kept.read)
 
 @cache
 def process(_part):
-    """A process for the cases of a part, which may want to be the first to import zconsole."""
+    """Return a process for the cases of a part, which may have to import zconsole first."""
     return ProcessPoolExecutor(1, mp_context=get_context("spawn"))
 
 

@@ -1,4 +1,4 @@
-"""The first stage: experiments on the model filesystem, until one of them goes wrong."""
+"""The first stage: experiments on the model filesystem, until one goes wrong."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from tests.cuts.workloads import Workload
 from tests.mutants.copies import Lines, Map
 
 CRASHES, DISTURBED = 1, 6
-"""Crashes of a cut, and calls that fail, in each round of a workload."""
+"""Crashes per cut, and failing calls, in each round of a workload."""
 PAUSES = (0, 1, 3)
-"""Calls that others let pass between two of their steps."""
+"""Calls of the engine between two steps of an interfering process."""
 SWEPT = ("one file", "links in two directories", "no exchange")
-"""Workloads of which every call fails in every way, and others come at each."""
+"""Workloads in which every call fails in every way, and others interfere at each call."""
 FIRST = (*SWEPT, "two links")
-"""Those that catch nearly all that the model catches, which need not wait for the rest."""
+"""Workloads that are tried first, because they catch nearly all that the model catches."""
 HANGS = 10
-"""Seconds of a processor for one step with one workload; a round takes less than one."""
+"""Limit of CPU seconds for one step with one workload; a round takes less than one."""
 HANGS_LONG = 90
-"""The same for the steps that take longer."""
+"""Limit of CPU seconds for the steps that take longer."""
 QUICK, LONG = 10.0, 25.0
-"""Seconds of a processor after which no step begins any more."""
+"""CPU seconds after which no further step starts."""
 Step = Callable[[Workload], Iterator[str]]
-"""Says what is wrong."""
+"""Yields what is wrong with a workload."""
 
 
 def lines() -> dict[str, Lines]:
-    """The lines that experiments with each workload reach. Only for a process that ends soon."""
+    """Return the lines that each workload reaches. Call only in a process that ends soon."""
     found = {}
     with isolated(), tempfile.NamedTemporaryFile() as file:
         reached = Map(Path(file.name))
@@ -51,27 +51,28 @@ def lines() -> dict[str, Lines]:
 
 
 def quick() -> tuple[Step, ...]:
-    """What catches most mutants."""
+    """Return the steps that catch most mutants."""
     return _undisturbed, *rounds(1, FIRST)
 
 
 def long(number: int) -> tuple[Step, ...]:
-    """What those are tried with that nothing else has caught: rounds up to a number."""
+    """Return the steps for mutants that nothing else has caught: rounds up to a number."""
     return _every_error, _others_at_every_call, *rounds(number)
 
 
 def wrong(
     steps: Sequence[Step], names: Collection[str], hangs: float, seconds: float = LONG
 ) -> str:
-    """The first that goes wrong with the workloads of these names; empty where all goes well.
+    """Return the first problem with the workloads of these names; empty if all goes well.
 
-    A step that takes ``hangs`` seconds of a processor ends this process; none begins after
-    ``seconds`` of them.
+    A step that takes ``hangs`` CPU seconds ends this process; no step starts after ``seconds`` of
+    them.
     """
     workloads = sorted(
         (each for each in EVERYTHING if each.name in names), key=lambda each: each.name not in FIRST
     )
-    # Collecting seldom is much faster; never, what a thousand experiments leave fills MEMORY.
+    # Collecting seldom is much faster; without collecting, a thousand experiments would fill
+    # MEMORY.
     gc.freeze()
     gc.set_threshold(50_000, 5, 5)
     until = time.process_time() + seconds
@@ -91,7 +92,7 @@ def wrong(
 
 
 def rounds(number: int, names: Collection[str] | None = None) -> tuple[Step, ...]:
-    """The first rounds of a campaign of tests.cuts, smaller, of the workloads of these names."""
+    """Return the first rounds of a campaign of tests.cuts, smaller, with the named workloads."""
 
     def _round(at: int) -> Step:
         def _tried(workload: Workload) -> Iterator[str]:
@@ -112,14 +113,14 @@ def _undisturbed(workload: Workload) -> Iterator[str]:
 
 
 def _every_error(workload: Workload) -> Iterator[str]:
-    """Each call fails in each way, with no crash."""
+    """Make each call fail in each way, without a crash."""
     experiments = Experiments(workload)
     for number, code in experiments.faults() if workload.name in SWEPT else ():
         yield from judged(experiments.error(number, code, given(())))
 
 
 def _others_at_every_call(workload: Workload) -> Iterator[str]:
-    """Somebody begins at each call, quick or slow, and there is a crash now and then."""
+    """Let others interfere from each call on, fast or slow, sometimes with a crash."""
     experiments, source = Experiments(workload), random.Random(workload.name)
     if workload.alone or workload.name not in SWEPT:
         return

@@ -1,6 +1,6 @@
-"""Planting a mutant in this process: the function it is in gets other code, wherever it is known.
+"""Plant a mutant in this process by replacing the code of its function.
 
-Nothing is imported again, so classes, and what other modules have imported, stay what they are.
+Nothing is imported again, so classes, and names that other modules have imported, stay the same.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.mutants.generate import Mutant, mutated, source
 
 
 def plant(mutant: Mutant) -> None:
-    """Have this process make the mistake from now on. Only for a process that ends soon."""
+    """Make the mistake in this process from now on. Call only in a process that ends soon."""
     owner: Any = import_module(f"zconsole.{mutant.module}")
     for name in mutant.function.split("."):
         owner = vars(owner)[name]
@@ -25,7 +25,7 @@ def plant(mutant: Mutant) -> None:
 
 
 def _function(owner: Any) -> FunctionType:
-    """The function behind a method, a property or a context manager."""
+    """Return the function behind a method, a property or a context manager."""
     if isinstance(owner, property):
         return _function(owner.fget)
     if isinstance(owner, staticmethod | classmethod):

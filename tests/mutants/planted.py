@@ -4,8 +4,8 @@ The seed chooses them: in each package some, of all operators in turn. Those of 
 the code has them; others take the places of those it has no more. They stand in a copy of the tree
 on the disk, so that every process that a test begins has them, too. The first test that fails
 counts, and the first case of the lock that differs, of those that run a line of what is changed.
-Never seen so: what only a virtual machine runs, code of modules outside functions, and what runs in
-a process that may not write the map of lines (another user, a mount namespace of its own).
+Never seen this way: what only a virtual machine runs, code of modules outside functions, and what
+runs in a process that may not write the map of lines (another user, its own mount namespace).
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ from tests.mutants.reached import (
 )
 
 NUMBER, LEAST = 120, 3
-"""Mistakes of a seed, and of each package."""
+"""Mistakes per seed, and the least number per package."""
 SUITE = files_of(
     "tests", but=("tests/vm/", "tests/mutants/", "tests/lock/", "tests/faults/test_kill.py")
 )
 TABLE = Path(__file__).with_name("planted.tsv")
 NONE, PART = "-", "- in part"
-"""Nothing that reaches a mistake notices it; none of those tests that were run."""
+"""Results: no test that reaches the mistake notices it; none of the tests that were run does."""
 ALONE = 10.0
-"""Seconds that the test is taken to need that has caught a mistake before."""
+"""Seconds allowed for the test that has caught the mistake before."""
 NOTHING = (NONE, PART)
 HEADS = ("package", "mistakes", "suite", "lock alone", "neither", "equivalent", "left", "lock")
 
 
 @dataclass(slots=True)
 class Row:
-    """One mistake, and the first test and case that noticed it; empty where it was not tried."""
+    """One mistake, and the first test and case that noticed it; empty if it was not tried."""
 
     seed: str
     package: str
@@ -64,7 +64,7 @@ class Row:
 
     @property
     def kind(self) -> str:
-        """The column it counts in."""
+        """Return the column in which it is counted."""
         if self.suite not in ("", *NOTHING):
             return "suite"
         if self.lock not in ("", *NOTHING):
@@ -75,7 +75,7 @@ class Row:
 
 
 def main(words: Sequence[str]) -> int:
-    """Try, go on with or show the mistakes of a seed."""
+    """Try, continue or show the mistakes of a seed."""
     arguments = _parser().parse_args(words)
     seed = str(arguments.seed)
     old = {row.mistake: row for row in table() if row.seed == seed}
@@ -122,7 +122,7 @@ def _package(mutant: Mutant) -> str:
 
 
 def drawn(seed: int, kept: Container[str] = ()) -> list[Mutant]:
-    """Return the mistakes of a seed: first those kept, by identity, then what a package lacks."""
+    """Return the mistakes of a seed: first those kept, by identity, then new ones per package."""
     packages: dict[str, list[Mutant]] = {}
     sizes: Counter[str] = Counter()
     for file in sorted(PACKAGE.rglob("*.py")):
@@ -145,7 +145,7 @@ def drawn(seed: int, kept: Container[str] = ()) -> list[Mutant]:
 
 
 def turns(seed: int, made: Iterable[Mutant]) -> list[Mutant]:
-    """Sort mistakes as a seed has it, so that operators take turns, and functions, too."""
+    """Sort mistakes by seed, so that operators, and functions, take turns."""
 
     def _rank(text: str) -> bytes:
         return hashlib.sha256(f"{seed} {text}".encode()).digest()
@@ -160,7 +160,7 @@ def turns(seed: int, made: Iterable[Mutant]) -> list[Mutant]:
 
 
 def table() -> list[Row]:
-    """Return all rows that are kept."""
+    """Return all kept rows."""
     return [Row(*line.split("\t")) for line in TABLE.read_text().splitlines()[1:]]
 
 
@@ -172,7 +172,7 @@ def _keep(rows: Iterable[Row]) -> None:
 
 
 def summary(rows: Sequence[Row]) -> list[tuple[str, ...]]:
-    """Return how many mistakes suite and lock caught, by package and in all."""
+    """Return how many mistakes the suite and the lock caught, by package and in total."""
     found = [HEADS]
     for package in (*dict.fromkeys(row.package for row in rows), "all"):
         those = [row for row in rows if package in (row.package, "all")]
@@ -186,9 +186,10 @@ def summary(rows: Sequence[Row]) -> list[tuple[str, ...]]:
 def _try(
     chosen: Sequence[Mutant], mine: Sequence[Row], others: Sequence[Row], how: argparse.Namespace
 ) -> None:
-    """Try what was not tried, by the suite, and by the lock what the suite has not caught.
+    """Try new mistakes with the suite, and with the lock those that the suite has not caught.
 
-    Rows are kept as they come. With ``--again`` what caught a mistake is tried first, alone.
+    Rows are saved as results arrive. With ``--again``, the test that caught a mistake before is
+    tried first, alone.
     """
     rows = {row.mistake: row for row in mine}
     place = proof.cache("mutants")
@@ -214,13 +215,13 @@ def _try(
 
 
 Given = tuple[Mutant, dict[str, float], str]
-"""A mistake, tests with their seconds, and what it means that none of them fails."""
+"""A mistake, tests with their seconds, and the result if none of them fails."""
 
 
 def reaching(
     chosen: Sequence[Mutant], files: Sequence[str], seconds: float, jobs: int
 ) -> list[Given]:
-    """Return with each mistake the tests that reach it, the nearest first, for so many seconds."""
+    """Return each mistake with the tests that reach it, the nearest first, up to ``seconds``."""
     near: dict[str, list[tuple[int, float, str]]] = {mutant.identity: [] for mutant in chosen}
     for each in recorded(files, jobs):
         for mutant in chosen:
@@ -236,7 +237,7 @@ def reaching(
 
 @cache
 def _own_copy(area: str) -> Path:
-    """Return the copy of this process, which imports here what trials would each import."""
+    """Return this process's copy of the tree; imports what the trials need, once."""
     quietly(["--collect-only", "tests/test_proof.py"], object())
     import_module("textual.app")
     return copied(Path(area) / str(os.getpid()))

@@ -1,4 +1,4 @@
-"""Which lines each test reaches, so that a mistake is tried only with what can see it."""
+"""Lines that each test reaches, so that a mistake is tried only with tests that can see it."""
 
 from __future__ import annotations
 
@@ -24,40 +24,39 @@ from tests.mutants.forked import DiedError, HangsError
 from tests.mutants.generate import PACKAGE, Mutant
 
 SLACK, SLOWER = 60.0, 5
-"""So many seconds more, and so many times, than a test takes it may take with a mistake.
+"""Additional seconds, and the multiple of its usual time, that a test may take with a mistake.
 
-Tests wait for up to 30 s themselves: less would call a busy machine a mistake.
-"""
+Tests wait for up to 30 s themselves: with less, a busy machine would look like a mistake."""
 FIRST = 30
-"""Tests that are tried alone first: they catch most, and the others take long to import."""
+"""Number of tests tried first: they catch most mistakes, and the others take long to import."""
 HANGS = "hangs"
 LOCK = ("tests/mutants/lock_cases.py",)
-"""Whose tests are what the lock has kept in KEPT."""
+"""Files whose tests are the lock's cases, with results kept in KEPT."""
 KEPT = TREE / "tests" / "lock" / "kept"
 RECORDING = 6 * 3600.0
-"""Seconds in which all tests have ended, even on a busy machine."""
+"""Limit in seconds for recording all tests, even on a busy machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """A test that passes, and what it reaches."""
+    """A passing test, and the lines that it reaches."""
 
     test: str
     seconds: float
     lines: Lines
 
     def reaches(self, mutant: Mutant) -> bool:
-        """Whether it runs a line of what the mistake changes."""
+        """Return whether it runs a line that the mistake changes."""
         return any(mutant.line <= line <= mutant.end for line in self.lines.get(mutant.file, ()))
 
     @property
     def width(self) -> int:
-        """How much it reaches: the less, the nearer it is to each line."""
+        """Return the number of lines it reaches; the fewer, the nearer the test is to each."""
         return sum(map(len, self.lines.values()))
 
 
 class Recorder:
-    """A plugin of pytest: adds to a file what every test takes and reaches."""
+    """A pytest plugin that appends the time and the lines of every test to a file."""
 
     def __init__(self, found: Path, lines: Map) -> None:
         self._found, self._lines = found, lines
@@ -65,7 +64,7 @@ class Recorder:
         self._failed: set[str] = set()
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Leave out what an earlier recording had come to."""
+        """Skip tests that an earlier recording has done."""
         items[:] = [item for item in items if item.nodeid not in self._done]
         self._lines.taken()
 
@@ -73,7 +72,7 @@ class Recorder:
     def pytest_runtest_protocol(
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Iterator[None]:
-        """Record one test with its fixtures; after the last of a file that it is through."""
+        """Record a test with its fixtures; after the last of a file, record the file as done."""
         began = time.monotonic()
         result = yield
         seconds = round(time.monotonic() - began, 3)
@@ -84,13 +83,13 @@ class Recorder:
         return result
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note a test that does not pass."""
+        """Record a test that does not pass."""
         if not report.passed:
             self._failed.add(report.nodeid)
 
     def _add(self, test: str, *rest: object) -> None:
         row = json.dumps([test, _digest(test), *rest])
-        with self._found.open("ab", buffering=0) as file:  # one write: others add to it, too
+        with self._found.open("ab", buffering=0) as file:  # one write: other processes append, too
             file.write(f"{row}\n".encode())
 
 
@@ -99,7 +98,7 @@ def _name(test: str) -> str:
 
 
 def _digest(test: str) -> str:
-    """Of its file, or of what the lock has kept of the part that the case is of."""
+    """Return the digest of a test's file, or of the kept texts of its part if it is a lock case."""
     part = test.partition("[")[2].partition("/")[0]
     return _digest_of(KEPT / part if _name(test) in LOCK else TREE / _name(test))
 
@@ -111,10 +110,10 @@ def _digest_of(place: Path) -> str:
 
 
 def _rows(found: Path, whole: bool) -> Iterator[tuple[str, bool, float, Lines]]:
-    """What was recorded of tests as they are now; their lines take long to read."""
+    """Yield what was recorded of unchanged tests; their lines take long to read."""
     with found.open("rb") as file:
         for line in file:
-            if line.endswith(b"\n"):  # or it was killed while it wrote that
+            if line.endswith(b"\n"):  # otherwise its process was killed while writing it
                 test, written, *rest = json.loads(line if whole else _without_lines(line))
                 if written == _digest(test):
                     yield test, *rest
@@ -125,15 +124,15 @@ def _without_lines(row: bytes) -> bytes:
 
 
 def files_of(*places: str, but: Sequence[str] = ()) -> list[str]:
-    """The files of tests below some directories."""
+    """Return the test files below some directories."""
     files = (file for place in places for file in (TREE / place).rglob("test_*.py"))
     names = sorted(file.relative_to(TREE).as_posix() for file in files)
     return [name for name in names if not name.startswith(tuple(but))]
 
 
 def recorded(files: Iterable[str], jobs: int) -> Iterator[Reached]:
-    """Yield every test of some files that passes; those not known yet are run and kept first."""
-    for folder in (PACKAGE, TREE / "tests"):  # else each process of a copy may compile all anew
+    """Yield every passing test of some files; unknown ones are run and recorded first."""
+    for folder in (PACKAGE, TREE / "tests"):  # otherwise each process of a copy might compile all
         compileall.compile_dir(folder, quiet=1)
     sources = proof.digest(PACKAGE.rglob("*.py"))
     found = proof.cache("mutants") / f"lines-{sources}.jsonl"
@@ -144,6 +143,7 @@ def recorded(files: Iterable[str], jobs: int) -> Iterator[Reached]:
     found.touch()
     through = {test for test, *_ in _rows(found, whole=False) if "::" not in test}
     if missing := [file for file in files if file not in through]:
+        # Large files first, so that the parts take about the same time.
         missing.sort(key=lambda file: -(TREE / file).stat().st_size)
         parts = [missing[at::jobs] for at in range(jobs)]
         list(side_by_side(jobs, partial(_record, found), parts))
@@ -154,7 +154,7 @@ def recorded(files: Iterable[str], jobs: int) -> Iterator[Reached]:
 
 
 def _record(found: Path, files: Sequence[str]) -> None:
-    """Run some files of tests in a copy, and add what they reach."""
+    """Run some test files in a copy, and append the lines that they reach."""
     with tempfile.TemporaryDirectory(dir=found.parent) as place:
         tree, lines = copied(Path(place)), Map(Path(place) / "map")
         Path(place).chmod(0o755)
@@ -163,25 +163,25 @@ def _record(found: Path, files: Sequence[str]) -> None:
 
 
 class Failures:
-    """A plugin of pytest that runs some tests in their order, and notes what fails.
+    """A pytest plugin that runs some tests in a given order, and records which fail.
 
-    It ends this process where a test hangs.
+    It ends this process if a test hangs.
     """
 
     def __init__(self, seconds: Mapping[str, float]) -> None:
-        """``seconds`` are those that each test takes undisturbed."""
+        """``seconds`` has the time that each test takes undisturbed."""
         self.tests: list[str] = []
         self._seconds = seconds
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Choose and sort."""
+        """Select and sort the tests."""
         order = {test: at for at, test in enumerate(self._seconds)}
         items[:] = [item for item in items if item.nodeid in order]
         items.sort(key=lambda item: order[item.nodeid])
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        """Give one test SLACK and SLOWER times what it takes."""
+        """Limit the time of one test."""
         seconds = limit({item.nodeid: self._seconds[item.nodeid]})
         signal.setitimer(signal.ITIMER_REAL, seconds)
         result = yield
@@ -189,25 +189,25 @@ class Failures:
         return result
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note one."""
+        """Record a failed test."""
         if report.failed:
             self.tests.append(report.nodeid)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Note what could not even be read."""
+        """Record a file that cannot be imported."""
         if report.failed:
             self.tests.append(report.nodeid)
 
 
 def quietly(arguments: Sequence[str], plugin: object) -> int:
-    """Run pytest in this process, with a directory for what the tests write; it prints nothing."""
+    """Run pytest in this process without output; tests write to a temporary directory."""
     with tempfile.TemporaryDirectory() as area:
         options = ["-p", "no:terminal", "-p", "no:cacheprovider", f"--basetemp={area}/tests"]
         return int(pytest.main([*options, *arguments], plugins=[plugin]))
 
 
 def failing(tests: Mapping[str, float]) -> str:
-    """The first of these tests that fails; empty where all pass. They take so many seconds."""
+    """Return the first of these tests that fails; empty if all pass. ``tests`` has their times."""
     failures = Failures(tests)
     code = quietly(["-x", *dict.fromkeys(_name(test) for test in tests)], failures)
     if failures.tests or code == pytest.ExitCode.OK:
@@ -216,14 +216,15 @@ def failing(tests: Mapping[str, float]) -> str:
 
 
 Attempt = Callable[[Mapping[str, float], bool], str]
-"""The first of some tests that fails, with the mistake or without."""
+"""Returns the first of some tests that fails, with the mistake or without."""
 
 
 def first_failure(tests: Mapping[str, float], attempt: Attempt, unsure: str = "") -> str:
-    """The first of some tests that fails with a mistake and passes without it; empty for none.
+    """Return the first test that fails with a mistake and passes without it; empty for none.
 
-    What ends all of them ("hangs", "died: …") is returned as it is. Where they end so without the
-    mistake, too, the machine is too busy to say, and ``unsure`` is what is said if no other fails.
+    A result that ends all of them ("hangs", "died: …") is returned as it is. If that also happens
+    without the mistake, the machine is too busy to tell, and ``unsure`` is returned if no other
+    test fails.
     """
     found = ""
     order = list(tests)
@@ -244,13 +245,13 @@ def first_failure(tests: Mapping[str, float], attempt: Attempt, unsure: str = ""
 
 
 def limit(tests: Mapping[str, float]) -> float:
-    """Seconds that some tests may take together, more where others want the processors, too."""
+    """Return the seconds that some tests may take together, more on a busy machine."""
     busy = max(1.0, os.getloadavg()[0] / len(os.sched_getaffinity(0)))
     return busy * (SLACK + SLOWER * sum(tests.values()))
 
 
 def within(seconds: float, tests: Mapping[str, float]) -> dict[str, float]:
-    """The first of some tests, as many as take so many seconds, and one at least."""
+    """Return the first of some tests that fit in ``seconds``, but at least one."""
     chosen: dict[str, float] = {}
     for test, takes in tests.items():
         if takes <= seconds or not chosen:
@@ -260,7 +261,7 @@ def within(seconds: float, tests: Mapping[str, float]) -> dict[str, float]:
 
 
 def answer(trial: Callable[[], str]) -> str:
-    """What a trial in another process says is wrong, or how it ended without saying it."""
+    """Return the problem that a trial in another process reports, or how it ended without one."""
     try:
         return trial()
     except HangsError:
@@ -270,8 +271,8 @@ def answer(trial: Callable[[], str]) -> str:
 
 
 def side_by_side(jobs: int, act: Callable[[Any], Any], given: Iterable[Any]) -> Iterator[Any]:
-    """Yield what comes of each in processes of their own, as they end."""
-    # Not a Pool: its processes may not have any of their own, as some tests do.
+    """Yield the results of ``act`` in parallel processes, as they end."""
+    # Not a Pool: its processes may not start processes of their own, as some tests do.
     with ProcessPoolExecutor(jobs, get_context("fork")) as processes:
         try:
             for done in as_completed([processes.submit(act, each) for each in given]):

@@ -1,4 +1,4 @@
-"""The short version of both campaigns: known mistakes are caught, and the generator misses none."""
+"""Short version of both campaigns: known mistakes are caught, and the generator misses none."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_every_mutant_has_a_name_of_its_own_and_can_be_compiled() -> None:
 
 @rows("module", MODULES)
 def test_every_durable_call_is_dropped(module: str) -> None:
-    """Each call in a function, and each method handed over that lasts, is gone in some mutant."""
+    """Each durable call, and each durable method passed on, is missing in some mutant."""
     tree = ast.parse(source(module).read_text())
     inside = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)]
     calls = {(each.lineno, each.col_offset) for one in inside for each in durable_calls(one)}

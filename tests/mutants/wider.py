@@ -1,7 +1,7 @@
-"""Mistakes that people make anywhere; those of the engine are about its durable calls.
+"""Mistakes that people make in any code; the engine's operators are about its durable calls.
 
-Each is a function of an expression and of what it stands in; it returns what the mistake makes of
-the expression, and None where it cannot be made.
+Each is a function of an expression and its context; it returns the expression with the mistake, or
+None if the mistake is not possible there.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ PAIRS = {
     "width": "height", "name": "path", "parent": "name", "state": "name", "issued": "examined",
     "free": "allocated",
 }  # fmt: skip
-"""Fields that are taken for each other."""
+"""Fields that are confused with each other."""
 OTHERS = PAIRS | {other: name for name, other in PAIRS.items() if other not in PAIRS}
 BOUNDARIES = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
 ARITHMETIC = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}
 EXTREMES = {"min": "max", "max": "min"}
 NO_FIELDS = {"isinstance", "issubclass", *EXTREMES}
-"""What is called with arguments whose order nobody confuses, or does not matter."""
+"""Functions whose arguments nobody confuses, or whose order does not matter."""
 
 
 def _boundary(node: ast.expr, _: ast.AST) -> ast.expr | None:
@@ -60,7 +60,7 @@ def _not_awaited(node: ast.expr, _: ast.AST) -> ast.expr | None:
 
 
 def _swapped(values: list[ast.expr]) -> list[ast.expr]:
-    """The first two the other way round; empty where that is the same, or cannot be."""
+    """Swap the first two values; empty if that changes nothing or is not possible."""
     plain = not any(isinstance(each, ast.Starred | ast.Constant) for each in values[:2])
     if len(values) < 2 or not plain or ast.dump(values[0]) == ast.dump(values[1]):
         return []

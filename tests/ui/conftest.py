@@ -1,4 +1,4 @@
-"""What every test of a console shares."""
+"""Fixtures of all console tests."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ from zconsole.ui.theme.files import ThemeFile
 from zconsole.ui.theme.styles import palette, textual_theme
 
 STEP = 0.002
-"""Seconds textual's pilot sleeps before it looks whether all is still."""
+"""Seconds that textual's pilot sleeps before it checks again whether everything is at rest."""
 PATIENCE = 30.0
 TURNS = 5
-"""Turns of the loop at which all are at rest: workers between them have gone on."""
+"""Successive turns of the event loop at which all widgets must be at rest: a worker may run
+between."""
 SOON = 50
-"""Looks without a pause between them at widgets that have just been sent something."""
+"""Checks without a pause for widgets that have just been sent something."""
 
 MOST_STEPS = 3
 """Steps in which the time between two samples is simulated."""
@@ -36,31 +37,31 @@ MOST_STEPS = 3
 
 @pytest.fixture(scope="session")
 def known() -> dict[object, Any]:
-    """Rules that consoles of this process have read, and styles of themes they have worn."""
+    """Cache of parsed rules and theme styles, shared by all consoles of this process."""
     return {}
 
 
 @pytest.fixture(autouse=True, scope="module")
 def calls(known: dict[object, Any]) -> Iterator[list[Future[Any]]]:
-    """Calls made in threads by consoles that sleep for no key and draw only what a test reads.
+    """Run consoles without sleeping, and draw only what is read; yields calls in threads.
 
-    A busy machine may take long to begin a call.
+    A busy machine may take long to start such a call, so tests wait for them.
     """
     made: list[Future[Any]] = []
     with pytest.MonkeyPatch.context() as patch:
         _sleep_for_nothing(patch, made)
         _read_styles_once(patch, known)
         _draw_what_is_read(patch)
-        # The simulation takes up to 40 steps of its own accord, which only its own tests need.
+        # By default the simulation takes up to 40 steps, which only its own tests need.
         patch.setattr(simulation.advance, "__defaults__", (MOST_STEPS,))
         yield made
 
 
 @pytest.fixture(autouse=True)
 def apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, calls: list[Future[Any]]) -> None:
-    """Run in a directory of its own, where pictures and reports are saved, and with no calls yet.
+    """Run in an empty directory, where pictures and reports are saved, and with no calls yet.
 
-    One that another test has left hanging is waited for no longer.
+    A call that another test has left hanging is no longer waited for.
     """
     monkeypatch.chdir(tmp_path)
     calls.clear()
@@ -68,16 +69,16 @@ def apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, calls: list[Future[An
 
 @pytest.fixture
 def unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do not wait for calls made in threads: one of them is to hang."""
+    """Do not wait for calls made in threads: one of them will hang."""
     monkeypatch.setattr(daemon_thread, "begun", begun)
 
 
 def _sleep_for_nothing(patch: pytest.MonkeyPatch, calls: list[Future[Any]]) -> None:
-    """Have the pilot sleep for no key and no pause, and paint at once.
+    """Make the pilot sleep for no key and no pause, and paint at once.
 
-    Textual's pilot sleeps until the process takes next to no time, at least 20 ms for each of them:
-    several times the work of one. It also sends each widget a message to hear that it is at rest, a
-    third of all that a test does. Here each widget is seen to be at rest.
+    Textual's pilot sleeps until the process takes next to no time, at least 20 ms per key or pause:
+    several times as long as the work. It also sends each widget a message to learn that it is at
+    rest, a third of all that a test does. Here, each widget's message queue is checked instead.
     """
 
     def _begun(job: Callable[[], Any]) -> Future[Any]:
@@ -97,7 +98,7 @@ def _sleep_for_nothing(patch: pytest.MonkeyPatch, calls: list[Future[Any]]) -> N
                 if app._exception_event.is_set():
                     return False
                 if still == 1 and app.screen_stack:
-                    app.screen._on_timer_update()  # what is to be drawn waits for no clock
+                    app.screen._on_timer_update()  # paint now, not on a timer
                 looks += 1
                 await asyncio.sleep(0 if looks < SOON else STEP)
         return True
@@ -110,13 +111,13 @@ def _sleep_for_nothing(patch: pytest.MonkeyPatch, calls: list[Future[Any]]) -> N
 
 
 def _is_busy(node: MessagePump) -> bool:
-    """Whether a widget works on a message, or has some left: it does not wait for one."""
+    """Return whether a widget is working on a message, or has some left."""
     waits = any(not waiter.done() for waiter in node._message_queue.ready_event._waiters)
     return not (waits or node._closing or node._closed)
 
 
 def _read_styles_once(patch: pytest.MonkeyPatch, known: dict[object, Any]) -> None:
-    """Read the rules of all consoles, and work out the styles of each theme, once a process."""
+    """Read the rules of all consoles, and build the styles of each theme, once per process."""
     parse = Stylesheet._parse_rules
 
     def _parsed(sheet: Stylesheet, *what: Any, **how: Any) -> list[RuleSet]:
@@ -135,17 +136,17 @@ def _read_styles_once(patch: pytest.MonkeyPatch, known: dict[object, Any]) -> No
         return _made
 
     patch.setattr(Stylesheet, "_parse_rules", _parsed)
-    patch.setattr(RuleSet, "__hash__", object.__hash__)  # the same, without a call of Python
+    patch.setattr(RuleSet, "__hash__", object.__hash__)  # same result, without a Python call
     for make in (palette, textual_theme):
         patch.setattr(themed_app, make.__name__, _once(make))
 
 
 def _draw_what_is_read(patch: pytest.MonkeyPatch) -> None:
-    """Draw a screen when a test reads it, not also what a terminal would be sent, and is not."""
+    """Draw a screen when a test reads it, but not for a terminal, because there is none."""
     render = Compositor.render_update
 
     def _render(compositor: Compositor, full: bool = False, **options: Any) -> object:
-        if full:  # of a picture
+        if full:  # for a picture
             return render(compositor, full, **options)
         return compositor._dirty_regions.clear()
 

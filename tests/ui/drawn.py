@@ -1,4 +1,4 @@
-"""What tests of panes share: how things look, and what drawn lines say."""
+"""Helpers of pane tests: how to draw, and the text of drawn lines."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ LOOK = DisplayFormat(zone=UTC)
 
 
 def plain(line: Line) -> str:
-    """The text of a line without its roles."""
+    """Return the text of a line without its roles."""
     return "".join(span.text for span in line)
 
 
 def text(lines: Iterable[Line]) -> str:
-    """Drawn lines as plain text."""
+    """Return drawn lines as plain text."""
     return "\n".join(map(plain, lines))
 
 
 def flat(said: str) -> str:
-    """A screen's text in one line, as if nothing had been wrapped."""
+    """Return a screen's text in one line, as if nothing had been wrapped."""
     return " ".join(said.split())

@@ -1,4 +1,4 @@
-"""A feed that gives what a test puts in, and a console over it."""
+"""A feed with rounds given by a test, and a console on it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from zconsole.zfs.sources.base import Capabilities
 
 
 class FakeFeed:
-    """Gives the rounds put in, then waits for more."""
+    """Returns the given rounds, then waits for more."""
 
     def __init__(self, *rounds: tuple[Frame, ...], interval: float = 0.0) -> None:
         self.queue: asyncio.Queue[Update | None] = asyncio.Queue()
@@ -59,7 +59,7 @@ class FakeFeed:
 
 
 class Clock:
-    """Seconds that pass when a test says so."""
+    """A clock that advances only when a test says so."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -70,7 +70,7 @@ class Clock:
 
 @cache
 def shipped() -> tuple[ThemeFile, ...]:
-    """The shipped themes, read once for all consoles."""
+    """Return the shipped themes, read once for all consoles."""
     return tuple(find_themes({"XDG_CONFIG_HOME": "/nonexistent"}).found.values())
 
 
@@ -84,7 +84,7 @@ def console(
     ansi_color: bool | None = None,
     **options: object,
 ) -> Console:
-    """A console over the shipped themes, in UTC."""
+    """Return a console with the shipped themes, in UTC."""
     made = Console(
         feed,
         ConsoleOptions(host="nas1", zone=UTC, clock=clock or Clock(), **options),  # type: ignore[arg-type]
@@ -98,7 +98,7 @@ def console(
 
 
 def screen_text(app: Console) -> str:
-    """The screen as text, a line a row, without the blanks at line ends."""
+    """Return the screen as text, one line per row, without trailing blanks."""
     width, height = app.size
     strips = app.screen._compositor.render_strips()
     lines = ["".join(segment.text for segment in strip).rstrip() for strip in strips]
@@ -108,7 +108,7 @@ def screen_text(app: Console) -> str:
 
 @asynccontextmanager
 async def view_state(*made, size=(80, 24), feed=None, notifications=False, **options):
-    """A console with these frames on its screen; yields it, its pilot and a way to read it."""
+    """Show these frames in a console; yields it, its pilot and a function that reads the screen."""
     feed = feed or FakeFeed(tuple(made))
     app = console(feed, **options)
     async with app.run_test(size=size, notifications=notifications) as pilot:
@@ -117,7 +117,7 @@ async def view_state(*made, size=(80, 24), feed=None, notifications=False, **opt
 
 
 async def until(pilot, seen):
-    """Go on once something is seen, however busy the machine is."""
+    """Wait until ``seen`` returns true, however busy the machine is."""
     for _ in range(1500):
         if seen():
             return

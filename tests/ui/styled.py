@@ -1,6 +1,7 @@
-"""A screen with what it looks like: its text, then the roles of what is not plain text.
+"""A screen with its looks: its text, then the roles of everything that is not plain text.
 
-Roles instead of colors: a theme may choose other hues, a lost role or ground shows.
+Roles are used instead of colors: a theme may change its hues, but a missing role or background is
+noticed.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ HEAD = "-- looks: rows, then columns and role, with the ground it is on\n"
 
 
 def styled(app: Console) -> str:
-    """The screen's text and below it the looks of its rows."""
+    """Return the screen's text, and below it the looks of its rows."""
     return f"{screen_text(app)}{HEAD}{screen_looks(app)}"
 
 
 def screen_looks(app: Console) -> str:
-    """A line for each run of rows that look the same: ``3-5: 1-9 badge-warning, 11 bold``."""
+    """Return a line for each run of rows with equal looks: ``3-5: 1-9 badge-warning, 11 bold``."""
     names = _names(app)
     colors = {value: name for name, value in reversed(app.theme_files[app.theme].colors.items())}
     strips = app.screen._compositor.render_strips()
@@ -38,7 +39,7 @@ def screen_looks(app: Console) -> str:
 
 
 def _names(app: Console) -> dict[Style, str]:
-    """What each style of the theme is for; plain text on the page is ``""``."""
+    """Return the purpose of each style of the theme; plain text on the page is ``""``."""
     names: dict[Style, str] = {Style.null(): ""}
     for ground, styles in app.palette.items():
         for role, style in styles.items():
@@ -47,7 +48,7 @@ def _names(app: Console) -> dict[Style, str]:
 
 
 def _row(strip: list[Segment], names: dict[Style, str], colors: dict[str, str]) -> Iterator[str]:
-    """The looks of one row, from its left to its right."""
+    """Yield the looks of one row, from left to right."""
     at = 0
     for look, run in groupby(strip, key=lambda segment: _look(segment, names, colors)):
         end = at + sum(cell_len(segment.text) for segment in run)
@@ -57,7 +58,7 @@ def _row(strip: list[Segment], names: dict[Style, str], colors: dict[str, str]) 
 
 
 def _look(segment: Segment, names: dict[Style, str], colors: dict[str, str]) -> str:
-    """The role of a segment, or where it has none of ours its style without what it does."""
+    """Return the role of a segment, or its style without links if it has no role."""
     if segment.style is None:
         return ""
     bare = segment.style.clear_meta_and_links()
@@ -65,7 +66,7 @@ def _look(segment: Segment, names: dict[Style, str], colors: dict[str, str]) -> 
 
 
 def _by_colors(style: Style, colors: dict[str, str]) -> str:
-    """``bold foreground on title-background``, which textual's own parts are drawn in."""
+    """Return, for example, ``bold foreground on title-background`` for textual's own widgets."""
     words = [colors.get(word, word) for word in str(style).split()]
     return " ".join(words).removesuffix("on background").strip()
 

@@ -1,4 +1,4 @@
-"""Every key, on the console over a feed that gives what the test puts in."""
+"""Every key, on a console with a feed given by the test."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def test_the_header_is_drawn_by_itself_only_where_no_round_came(monkeypatc
 
 
 async def test_a_pool_at_rest_is_not_drawn_at_every_sample(monkeypatch):
-    """Painting was a quarter of what an idle console took."""
+    """Painting took a quarter of an idle console's CPU time."""
     feed, drawn = FakeFeed(), []
     still = frames.healthy()
     async with view_state(feed=feed) as (app, pilot, _):
@@ -175,7 +175,7 @@ async def test_help_lists_every_key_and_q_closes_it():
         await pilot.press("question_mark")
         said = screen()
         for key in SHIPPED.looks:
-            if key.action != "act('log')":  # nothing can be done here, so there is no log
+            if key.action != "act('log')":  # no action is possible here, so there is no log
                 assert key.text in said
         await pilot.press("q")
         assert app.is_running
@@ -285,7 +285,7 @@ async def test_filter_as_typed_kept_by_enter_cleared_by_escape():
 
 
 async def test_a_filter_that_comes_in_one_packet_is_no_row_of_commands():
-    """A slow link delivers what was typed at once."""
+    """On a slow link, keys typed one after another arrive in one packet."""
     async with view_state(frames.healthy(), size=(100, 40)) as (app, pilot, _):
         for name in ("slash", *"sdc"):
             app.post_message(events.Key(name, "/" if name == "slash" else name))
@@ -324,7 +324,7 @@ async def test_sort_goes_through_its_orders():
 
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (200, 50)])
 async def test_the_order_is_marked_on_every_title(size):
-    """A title that fills its column gives its last letter for the mark, and is not cut."""
+    """A title that fills its column gives its last letter to the mark, and is not cut."""
     async with view_state(frames.resilver(), size=size) as (_, pilot, screen):
         for title in ("LAT▾", "BUSY▾", "READ/▾", "WRITE/▾", "▾"):
             await pilot.press("s")
@@ -362,7 +362,7 @@ async def test_pause_freezes_the_body_and_not_the_header():
 
 
 async def test_pause_freezes_the_past_of_the_rates_too():
-    """A key that paints again shows no samples newer than the pause."""
+    """A key that repaints must not show samples newer than the pause."""
     made = frames.resilver()
     series, view = RateSeries(), made.scan
     feed = FakeFeed((replace(made, series=series),))
@@ -430,7 +430,7 @@ _STAYING = [name for key in SHIPPED.looks for name in key.keys if name not in _L
 
 @pytest.mark.parametrize("before", [(), ("question_mark",), ("t",), ("o",), ("slash",), ("2",)])
 async def test_no_key_fails_anywhere(before):
-    """Every key of the table, on every screen, over names nobody should give a disk."""
+    """Press every key of the table, on every screen, with the oddest disk names."""
     feed = FakeFeed((frames.odd_names(), frames.healthy()))
     async with view_state(feed=feed) as (app, pilot, screen):
         for key in _STAYING:

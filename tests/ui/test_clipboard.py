@@ -1,4 +1,4 @@
-"""Copying by the terminal: what the cursor is on, or the command of a plan."""
+"""Copying by the terminal: the row at the cursor, or the command of a plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How figures are written."""
+"""Formatting of figures."""
 
 from __future__ import annotations
 

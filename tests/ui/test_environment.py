@@ -1,4 +1,4 @@
-"""The console in a real pseudo-terminal: how it ends, and what it sends."""
+"""The console in a real pseudo-terminal: how it exits, and what it sends."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from zconsole.errors import ExitCode
 
 DEMO = [sys.executable, "-m", "zconsole", "demo"]
 PATIENCE = 60.0
-"""Seconds after which something hangs, however busy the machine is."""
+"""Seconds after which something counts as hanging, however busy the machine is."""
 RESTORED = b"\x1b[?1049l"
 
 
 class Terminal:
-    """One end of a pseudo-terminal with the demo on the other."""
+    """One end of a pseudo-terminal with the demo at the other end."""
 
     def __init__(self, pid, master):
         self.pid, self.master, self.seen, self.code = pid, master, b"", None
@@ -58,18 +58,18 @@ class Terminal:
         raise AssertionError("more and more is written")
 
     def refreshes(self, wanted):
-        """What is written until as many refreshes came, or for long in vain."""
+        """Return the bursts written until ``wanted`` refreshes came, or until time is up."""
         began, bursts = time.monotonic(), []
         while len(bursts) < wanted and time.monotonic() - began < PATIENCE:
             bursts += read(self.master, 2.0)
         return Written(time.monotonic() - began, tuple(bursts))
 
     def leaves_in_order(self):
-        """Whether it ends as one that was interrupted, and the terminal is the shell's again."""
+        """Return whether it exits as interrupted, and restores the terminal for the shell."""
         return self.wait() == ExitCode.INTERRUPTED and RESTORED in self.seen
 
     def wait(self, patience=PATIENCE):
-        """The exit code, reading on meanwhile; fails when it takes too long."""
+        """Return the exit code, reading output meanwhile; fails on timeout."""
         end = time.monotonic() + patience
         while time.monotonic() < end:
             done, status = os.waitpid(self.pid, os.WNOHANG)

@@ -1,4 +1,4 @@
-"""Screens against what is kept; ``python -m tests.golden`` draws them anew."""
+"""Screens compared with the golden ones; ``python -m tests.golden`` draws them anew."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the bytes of a terminal are read as, by our parser and by textual's own."""
+"""Keys and pastes from the bytes of a terminal, as read by our parser and by textual's."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ FIXED = {
     "half of a character": ("\x1b[55296u", ["\ud800"], []),
     "no size of a terminal": (f"\x1b[48;{2**64};1;1;1t", ["Resize"], []),
 }
-"""What came, what textual's own parser makes of it and what ours does: keys, pastes, others."""
+"""The input, textual's own result and ours, for keys, pastes and other sequences."""
 
 
 def read(messages: Iterable[Message]) -> list[str]:
-    """What was typed or pasted, or else the kind of the message."""
+    """Return what was typed or pasted, or the kind of any other message."""
     found = []
     for message in messages:
         if isinstance(message, events.Key):
@@ -48,7 +48,7 @@ def read(messages: Iterable[Message]) -> list[str]:
 
 @rows("what", FIXED)
 def test_each_fix_is_needed_and_works(what):
-    """Where textual's own parser does as ours, the fix can go."""
+    """If textual's own parser gives our result, the fix can be removed."""
     came, by_textual, by_us = FIXED[what]
     ours = KeyParser()
     assert read([*ours.feed(came, 0.0), *ours.feed("", 9.0)]) == by_us
@@ -66,7 +66,7 @@ def test_each_fix_is_needed_and_works(what):
 
 
 def keys(*packets: str) -> list[str]:
-    """The keys of these packets, with time for an Esc alone after each."""
+    """Return the keys in these packets, with time for a lone Esc after each."""
     parser = KeyParser()
     found = []
     for now, packet in enumerate(packets):
@@ -111,7 +111,7 @@ def test_a_special_key_may_come_in_two_packets():
 
 
 def pastes(*packets: str) -> list[str]:
-    """The pastes in these packets, which come in quick succession."""
+    """Return the pastes in these packets, which arrive in quick succession."""
     parser = KeyParser()
     found = [message for packet in packets for message in parser.feed(packet, 0.0)]
     assert not [event for event in found if isinstance(event, events.Key)]

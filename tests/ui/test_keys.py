@@ -1,4 +1,4 @@
-"""One table of keys: what a key means, where it acts, and that it says so."""
+"""The single table of keys: what a key means, where it acts, and where it is shown."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from zconsole.ui.widgets.draw import ROLES, width_of
 from zconsole.ui.widgets.glyphs import ASCII
 
 BY_PLACE = {"enter", "space", "up", "down", "left", "right", "h", "j", "k", "l", "question_mark"}
-"""Keys that act on what the cursor or focus is on; ``?`` in the help turns to its other part."""
+"""Keys that act on what the cursor or focus is on; ``?`` in the help switches to its other part."""
 LATE = (ChassisScreen, FoldersScreen, JobScreen, SwapScreen, DemoSwapScreen)
-"""Screens of modules that are loaded when they are opened."""
+"""Screens whose modules are loaded when they are opened."""
 NOTHING = "does nothing here"
 SCREENS = (
     *("Menu", "Devices", "Answer", "Job", "Tunables", "Plan", "Result", "Buttons", "Directories"),
@@ -37,12 +37,12 @@ SCREENS = (
 
 
 def dialogs(of: type = Dialog) -> list[type[Dialog]]:
-    """Every screen over the main one."""
+    """Return every screen that opens over the main one."""
     return [of, *(found for each in of.__subclasses__() for found in dialogs(each))]
 
 
 def meanings() -> dict[str, set[str]]:
-    """What each key does, over all screens."""
+    """Return what each key does, over all screens."""
     found = defaultdict(set)
     every = [
         *SHIPPED.looks,
@@ -102,7 +102,7 @@ LOCAL = [key for key in (*SHIPPED.looks, *SHIPPED.actions) if not key.everywhere
 
 
 def state_of(app: Console) -> object:
-    """What the keys of the main screen change."""
+    """Return the state that keys of the main screen change."""
     screen = app.main_screen
     return (
         app.view_state.pool,
@@ -139,7 +139,7 @@ async def test_no_key_reaches_it_through_the_screens_of_a_rebalance():
 
 
 async def leaks(a: Acting, opened: str) -> dict[str, list[object]]:
-    """What each key of the main screen changed for which the one on top has no use."""
+    """Return the changes made by keys of the main screen that the top screen does not use."""
     found = {}
     over, depth = a.app.screen, len(a.app.screen_stack)
     before = state_of(a.app)
@@ -179,7 +179,7 @@ async def test_a_key_that_does_nothing_says_so_once_on_every_screen(keys):
             await a.press("d")
         assert told(a) == [f"Key d {NOTHING}; ? lists the keys"]
         assert f"Key d {NOTHING}" in a.screen
-        await a.press("f9")  # in its place: keys hit by chance do not pile up
+        await a.press("f9")  # replaced in place: random keys don't pile up messages
         assert told(a) == [f"Key F9 {NOTHING}; ? lists the keys"]
 
 
@@ -212,13 +212,13 @@ async def test_where_text_is_typed_no_key_is_told_of():
 
 
 def own(screen: DOMNode, name: str) -> bool:
-    """Whether the screen on top does something of its own with a key."""
+    """Return whether the top screen has its own use for a key."""
     bound = screen._bindings.key_to_bindings
     return name in bound or (name == "enter") or isinstance(screen, CommandPalette)
 
 
 def changed(before: object, after: object, opened: str) -> list[object]:
-    """What is another than before, apart from the theme where themes are looked at."""
+    """Return what has changed, except the theme while themes are previewed."""
     pairs = list(zip(before, after, strict=True))  # type: ignore[call-overload]
     return [now for was, now in (pairs[:-1] if opened == "themes" else pairs) if was != now]
 

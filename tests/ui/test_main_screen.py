@@ -1,4 +1,4 @@
-"""What the console draws, when and with what, over a feed that gives what the test puts in."""
+"""What the console draws, and when, with a feed given by the test."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def test_nothing_is_marked_dirty_when_nothing_changed():
     feed = FakeFeed((frames.resilver(),))
     async with view_state(feed=feed) as (app, pilot, read):
         await pilot.pause()
-        read()  # which draws it
+        read()  # reading draws it
         marked = []
         for view in app.query("LinesView"):
             view._draw = lambda *regions, view=view: marked.append(view.id)
@@ -58,7 +58,7 @@ async def test_only_the_lines_that_changed_are_marked():
     feed = FakeFeed((frames.resilver(),))
     async with view_state(feed=feed) as (app, pilot, read):
         await pilot.pause()
-        read()  # which draws it
+        read()  # reading draws it
         marked = {}
         for view in app.query("LinesView"):
             view._draw = lambda *regions, view=view: marked.update({view.id: len(regions)})
@@ -170,7 +170,7 @@ async def test_b_goes_from_the_blamed_disk_to_the_failed_and_the_erring_ones_and
         await a.pass_time(40, 40)
         devices, seen = a.app.devices, []
         limit = a.app.view_state.frame.limit
-        await a.press("down", "space")  # its vdev folded: what is blamed is shown all the same
+        await a.press("down", "space")  # its vdev is folded, yet the suspect is shown
         for _ in range(3):
             await a.press("b")
             seen.append(devices.current.row.vdev.name)

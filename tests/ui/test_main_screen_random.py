@@ -1,4 +1,4 @@
-"""No frame, however odd, may crash a view or overflow a line, at any size."""
+"""No frame, however odd, crashes a view or overflows a line, at any size."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ PHASES = (Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink)
 
 
 def records(kind, *values, **fields):
-    """``st.builds``, which gives a named tuple's defaults values too, without these."""
+    """Like ``st.builds``, which would also draw fields of a named tuple that have defaults."""
     drawn = st.tuples(st.tuples(*values), st.fixed_dictionaries(fields))
     return drawn.map(lambda each: kind(*each[0], **each[1]))
 
@@ -188,7 +188,7 @@ happenings = records(
 
 @st.composite
 def any_frame(draw):
-    """A frame of anything."""
+    """Draw a frame of anything."""
     root = draw(roots)
     rows = tuple(
         VdevRow(p.key, p.depth, p.vdev, draw(rates), draw(st.none() | words), draw(when))
@@ -216,7 +216,7 @@ def any_frame(draw):
 
 
 def everything(frame, look, width, height):
-    """Every line any view would draw of a frame."""
+    """Return every line that any view would draw of a frame."""
     status = HeaderStatus("host", ("PAUSED",), 1.0, frame.stale_seconds, NOW)
     lines = [*header_lines(frame, status, look, width, height)]
     for compact in (False, True):

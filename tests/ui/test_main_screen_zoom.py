@@ -1,4 +1,4 @@
-"""Panes shown, hidden, and given the whole screen."""
+"""Panes that are shown, hidden, and zoomed to the whole screen."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def test_tab_goes_round_the_panes():
 
 
 async def test_tabs_that_come_in_one_packet_go_as_far():
-    """A slow link delivers what was typed at once."""
+    """On a slow link, keys typed one after another arrive in one packet."""
     async with view_state(frames.resilver(), size=(80, 30)) as (app, pilot, screen):
         for key in ("tab", "tab", "tab", "z"):
             app.post_message(events.Key(key, None if key == "tab" else key))
@@ -88,7 +88,7 @@ async def test_zoom_of_another_pane():
 
 
 def with_trims(state: str) -> Frame:
-    """Eight devices that are being trimmed, or were until that was paused."""
+    """Return eight devices that are being trimmed, or whose trim was paused."""
     trims = [Activity("trim", state, f"sd{n}", total_bytes=2, done_bytes=1) for n in "abcdefgh"]
     views = tuple(ActivityView(a, None, Estimate(60.0, 50.0, 70.0, "")) for a in trims)
     return replace(frames.healthy(), scans=(), activities=views)

@@ -1,4 +1,4 @@
-"""Messages, the palette and inputs: nothing from outside gets through them."""
+"""Messages, the palette and inputs: nothing from outside can inject markup or commands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ODD = "x\x1b[31m\x1b]0;P\x07\x9b2J\u202eq"
 
 
 def next_line(app):
-    """Let the time pass in which a line of what is said has its turn."""
+    """Let enough time pass for the next line of a message to be shown."""
     for each in app.messages.said:
         each.begun -= PAGE
     app._tell()
@@ -195,7 +195,7 @@ async def test_a_message_is_said_again_on_another_screen():
 
 
 async def test_a_complaint_waits_for_a_flow_that_is_slow_to_ask_again():
-    """On a busy machine: the complaint would stay on the screen behind the question."""
+    """On a busy machine, the complaint would otherwise stay on the screen behind the question."""
     asking = asyncio.Event()
     async with view_state(frames.resilver()) as (app, pilot, read):
 

@@ -1,4 +1,4 @@
-"""What a click does: the key named, the pool of a tab, the focus of a pane; the wheel scrolls."""
+"""Clicks: on a named key, on a pool's tab, on a pane; and the scroll wheel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zconsole.ui.dialogs.screens import HelpScreen, PickScreen
 
 
 def place(said: str, word: str, line: int = -1) -> tuple[int, int]:
-    """Where a word stands in a line of the screen."""
+    """Return the position of a word in a line of the screen."""
     lines = said.splitlines()
     return lines[line].index(word), line % len(lines)
 

@@ -1,4 +1,4 @@
-"""Pictures and reports that are written where the console was started."""
+"""Pictures and reports that are written to the directory where the console was started."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOW = datetime(2026, 11, 25, 15, 0, tzinfo=UTC)
 def test_root_writes_nothing_where_others_may(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They could put a link there, and choose which file root writes to."""
+    """Others could put a link there, and choose which file root writes to."""
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     tmp_path.chmod(0o777)
     with pytest.raises(ZconsoleError, match=r"no report in .*: others may write there"):

@@ -15,7 +15,7 @@ from zconsole.ui.panes.scan import graph_rows, past_graph_rows
 
 
 class Wanted(NamedTuple):
-    """Lines that each part would fill; events take what there is."""
+    """Lines that each part would fill; events take whatever is left."""
 
     header: int = 3
     scan: int = 4
@@ -45,7 +45,7 @@ class Given(NamedTuple):
 
 
 def allotted(width, height, wanted, chosen, zoomed=None) -> Given:
-    """What each pane gets of a terminal of this size."""
+    """Return the lines that each pane gets in a terminal of this size."""
     room = max(0, height - wanted.header - 1)
     heights = allot(width, room, wanted.wishes, chosen, zoomed)
     return Given(**heights.lines, side=heights.side)

@@ -1,4 +1,4 @@
-"""Keys of the configuration: bound, shown in footer and help, and refused where they clash."""
+"""Keys from the configuration: bound, shown in footer and help, and refused on a clash."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PATH = Path("/nonexistent/config.toml")
 
 
 def remapped(**keys):
-    """The keys of actions after this, and which of it cannot be."""
+    """Return the resulting keys of actions, and the entries that are refused."""
     table, wrong = SHIPPED.remapped({name.replace("_", "-"): each for name, each in keys.items()})
     return {key.title: key.keys for key in table.rows}, list(wrong)
 
@@ -124,7 +124,7 @@ def test_keys_to_press_one_after_another_are_those_of_this_console():
 
 
 def test_no_plan_has_a_key_in_its_words():
-    """Keys can be remapped: a plan, or a swap, names the act, and the screen its keys."""
+    """Keys can be remapped, so plans and swaps name actions, and the screen names keys."""
     key = re.compile(
         r"\([A-Z](, [\w ]+)?[ )]|(^|[.;:,] )[A-Z] (has|follows|continues|would|shows) "
     )
@@ -163,7 +163,7 @@ def test_a_text_keeps_its_keys_when_it_is_made_longer():
 
 
 async def test_dialogs_name_the_keys_that_they_have_here():
-    """Their last line named those of the table in any case."""
+    """Earlier, their last line always named the default keys."""
     table, _ = SHIPPED.remapped({"mark": ["m"], "next-button": ["."], "press-button": ["e"]})
     async with acting(SCENARIO) as a:
         state = a.app.view_state

@@ -1,4 +1,4 @@
-"""A replay on the console: where it is, pause, speed and moving about."""
+"""A replay on the console: its position, pause, speed and moving about."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ POOL = "  pool: tank\n state: ONLINE\n"
 @pytest.fixture
 def feed(tmp_path):
     path = tmp_path / "r"
-    # A sample every ten minutes: however busy the machine is, it stays at the first one.
+    # With a sample every ten minutes it stays at the first one, however busy the machine is.
     lines = (json.dumps({"t": 1795166186 + t, "text": POOL}) for t in range(0, 1_200_000, 600))
     path.write_text("".join(f"{line}\n" for line in lines))
     return ReplayFeed(ReplaySource(str(path), 1.0), Session(), Session)

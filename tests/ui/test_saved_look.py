@@ -1,4 +1,4 @@
-"""The console saves how it looks, and looks so at its next start."""
+"""The console saves its appearance, and restores it at its next start."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def path(tmp_path, monkeypatch):
 
 @asynccontextmanager
 async def opened(*keys, **options):
-    """A console with the configuration as it is now, and these keys pressed."""
+    """Open a console with the current configuration, and press these keys."""
     made_of = {"config": read_config(), "notifications": True, **options}
     async with view_state(frames.healthy(), **made_of) as (app, pilot, _):
         await pilot.press(*keys)

@@ -1,4 +1,4 @@
-"""What the environment and the options make of the console."""
+"""Effects of environment and options on the console."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_locale_python_sets_for_itself_does_not_count(tmp_path):
 
 
 def test_the_feed_is_closed_when_the_console_ends(monkeypatch):
-    """What it follows (`zpool events`) would else outlive it."""
+    """Otherwise the process it follows (`zpool events`) would outlive it."""
 
     async def quits(*_, **__) -> None:
         return None

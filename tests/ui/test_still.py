@@ -1,4 +1,4 @@
-"""Nothing moves: not while a scan runs from its first to its last sample, nor in an alarm."""
+"""Nothing on the screen moves: not during a scan, from first to last sample, nor in an alarm."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LABELS = (
     "STATE",
 )
 SPOKEN = {" suggestion "}
-"""Labels of rows that are blank until there is something to say."""
+"""Labels of rows that are blank until there is something to show."""
 SMALL, USUAL, LARGE, HUGE = (60, 15), (80, 24), (120, 40), (200, 50)
 
 
@@ -45,15 +45,15 @@ class Drawn(NamedTuple):
     """A frame drawn at one size, before textual lays it out."""
 
     parts: dict[str, object]
-    """Where the screen is divided: the height of each part that is shown."""
+    """Height of each part of the screen that is shown."""
     labels: dict[str, tuple[str, int, int]]
-    """Part, row and column of each label; where a screen is low one row has the worst."""
+    """Part, row and column of each label; on a low screen, one row has the worst."""
     facts: int | None
     """The row of the scan's facts, whose figures differ in width."""
 
 
 def drawn(app: Console) -> Drawn:
-    """What the main screen has its parts show now."""
+    """Return what the parts of the main screen show now."""
     views = {part: app.main_screen.query_one(f"#{part}") for part in ("header", *PANES)}
     heights = {part: view.styles.height for part, view in views.items() if view.display}
     side = app.main_screen.query_one("#bottom").has_class("side")
@@ -89,7 +89,7 @@ def drawn(app: Console) -> Drawn:
 async def test_the_parts_of_the_screen_stay_where_they_are_while_a_scan_runs(
     scenario, sizes, monkeypatch
 ):
-    """All sizes beside each other: most of the time is spent on simulating the pool."""
+    """All sizes are tested together, because most of the time is spent on simulating the pool."""
     world, session, elapsed = World(scenario, 1), Session(), 0.0
 
     def advance(seconds: float) -> Frame:
@@ -117,7 +117,7 @@ async def test_the_parts_of_the_screen_stay_where_they_are_while_a_scan_runs(
                 assert {**first.labels, **now.labels} == {**now.labels, **first.labels}, rounds
                 labels = {**now.labels, **first.labels}
                 assert labels.keys() - now.labels.keys() <= SPOKEN, (rounds, size)
-                assert now.facts in (first.facts, None), (rounds, size)  # or there is no room
+                assert now.facts in (first.facts, None), (rounds, size)  # None: there is no room
                 before[size] = first._replace(labels=labels)
             stages.add(frame.scan.stage)
             rounds += 1
@@ -130,7 +130,7 @@ async def test_the_parts_of_the_screen_stay_where_they_are_while_a_scan_runs(
 
 
 def tops(a: Acting) -> dict[str, int]:
-    """The row at which each pane begins; that of the devices is the first that could move."""
+    """Return the row at which each pane begins; the devices' is the first that could move."""
     views = {part: a.app.main_screen.query_one(f"#{part}") for part in ("header", *PANES)}
     return {part: view.region.y for part, view in views.items() if view.display}
 

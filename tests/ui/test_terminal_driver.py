@@ -1,4 +1,4 @@
-"""The console in a terminal reads its keys."""
+"""The driver that reads the console's keys from a terminal."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from zconsole.ui.terminal_driver import TerminalDriver
 
 
 def test_both_act_in_a_real_terminal():
-    """Esc leaves the help and ``q`` the console, both in one packet."""
+    """Esc leaves the help and ``q`` quits the console, both sent in one packet."""
     with demo() as (terminal, console):
         read_until(terminal, b"DEGRADED")
         os.write(terminal, b"?")
         read_until(terminal, b"HELP")
-        os.write(terminal, b"\xff\x1bq")  # not UTF-8, which is nobody's key
+        os.write(terminal, b"\xff\x1bq")  # \xff is not UTF-8 and no key
         read_until(terminal, None)
         assert console.wait(20) == 0
 
@@ -47,7 +47,7 @@ def test_enter_in_the_packet_of_right_presses_the_button_that_leads_to():
 
 
 def test_the_keyboard_is_waited_for_without_looking(monkeypatch: pytest.MonkeyPatch):
-    """An idle console would wake ten times a second; only an Esc is ended by time."""
+    """Otherwise an idle console would wake ten times a second; only Esc needs a timeout."""
     waits: list[float | None] = []
 
     class Selector(selectors.SelectSelector):
@@ -108,7 +108,7 @@ def test_the_main_screen_does_not_flash_between_the_steps_of_a_flow():
 def keyboard(
     tell: Callable[[Message], object],
 ) -> Iterator[tuple[int, threading.Thread, Callable[[], None]]]:
-    """What is typed into, a thread of the driver that reads it, and what ends that."""
+    """Run a thread of the driver on a pipe; yields the pipe, the thread and what stops it."""
     reading, typing = os.pipe()
     driver = TerminalDriver.__new__(TerminalDriver)
     driver.fileno, driver._stop = reading, os.pipe()
@@ -124,13 +124,13 @@ def keyboard(
 
 
 def is_echoing(terminal: int) -> bool:
-    """Whether the terminal shows what is typed."""
+    """Return whether the terminal echoes what is typed."""
     return bool(termios.tcgetattr(terminal)[3] & termios.ECHO)
 
 
 @contextmanager
 def demo(*words: str) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
-    """The demo in a terminal of its own."""
+    """Run the demo in a terminal of its own."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     console = subprocess.Popen(
@@ -151,7 +151,7 @@ def demo(*words: str) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
 
 
 def read_until(terminal: int, wanted: bytes | None) -> bytes:
-    """What is drawn until that is there; ``None``: until nobody draws any more."""
+    """Return the output up to ``wanted``; with ``None``, up to the end."""
     seen, end = b"", time.monotonic() + 60
     while wanted is None or wanted not in seen:
         assert time.monotonic() < end, seen[-2000:]

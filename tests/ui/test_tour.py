@@ -1,4 +1,4 @@
-"""The screens against what is kept; ``python -m tests.golden`` draws them anew."""
+"""Screens of the tour compared with the golden ones; ``python -m tests.golden`` draws them anew."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.golden.tour import SHOTS, draw, path
 from zconsole.sim import simulation
 
 STEPS = simulation.advance.__defaults__
-"""Those of the simulation itself, with which the screens were drawn; other tests take fewer."""
+"""The simulation's own default, with which the screens were drawn; other tests use fewer."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Keys typed before a screen is there go to that screen, never to the one behind it."""
+"""Keys typed before a screen appears go to that screen, never to the one behind it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ COMING = "Reading the pool  Esc back"
 
 
 def type_at_once(a, *keys):
-    """What a slow link delivers in one packet."""
+    """Send keys as a slow link delivers them, in one packet."""
     for key in keys:
         a.app.post_message(events.Key(key, character_of(key)))
 
 
 def hang(a):
-    """Have the machine's facts wait until this is set."""
+    """Make the machine's facts wait until the returned event is set."""
     answered, ask = asyncio.Event(), a.backend.ask
 
     async def _ask(*asked):
@@ -38,7 +38,7 @@ def hang(a):
 
 
 async def reacts_after_escape(a) -> bool:
-    """Leave the wait for a screen; whether the console behind is back and reacts."""
+    """Leave the wait for a screen; returns whether the console behind it is back and reacts."""
     await until(a.pilot, lambda: COMING in a.screen)
     await a.pilot.press("escape")
     await a.pilot.press("down")
@@ -78,7 +78,7 @@ async def test_a_paste_does_not_reach_what_runs_things():
     ("flow", "shown"), [("R", "REPLACE"), ("S", "Scrub and resilver"), ("A", "ACTIONS")]
 )
 async def test_a_menu_is_there_before_the_machine_answers_and_has_the_keys(flow, shown):
-    """On a busy machine the facts of its disks took 25 seconds."""
+    """On a busy machine, the facts of its disks took 25 seconds."""
     async with acting("mirror-scrub") as a:
         await a.to("WD80EFZZ")
         before, answered = a.app.devices.current.key, hang(a)
@@ -88,7 +88,8 @@ async def test_a_menu_is_there_before_the_machine_answers_and_has_the_keys(flow,
         await a.pilot.press("g", "down", "s", "down")
         answered.set()
         await until(a.pilot, lambda: "reading the pool" not in a.screen)
-        # What turns out to be possible stands among the rest: the cursor stays on its own line.
+        # A line that turns out to be possible is inserted among the others: the cursor stays on its
+        # line.
         row = 4 if flow == "A" else 2
         await until(a.pilot, lambda: a.app.screen.view.cursor == row)
         assert shown in await a.read(a.rest())
@@ -185,7 +186,7 @@ async def test_escape_while_the_menu_is_being_drawn_closes_the_menu():
         assert not a.app.screen.composed
         type_at_once(a, "escape")
         await until(a.pilot, lambda: a.app.main_on_top)
-        await a.press("down")  # which waits for the flow to be over
+        await a.press("down")  # it waits for the flow to end
         await until(a.pilot, lambda: a.app.devices.cursor == 1)
 
 

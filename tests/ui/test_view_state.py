@@ -1,4 +1,4 @@
-"""What the header says of the newest round, as time passes."""
+"""The header's status of the newest round, as time passes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from zconsole.zfs.sources.base import Capabilities
 
 
 def said(frame, passed):
-    """What it says so many seconds after a round with that frame came."""
+    """Return the status ``passed`` seconds after a round with that frame."""
     state = ViewState(ConsoleOptions(), LOOK)
     state.take(Update((frame,), Capabilities("libzfs")), 100.0)
     return state.status(100.0 + passed, 1.0)

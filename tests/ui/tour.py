@@ -1,4 +1,4 @@
-"""The main screens of the console, each come to by keys over a simulated pool."""
+"""The main screens of the console, reached by keys on a simulated pool."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tests.ui.rebalance.steps import running, to_options, to_plan, to_tree
 from zconsole.zfs.sources.replay import Playback
 
 Way = Callable[[Acting], Awaitable[object]]
-"""How one comes to a screen from the board."""
+"""Goes to a screen from the main screen."""
 
 
 def keys(*pressed: str) -> Way:
-    """The way by these keys."""
+    """Return the way by these keys."""
 
     async def _way(a: Acting) -> None:
         await a.press(*pressed)
@@ -24,7 +24,7 @@ def keys(*pressed: str) -> Way:
 
 
 def on_disk(*pressed: str) -> Way:
-    """The way by keys, with the cursor on a disk."""
+    """Return the way by these keys, with the cursor on a disk."""
 
     async def _way(a: Acting) -> None:
         await a.press("g", *["j"] * 6, *pressed)
@@ -33,7 +33,7 @@ def on_disk(*pressed: str) -> Way:
 
 
 def zoomed(pane: str) -> Way:
-    """The way to a pane on the whole screen."""
+    """Return the way to a pane on the whole screen."""
 
     async def _way(a: Acting) -> None:
         a.app.main_screen.action_show_pane(pane)
@@ -43,12 +43,12 @@ def zoomed(pane: str) -> Way:
 
 
 async def _log(a: Acting) -> None:
-    """A command, so that there is a line in the log."""
+    """Run a command, so that there is a line in the log, and open the log."""
     await a.press("S", "g", "j", "enter", "right", "enter", "escape", "L")
 
 
 async def _replay(a: Acting) -> None:
-    """A recording that is paused."""
+    """Show a paused recording."""
     now = a.app.view_state.frame.t
     a.app.view_state.playback = Playback(paused=True, t=now, span=(now - 600, now + 1800))
     await a.pass_time(1, 1)
@@ -85,13 +85,13 @@ TOUR = (
     Stop("job", "added-vdev", running),
     Stop("chassis", "swap", keys("c")),
 )
-"""Stops of one scenario follow each other on one console; what they leave behind comes last."""
+"""Stops of one scenario follow each other on one console; those that leave traces come last."""
 SCENARIOS = tuple(dict.fromkeys(stop.scenario for stop in TOUR))
 
 
 @asynccontextmanager
 async def under_way(scenario: str, size: tuple[int, int]) -> AsyncIterator[Acting]:
-    """A console after some minutes of a scenario."""
+    """Open a console after some minutes of a scenario."""
     async with acting(scenario, size=size) as a:
         await a.pass_time(120, 10)
         yield a
@@ -99,7 +99,7 @@ async def under_way(scenario: str, size: tuple[int, int]) -> AsyncIterator[Actin
 
 @asynccontextmanager
 async def at(stop: Stop, size: tuple[int, int]) -> AsyncIterator[Acting]:
-    """A console that shows one screen."""
+    """Open a console that shows one screen."""
     async with under_way(stop.scenario, size) as a:
         await stop.way(a)
         await a.rest()
@@ -107,11 +107,11 @@ async def at(stop: Stop, size: tuple[int, int]) -> AsyncIterator[Acting]:
 
 
 async def stops(scenario: str, size: tuple[int, int]) -> AsyncIterator[tuple[str, Acting]]:
-    """Lead one console to each screen of a scenario."""
+    """Take one console to each screen of a scenario."""
     async with under_way(scenario, size) as a:
         for stop in (stop for stop in TOUR if stop.scenario == scenario):
             await stop.way(a)
             await a.rest()
             yield stop.name, a
             await a.home()
-            await a.press("escape", "escape")  # out of a pane that fills the screen, or a filter
+            await a.press("escape", "escape")  # leave a zoomed pane, or a filter

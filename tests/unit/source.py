@@ -1,4 +1,4 @@
-"""The source of the package, for the tests that read it."""
+"""The source code of the package, for tests that read it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ PACKAGE = Path(__file__).parents[2] / "zconsole"
 
 @cache
 def modules() -> tuple[str, ...]:
-    """Every module, as its path in the package."""
+    """Return every module, as its path in the package."""
     return tuple(sorted(str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py")))
 
 
 def tree_of(module: str) -> ast.Module:
-    """Parsed anew each time: all trees at once would be a hundred megabytes."""
+    """Parse a module, without caching: all trees together would be a hundred megabytes."""
     return ast.parse((PACKAGE / module).read_text())

@@ -1,4 +1,4 @@
-"""The order of packages: each imports only what stands below it, and some things only one may."""
+"""The order of packages: each imports only lower ones, and some imports are allowed in few."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ ORDER = (
     "sim",
     "cli",
 )
-"""Lowest first. A package imports itself and those before it; ``sim`` so late that only ``cli`` can
-use it: what acts on real pools knows nothing of simulated ones."""
+"""Packages, lowest first. Each imports itself and those before it; ``sim`` comes so late that only
+``cli`` can use it: code that acts on real pools does not depend on simulated ones."""
 
 INSIDE = {"rebalance": ("engine", "planning", "job")}
-"""The same for folders of one package."""
+"""The order of folders within one package."""
 
 
 FOREIGN = {
@@ -54,11 +54,11 @@ FOREIGN = {
     "prometheus_client": ("output/prometheus/", "cli/export.py"),
     "sqlite3": ("rebalance/", "cli/rebalance.py"),
 }
-"""Who may import what is heavy or not everywhere."""
+"""Packages that are heavy or not everywhere installed, with the modules that may import them."""
 
 
 class Names(NamedTuple):
-    """What one module imports, the public classes it makes and where, and what may spawn in it."""
+    """Imports of one module, the public classes it defines, and calls that may spawn processes."""
 
     imports: frozenset[str]
     classes: tuple[tuple[str, int], ...]
@@ -77,7 +77,7 @@ def names_of(module: str) -> Names:
 
 
 def spawns(node: ast.AST) -> bool:
-    """Whether it is a call that is named as one that spawns, of whatever module."""
+    """Return whether a node is a call named like one that spawns, of whatever module."""
     if not isinstance(node, ast.Call):
         return False
     name = getattr(node.func, "attr", getattr(node.func, "id", ""))
@@ -106,7 +106,7 @@ def packages_used(module: str) -> set[str]:
 
 
 def files_used(module: str) -> set[str]:
-    """The modules of the package a module imports; a package's face stands for itself."""
+    """Return the modules of the package that a module imports; packages by ``__init__``."""
     found = set()
     for name in names_of(module).imports:
         path = "/".join(name.split(".")[1:])
@@ -153,7 +153,7 @@ def test_no_files_import_each_other_in_a_circle():
 
 
 def circle(graph: dict[str, set[str]]) -> list[str]:
-    """Files of which each imports the next, the last the first; none where there is no circle."""
+    """Return files that import each other in a circle, in order; empty if there is none."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -181,7 +181,7 @@ def test_no_public_class_name_stands_for_two_things():
 SPAWNERS = ("subprocess", "os.system", "os.popen", "pty", "multiprocessing")
 SPAWNED = {spawner.split(".")[-1] for spawner in SPAWNERS}
 SEAM = ("system/process.py", "system/async_process.py")
-"""Without an event loop, and with one."""
+"""The modules that spawn processes, without and with an event loop."""
 
 
 def spawning(module: str) -> list[str]:
@@ -195,7 +195,8 @@ def test_one_seam_spawns_processes():
 
 
 UNUSED = ("textual", "rich", "lzma", "zconsole.zfs.decode.text")
-"""argparse loads all compression, by shutil, for the width of a help that nobody asked for."""
+"""Modules that commands without a console must not load. For the width of a help, argparse would
+import shutil, which loads all compression."""
 
 
 HEADLESS = (
@@ -219,7 +220,7 @@ def test_headless_commands_load_no_textual_compression_or_reader_of_text():
 
 
 HEAVY = {"asyncio", "shutil", "socket", "statistics", "tempfile"}
-"""Each is five to fifteen milliseconds of a start."""
+"""Each takes five to fifteen milliseconds of a start."""
 
 
 def loaded_at_once(module: str) -> set[str]:
@@ -254,5 +255,5 @@ def test_a_report_of_saved_output_loads_nothing_heavy_of_its_own_accord(tmp_path
 
 @rows("path", sorted((PACKAGE.parent / "tests/vm").glob("*.py")))
 def test_what_the_virtual_machines_run_finds_all_it_imports(path: Path):
-    """They run rarely, and a name that has moved would be noticed only then."""
+    """They run rarely, and a renamed import would be noticed only then."""
     assert importlib.import_module(f"tests.vm.{path.stem}").__name__ == f"tests.vm.{path.stem}"

@@ -1,6 +1,6 @@
-"""No pattern of the program takes more than linear time, whatever text it is given.
+"""No regular expression of the program takes more than linear time, whatever text it is given.
 
-Each pattern is tried with the methods it is used with, on texts made of itself: a repeated part, or
+Each pattern is run with the methods it is used with, on texts made from itself: a repeated part, or
 the whole, many times over, with an end that does not match. Four times the length may take at most
 eight times the CPU time of this thread; a pattern that tries every end of a run from every start
 takes sixteen times.
@@ -41,13 +41,13 @@ pytestmark = pytest.mark.slow
 
 LENGTH = 1000
 TOO_SOON = 0.002
-"""Seconds of CPU time: what four times the length takes less than is not worth a second look."""
+"""CPU seconds; if four times the length takes less, it is not measured again."""
 MOST_GROWTH = 8.0
 GIVE_UP = 3
-"""Seconds of CPU time after which a pattern is taken to have no end."""
+"""CPU seconds after which a pattern is assumed to never end."""
 METHODS = ("match", "fullmatch", "search", "finditer")
 LIKE = {"sub": "finditer", "subn": "finditer", "split": "finditer", "findall": "finditer"}
-"""Methods that go through a text as another one does."""
+"""Methods that scan a text like another one does."""
 _CALLED = re.compile(rf"\.(?:{'|'.join((*METHODS, *LIKE))})\b")
 _parser, _codes = importlib.import_module("re._parser"), importlib.import_module("re._constants")
 
@@ -69,9 +69,9 @@ def _sources() -> Iterator[tuple[str, str]]:
 
 
 def _uses(source: str) -> Iterator[tuple[str, str, ast.Call | None]]:
-    """Every ``name.method`` or ``module.name.method`` that searches, and its call.
+    """Yield every ``name.method`` or ``module.name.method`` that searches, and its call.
 
-    Without a call one is handed on: ``takewhile(_NAME.match, …)``.
+    The call is None if the method is passed on: ``takewhile(_NAME.match, …)``.
     """
     if not _CALLED.search(source):
         return
@@ -109,12 +109,12 @@ def patterns() -> dict[str, Used]:
 
 
 class Writer:
-    """Writes texts that a pattern matches, and notes what is repeated in it."""
+    """Writes texts that a pattern matches, and records what is repeated in it."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
         self.repeated: set[tuple[str, str]] = set()
-        """What stands before a part that may be repeated without end, and the part."""
+        """Text before a part that may be repeated without limit, and the part."""
 
     def write(self, parsed: Any) -> str:
         text = ""
@@ -148,7 +148,7 @@ class Writer:
 
 
 def _members(parsed: Any) -> list[str]:
-    """Some characters of a class."""
+    """Return some characters of a class."""
     known = {"DIGIT": "1", "SPACE": " \n\t", "WORD": "a1_", "NOT_SPACE": "a1-"}
     negated = str(parsed[0][0]) == "NEGATE"
     chars = ""
@@ -166,7 +166,7 @@ def _members(parsed: Any) -> list[str]:
 
 
 def texts(pattern: re.Pattern[Any]) -> set[tuple[str, str]]:
-    """What a text begins with, and what is repeated in it."""
+    """Return prefixes and the parts to repeat after them."""
     parsed = _parser.parse(pattern.pattern, pattern.flags & ~re.DEBUG)
     found: set[tuple[str, str]] = set()
     for seed in range(6):
@@ -179,7 +179,7 @@ def texts(pattern: re.Pattern[Any]) -> set[tuple[str, str]]:
 
 
 def _cpu(call: Callable[[Any], object], text: Any) -> float:
-    gc.disable()  # searches for cycles grow with all that the process holds
+    gc.disable()  # collecting would take longer the more the process holds
     try:
         began = time.thread_time()
         call(text)
@@ -189,7 +189,7 @@ def _cpu(call: Callable[[Any], object], text: Any) -> float:
 
 
 def _grows(call: Callable[[Any], object], text: Callable[[int], Any], length: int) -> bool:
-    """Whether four times the length takes more than linear time, at the best of three tries."""
+    """Return whether four times the length takes more than linear time, best of three tries."""
     long = short = math.inf
     for _ in range(3):
         long = min(long, _cpu(call, text(4 * length)))
@@ -204,7 +204,7 @@ def _grows(call: Callable[[Any], object], text: Callable[[int], Any], length: in
 @rows("place", lambda: sorted(patterns()))
 def test_a_pattern_takes_linear_time(place: str) -> None:
     pattern, used = patterns()[place]
-    methods = used & set(METHODS) or METHODS  # of one that is handed on, all
+    methods = used & set(METHODS) or METHODS  # a passed-on method may be any
     for start, piece in sorted(texts(pattern)):
         for end in ("\x00", "!\n"):
 
@@ -261,15 +261,15 @@ tank          3.62T  1.27T  2.35T        -         -     9%    35%  1.00x    ONL
 special           -      -      -        -         -      -      -      -         -
 """
 SHORT = 8192
-"""Characters."""
+"""Length of texts, in characters."""
 LINES = ("0,0,0,0,\n", "xxxxxxxx\n", " 0000000\n")
-"""That may go on with a row or a name; shorter ones would only be more, and show the same."""
+"""Lines that may continue a row or a name; shorter ones would only add more of the same."""
 
 
 def _longer(printed: str) -> Iterator[Callable[[int], str]]:
-    """Ways to make an output longer: a line of it often, or a part of a line often.
+    """Yield functions that lengthen an output: they repeat a line of it, or a part of a line.
 
-    Rows that follow each other, which one code reads, share the ways among them.
+    Adjacent rows, which the same code reads, share the ways among them.
     """
     whole = printed.splitlines(keepends=True)
     for at, line in enumerate(whole):
@@ -294,7 +294,7 @@ def _longer(printed: str) -> Iterator[Callable[[int], str]]:
 
 
 def _read(text: str) -> None:
-    """All that is done with an output that was saved, or that another machine gave."""
+    """Do everything that is done with saved output, or with output of another machine."""
     printed = as_printed(text, saved.STATUS)
     with contextlib.suppress(NotUnderstoodError):
         decode(Raw(t=0.0, pool="tank", text=printed))
@@ -314,7 +314,7 @@ def test_an_output_takes_linear_time(printed: str, read: Callable[[str], None]) 
 
 
 def _pool(count: int) -> Raw:
-    """A status with so many spares in use, as another machine may print it."""
+    """Return a status with ``count`` spares in use, as another machine may print it."""
 
     def leaf(name: str, state: str) -> dict[str, str]:
         return {"name": name, "vdev_type": "disk", "guid": str(int(name, 36)), "state": state}

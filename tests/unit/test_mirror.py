@@ -60,7 +60,7 @@ ELSEWHERE = {
     "zfs/decode/test_text_errors.py": "is of text.py, the other tests of which fill a file",
     "zfs/sources/test_every_source.py": "asks every source the same",
 }
-"""Tests of more than one module."""
+"""Tests of several modules, with the reason."""
 PARTS = {
     "actions/test_autopilots.py": "actions/backend.py",
     "actions/test_doubts.py": "actions/target.py",
@@ -83,11 +83,11 @@ PARTS = {
     "zfs/decode/test_capacity.py": "zfs/decode/measurements.py",
     "zfs/decode/test_text_rows.py": "zfs/decode/text_config.py",
 }
-"""Tests of a part of a module, the other tests of which are in its own file."""
+"""Tests of a part of a module, whose other tests are in its own file."""
 
 
 def mirrored(test: Path) -> bool:
-    """Whether a test is named after a module, or after a folder of modules."""
+    """Return whether a test is named after a module, or after a folder of modules."""
     module = PACKAGE / test.parent / test.name.removeprefix("test_")
     return module.is_file() or module.with_suffix("").is_dir()
 

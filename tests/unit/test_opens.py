@@ -1,4 +1,4 @@
-"""Every file of state is opened by one seam, which checks whose it is: no plain open elsewhere."""
+"""Every state file is opened by one module, which checks its owner: no plain open elsewhere."""
 
 from __future__ import annotations
 
@@ -60,25 +60,25 @@ ELSEWHERE = {
     "ui/keys.py": PACKAGED,
     "ui/new_file.py": CREATED,
 }
-"""Modules that open files, none of them state."""
+"""Modules that open files which are not state."""
 
 EXCUSED = {
     "scan_report/store.py": ["path.open('rb')"],
 }
-"""Of modules that keep state, what they open besides: a report the operator names, /proc."""
+"""Other files that modules with state open: a report that the operator names, /proc."""
 
 DATABASES = ("rebalance/engine/journal_database.py",)
 IN_MEMORY = ("", ":memory:")
 FUNCTIONS = {"open", "io.open", "os.open", "os.unlink", "os.rename", "os.replace", "os.link"}
 METHODS = {"read_text", "write_text", "unlink", "mkdir", "hardlink_to", "symlink_to"}
 CALLED = {"read_bytes", "write_bytes", "touch"}
-"""Also the names of fields, and of methods that take something."""
+"""Names that are also fields, or methods that take arguments."""
 WORDS = {name.split(".")[-1] for name in FUNCTIONS} | METHODS | CALLED | {"tempfile"}
 CONNECT = "sqlite3.connect"
 
 
 def openings(tree: ast.AST) -> list[str]:
-    """Whatever opens, makes or removes a file by its path; the engine's calls go by ``sys``."""
+    """Return all calls that open, create or remove a file by path, but for the engine's ``sys``."""
     return [ast.unparse(node) for node in ast.walk(tree) if _opens(node)]
 
 
@@ -91,19 +91,19 @@ def _opens(node: ast.AST) -> bool:
     if isinstance(name, ast.Attribute) and name.attr in CALLED:
         return first is None or name.attr == "write_bytes"
     if isinstance(name, ast.Attribute) and name.attr == "open" and isinstance(first, ast.Constant):
-        return str(first.value)[:1] in tuple("rwax")  # of a path; ours take no mode
+        return str(first.value)[:1] in tuple("rwax")  # a mode for a path; our own open takes none
     return _plain(name) in FUNCTIONS or _plain(name).startswith("tempfile.")
 
 
 def _plain(name: ast.expr) -> str:
-    """``open`` or ``os.open``; nothing for what has more parts."""
+    """Return ``open`` or ``os.open``; empty for longer names."""
     if isinstance(name, ast.Attribute) and isinstance(name.value, ast.Name):
         return f"{name.value.id}.{name.attr}"
     return name.id if isinstance(name, ast.Name) else ""
 
 
 def connections(tree: ast.AST) -> list[ast.Call]:
-    """Calls that connect to a database on disk."""
+    """Return the calls that connect to a database on disk."""
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     sqlite = [call for call in calls if _plain(call.func) == CONNECT]
     return [
@@ -114,7 +114,7 @@ def connections(tree: ast.AST) -> list[ast.Call]:
 
 
 def naming(pattern: str) -> Iterator[str]:
-    """The modules whose text a pattern matches: parsing all others would take seconds."""
+    """Yield the modules whose text matches a pattern: parsing all others would take seconds."""
     return (m for m in modules() if re.search(pattern, (PACKAGE / m).read_text()))
 
 

@@ -1,4 +1,4 @@
-"""What README promises: the two commands, every command; and what the map names."""
+"""Promises of the README: the two commands, every command; and the names in the code map."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_pictures_are_there():
 
 
 NAMED = sorted(set(re.findall(r"`([\w/]+(?:\.py|\.toml|/))`", MAP)))
-"""Files and folders in the prose of the map, by the end of their path."""
+"""Files and folders named in the prose of the map, by the end of their path."""
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def test_what_the_map_names_is_there(name, paths):
 
 
 _NAME = re.compile(r"^ *(?:class |(?:async )?def )?(\w+)\b(?:[(:,]| =)", re.MULTILINE)
-"""What a line makes, sets or lists."""
+"""Matches a name that a line defines, sets or lists."""
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def names(paths):
 
 
 WORDS = sorted(set(re.findall(r"`(?:\w+\.)?(_?[A-Z]\w+|_[a-z]\w+)`", MAP)))
-"""Classes, tables and private functions it names."""
+"""Classes, tables and private functions that the map names."""
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""A wheel holds all that the program reads of itself."""
+"""A wheel contains all files of the package that the program reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Phrasings that were hard to read stay out of screens, messages, documents and code."""
+"""Phrases that were hard to read stay out of screens, messages, documents and code."""
 
 from __future__ import annotations
 
@@ -102,13 +102,13 @@ BANNED = {
     r"what prints": "commands that print",
     r"where it will lie": "predicted layout",
 }
-"""What is matched, as words and in any case, and what to write instead."""
+"""Banned phrases, matched as words in any case, and what to write instead."""
 PATTERNS = {re.compile(rf"\b{banned}", re.IGNORECASE): better for banned, better in BANNED.items()}
 ANY = re.compile(rf"\b(?:{'|'.join(BANNED)})", re.IGNORECASE)
 
 
 def found(where: str, text: str) -> Iterator[str]:
-    """Each banned phrase in a text, with its place and what to write instead."""
+    """Yield each banned phrase in a text, with its place and the replacement."""
     joined = " ".join(text.split())
     if not ANY.search(joined):
         return
@@ -118,7 +118,7 @@ def found(where: str, text: str) -> Iterator[str]:
 
 
 def texts(source: str) -> Iterator[tuple[int, str]]:
-    """Every string, docstring and comment of a module, with its line; of an f-string the words."""
+    """Yield every string, docstring and comment of a module with its line; f-strings as text."""
     inside: set[int] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.JoinedStr):
@@ -134,7 +134,7 @@ def _word(part: ast.expr) -> str:
 
 
 def _comments(source: str) -> Iterator[tuple[int, str]]:
-    """Comments, those on lines that follow each other as one; also what follows a # in a string."""
+    """Yield comments, with adjacent ones joined; also text after a # in a string."""
     block: list[str] = []
     for number, line in enumerate((*source.splitlines(), ""), 1):
         _, mark, comment = line.partition("#")

@@ -1,4 +1,4 @@
-"""Waiting for what happens in another process or thread."""
+"""Waiting for events in another process or thread."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable
 
 PATIENCE = 30.0
-"""Seconds after which it does not happen, however busy the machine is."""
+"""Seconds after which an event counts as missing, however busy the machine is."""
 
 
 def soon(condition: Callable[[], bool], seconds: float = PATIENCE) -> bool:
-    """Whether it comes true in time; until then one that raises, as of no file yet, is not true."""
+    """Return whether a condition becomes true in time; while it raises, it counts as false."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         with contextlib.suppress(Exception):

@@ -28,7 +28,7 @@ Handler = Callable[[argparse.Namespace], int]
 def main(words: list[str] | None = None) -> int:
     """Run one command; returns its exit status."""
     arguments = _parser().parse_args(words)
-    # Ended like this it tidies up, as after ^C: a build leaves nothing half-done.
+    # Handle SIGTERM like ^C, so that everything is cleaned up: a build leaves nothing half-done.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         handler: Handler = arguments.handler
@@ -175,14 +175,14 @@ def _list(_arguments: argparse.Namespace) -> int:
 
 
 def _release(text: str) -> str:
-    """The name of a known release."""
+    """Return the name of a known release, as an argparse type."""
     if text not in RELEASES:
         raise argparse.ArgumentTypeError(f"not one of {', '.join(RELEASES)}: {text}")
     return text
 
 
 def _size(text: str) -> int:
-    """Bytes from "1G", "500M" or a plain number."""
+    """Return the bytes of "1G", "500M" or a plain number, as an argparse type."""
     number, unit = (text[:-1], text[-1].upper()) if text[-1:].isalpha() else (text, "")
     if not number.isdigit() or (unit and unit not in UNITS):
         raise argparse.ArgumentTypeError(f"not a size: {text}")
@@ -190,14 +190,14 @@ def _size(text: str) -> int:
 
 
 def _disk(text: str) -> int:
-    """A disk's index from "d3" or "3"."""
+    """Return a disk's index from "d3" or "3", as an argparse type."""
     if not text.removeprefix("d").isdigit():
         raise argparse.ArgumentTypeError(f"not a disk: {text}")
     return int(text.removeprefix("d"))
 
 
 def _parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.vm", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
@@ -216,7 +216,7 @@ Add = Callable[[str, Handler, str], argparse.ArgumentParser]
 
 
 def _add_image_commands(add: Add) -> None:
-    """Commands about images."""
+    """Add the commands about images."""
     add("deps", _deps, "install the Debian packages this needs")
     build = add("build", _build, "build the images the cache lacks (default: all)")
     build.add_argument("release", nargs="*", type=_release, metavar="RELEASE")
@@ -224,7 +224,7 @@ def _add_image_commands(add: Add) -> None:
 
 
 def _add_machine_commands(add: Add) -> None:
-    """Commands about machines."""
+    """Add the commands about machines."""
     shell = add("shell", _shell, "boot, give a shell, and throw everything away")
     start = add("up", _up, "boot a machine that stays, with the tree under test in it")
     for command in (shell, start):
@@ -259,7 +259,7 @@ def _add_machine_commands(add: Add) -> None:
 
 
 def _add_disk_commands(add: Add) -> None:
-    """Commands about a machine's files and disks."""
+    """Add the commands about a machine's files and disks."""
     put = add("put", _put, "copy a file into the guest")
     get = add("get", _get, "copy a file out of the guest")
     throttle = add("throttle", _throttle, "limit a disk's speed; 0 lifts the limit")

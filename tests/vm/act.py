@@ -1,7 +1,7 @@
 """Plan and run one action inside a guest, as the console does; prints JSON lines.
 
-python -m tests.vm.act [--plan] [--typed TEXT] [--follow] POOL ACTION [ARGUMENT…]; devices of the
-pool by name, path or GUID.
+``python -m tests.vm.act [--plan] [--typed TEXT] [--follow] POOL ACTION [ARGUMENT…]``; devices of
+the pool are given by name, path or GUID.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def swaps(s: Situation, words: list[str]) -> tuple[Swap, ...]:
 
 
 def key(s: Situation, word: str) -> str:
-    """The key of the device that a name, path or GUID means."""
+    """Return the key of the device with a name, path or GUID."""
     for place in placed(s.pool.root):
         vdev = place.vdev
         if word in (vdev.guid, vdev.name) or (vdev.path or "").removesuffix("-part1") == word:
@@ -85,7 +85,7 @@ ACTIONS: dict[str, Callable[[Situation, list[str]], ActionPlan]] = {
     "autoexpand": lambda s, w: plan_autoexpand(s, w[0] == "on"),
     "attach": lambda s, w: plan_attach(s, key(s, w[0]), w[1]),
     "detach": lambda s, w: plan_detach(s, key(s, w[0])),
-    # "special:mirror", "normal:raidz1", "log:disk"
+    # For example "special:mirror", "normal:raidz1", "log:disk".
     "add": lambda s, w: plan_add(s, Layout(*w[0].split(":")), tuple(w[1:])),
     "trim": lambda s, w: plan_work("trim", s, key(s, w[0]), *w[1:]),
     "initialize": lambda s, w: plan_work("initialize", s, key(s, w[0]), *w[1:]),
@@ -96,7 +96,7 @@ ACTIONS: dict[str, Callable[[Situation, list[str]], ActionPlan]] = {
 
 
 class FreshFrames:
-    """A feed of its own, sampled until a look that began after the question gave an answer."""
+    """A feed that is sampled until a sample that began after the question gave an answer."""
 
     def __init__(self, source: Source) -> None:
         self._source = source

@@ -1,4 +1,4 @@
-"""Runs actions inside a guest as the console does, and what they print."""
+"""Run actions inside a guest as the console does, and return their output."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.vm.pools import PoolFactory
 
 @dataclass
 class Run:
-    """What a run of tests.vm.act printed."""
+    """The output of one run of tests.vm.act."""
 
     status: int
     events: list[dict] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Actor:
     pool: PoolFactory
 
     def __call__(self, *words: str, **flags: object) -> Run:
-        """``act("replace", "d0=d4", follow=True)``; disks by their short names."""
+        """Run ``act("replace", "d0=d4", follow=True)``, for example; disks by short name."""
         options = [f"--{name}" for name, value in flags.items() if value is True]
         options += [w for name, v in flags.items() if v is not True for w in (f"--{name}", str(v))]
         inner = [self._device(word) for word in words]

@@ -1,4 +1,4 @@
-"""Whether libzfs, JSON and text tell the same of a pool: what each may leave out is said here."""
+"""Comparison of libzfs, JSON and text for the same pool, with the omissions allowed to each."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from zconsole.zfs.decode import decode
 
 BYTES = ("total_bytes", "scanned_bytes", "issued_bytes", "processed_bytes")
 MOVEMENT = 0.5
-"""Share of a running scan's total that may go by while the sources are asked."""
+"""Share of a running scan's total by which it may advance while the sources are read."""
 
 Node = dict[str, Any]
 
 
 def decoded(raws: Mapping[str, Any]) -> dict[str, Node]:
-    """The sample of each source's raw form, as the guest made it of the same."""
+    """Decode each source's raw form into a sample, as the guest did with the same forms."""
     frames = {source: Session().advance([raw]) for source, raw in raws.items()}
     return {source: json.loads(line(sample_object(frame))) for source, (frame,) in frames.items()}
 
 
 def pools(raws: Mapping[str, Any]) -> dict[str, Pool]:
-    """The pool of each source's raw form."""
+    """Return the pool of each source's raw form."""
     found = {source: decode(raw) for source, raw in raws.items()}
     return {s: sample.pool for s, (sample,) in found.items() if isinstance(sample, Sample)}
 
@@ -46,9 +46,9 @@ def shape(tree: Node) -> tuple[Any, ...]:
 
 
 def unmarked(tree: Node, below: bool = False) -> Node:
-    """The tree without marks on the disks of a dRAID.
+    """Return the tree without marks on the disks of a dRAID.
 
-    JSON does not know which of them a rebuild has come to.
+    JSON does not show which of them a rebuild has reached.
     """
     below = below or tree["kind"].startswith("draid")
     marked = below and tree["note"] == "(resilvering)"
@@ -61,7 +61,7 @@ def counters(tree: Node) -> list[tuple[int | None, ...]]:
 
 
 def same_to_rounding(text: int | None, exact: int | None, moved: float) -> bool:
-    """Whether a printed figure may stand for an exact one that is up to ``moved`` bytes off."""
+    """Return whether a printed figure matches an exact one that is off by up to ``moved`` bytes."""
     if text is None or exact is None:
         return True
     slack = size_resolution(size(exact)) + size_resolution(size(text)) + 1
@@ -91,7 +91,7 @@ def assert_agree(found: Mapping[str, Node], state: State) -> None:
 
 
 def told(sample: Node) -> list[tuple[Any, ...]]:
-    """The activities that every source can tell: text has no word on a trim that is over."""
+    """Return the activities that every source reports: text omits a trim that is over."""
     return [
         (found["kind"], found["state"], found["vdev"])
         for found in sample["activities"]
@@ -100,13 +100,13 @@ def told(sample: Node) -> list[tuple[Any, ...]]:
 
 
 def shown(sample: Node) -> set[str]:
-    """Every scan and activity in two words: ``scrub paused``."""
+    """Return every scan and activity in two words: ``scrub paused``."""
     scans = {f"{scan['function']} {scan['state']}" for scan in sample["scans"]}
     return scans | {f"{kind} {state}" for kind, state, _ in told(sample)} or {NOTHING}
 
 
 def assert_damage_agrees(sample: Node, state: State, source: str) -> None:
-    """The damaged files by name, but where zpool's JSON breaks off at a name not UTF-8."""
+    """Check the names of damaged files; zpool's JSON stops at a name that is not UTF-8."""
     unnamed = source == "json" and NOT_UTF8 in state.damaged
     expected = None if unnamed else sorted(state.damaged)
     names = sample["errors"]

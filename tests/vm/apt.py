@@ -9,15 +9,15 @@ from pathlib import Path
 
 APT = Path("/etc/apt")
 
-# What concerns the way to the mirror: proxies, certificates, and expiry dates.
+# Settings for reaching the mirror: proxies, certificates, and expiry dates.
 _SHARED = re.compile(r'^Acquire::(https?|Check-[\w-]+|ftp)(::\S+)? "[^"]+";$')
 
 
 def host_mirror(root: Path = APT) -> str | None:
-    """The mirror of Debian itself that the host's apt uses; None where it names none.
+    """Return the host's mirror of Debian itself; None if its apt sources name none.
 
-    Reads one-line and deb822 sources (sources.list(5)). Security and third-party
-    sources are told apart by their suites.
+    Reads one-line and deb822 sources (sources.list(5)). Security and third-party sources are told
+    apart by their suites.
     """
     for uri, suites in _sources(root):
         if any(_is_debian(suite) for suite in suites):
@@ -26,7 +26,7 @@ def host_mirror(root: Path = APT) -> str | None:
 
 
 def shared_settings() -> str:
-    """apt.conf(5) lines of the host that say how a mirror is reached."""
+    """Return the host's apt.conf(5) lines that say how to reach a mirror."""
     dump = subprocess.run(
         ["apt-config", "dump", "Acquire"], capture_output=True, text=True, check=True
     )
@@ -34,7 +34,7 @@ def shared_settings() -> str:
 
 
 def _is_debian(suite: str) -> bool:
-    """Whether a suite is a release of Debian proper, by its plain code name or alias."""
+    """Return whether a suite is a release of Debian proper, by its plain code name or alias."""
     return suite in {
         *("bullseye", "bookworm", "trixie", "forky", "sid"),
         *("oldstable", "stable", "testing", "unstable"),
@@ -42,7 +42,7 @@ def _is_debian(suite: str) -> bool:
 
 
 def _sources(root: Path) -> Iterator[tuple[str, list[str]]]:
-    """Each source's address and suites."""
+    """Yield each source's address and suites."""
     parts = root / "sources.list.d"
     for path in [root / "sources.list", *sorted(parts.glob("*.list"))]:
         if path.is_file():
@@ -52,7 +52,7 @@ def _sources(root: Path) -> Iterator[tuple[str, list[str]]]:
 
 
 def _one_line_sources(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Sources of the form `deb [options] URI SUITE COMPONENT…`."""
+    """Parse sources of the form `deb [options] URI SUITE COMPONENT…`."""
     for line in text.splitlines():
         found = re.match(r"deb\s+(?:\[[^\]]*\]\s+)?(\S+)\s+(\S+)\s", line + " ")
         if found:
@@ -60,7 +60,7 @@ def _one_line_sources(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _deb822_sources(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Sources in paragraphs of `Field: value` lines."""
+    """Parse sources in paragraphs of `Field: value` lines."""
     for paragraph in re.split(r"\n\s*\n", text):
         fields = dict(re.findall(r"^([\w-]+):[ \t]*(.*)$", paragraph, re.MULTILINE))
         kinds = fields.get("Types", "").split()

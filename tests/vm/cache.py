@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def cache_root() -> Path:
-    """`$ZCONSOLE_VM_CACHE`, else zconsole/vm under the XDG cache directory; made if missing."""
+    """Return `$ZCONSOLE_VM_CACHE`, else zconsole/vm in the XDG cache directory; made if missing."""
     chosen = os.environ.get("ZCONSOLE_VM_CACHE")
     xdg = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     root = Path(chosen) if chosen else Path(xdg) / "zconsole" / "vm"
@@ -21,7 +21,7 @@ def cache_root() -> Path:
 
 
 def subdirectory(name: str) -> Path:
-    """A directory of the cache, made if missing."""
+    """Return a directory of the cache, made if missing."""
     path = cache_root() / name
     path.mkdir(exist_ok=True)
     return path
@@ -29,9 +29,9 @@ def subdirectory(name: str) -> Path:
 
 @contextmanager
 def exclusive(path: Path) -> Iterator[None]:
-    """Hold a lock file; waits, and says so, while another process has it.
+    """Hold a lock file; waits, with a message, while another process holds it.
 
-    The kernel drops the lock with the process, however that ends (flock(2)).
+    The kernel releases the lock with the process, however that ends (flock(2)).
     """
     with path.open("w") as file:
         if not try_lock(file.fileno()):
@@ -41,7 +41,7 @@ def exclusive(path: Path) -> Iterator[None]:
 
 
 def try_lock(descriptor: int) -> bool:
-    """Take an exclusive flock(2) without waiting; False where another process holds it."""
+    """Take an exclusive flock(2) without waiting; returns False if another process holds it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -56,7 +56,7 @@ def remove_tree(path: Path) -> None:
 
 @contextmanager
 def half_done(directory: Path, name: str) -> Iterator[Path]:
-    """A directory to build in, deleted when the block fails, with leftovers of killed builds.
+    """Provide a directory to build in; deletes it if the block fails, and old leftovers.
 
     The caller holds the build lock and renames the directory away when it is complete.
     """

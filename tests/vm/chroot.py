@@ -11,8 +11,8 @@ from tests.vm.apt import host_mirror, shared_settings
 from tests.vm.progress import Progress
 from tests.vm.releases import Release
 
-# A mount and process namespace of its own: when the command ends, or this process is
-# killed, the kernel takes the mounts and every daemon left behind away with it.
+# In a mount and process namespace of its own: when the command ends, or this process is killed, the
+# kernel removes its mounts and every daemon it left behind.
 ISOLATED = ("unshare", "--mount", "--pid", "--fork", "--kill-child")
 
 MOUNTS = """
@@ -34,11 +34,10 @@ mknod -m 666 "$root/dev/tty" c 5 0
 ln -s /proc/self/fd "$root/dev/fd"
 ln -s fd/0 "$root/dev/stdin"; ln -s fd/1 "$root/dev/stdout"; ln -s fd/2 "$root/dev/stderr"
 """
-"""Shell commands that mount what a tree, their first argument, needs: none of the machine's own
-devices is among it."""
+"""Shell commands that mount what the tree in $1 needs, without the host's own devices."""
 
-# The shell stays, as process 1 of the namespace: apt is another user for a while, and the kernel
-# forgets then that it is to die with its parent (PR_SET_PDEATHSIG(2const)).
+# The shell stays as process 1 of the namespace: when apt temporarily changes its user, the kernel
+# forgets that it must die with its parent (PR_SET_PDEATHSIG(2const)).
 _ENTER = MOUNTS + 'chroot "$root" "$@"\nexit\n'
 
 _HOST_CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
@@ -54,18 +53,18 @@ class Chroot:
     progress: Progress
 
     def run(self, *argv: str) -> str:
-        """Run a command inside the tree; returns its stdout, raises VmError where it fails."""
+        """Run a command inside the tree; returns its stdout, raises VmError if it fails."""
         return self.progress.run(
             [*ISOLATED, "sh", "-c", _ENTER, "sh", str(self.root), *argv], env=_environment()
         )
 
     def install(self, packages: Iterable[str], suite: str | None = None) -> None:
-        """Install Debian packages, from a suite where one is named."""
+        """Install Debian packages, from a suite if one is given."""
         target = ["-t", suite] if suite else []
         self.run("apt-get", "install", "-y", "--no-install-recommends", *target, *packages)
 
     def write(self, path: str, text: str, mode: int = 0o644) -> None:
-        """Write a file of the tree, with its directories."""
+        """Write a file of the tree, and make its directories."""
         target = self.root / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
@@ -73,9 +72,9 @@ class Chroot:
 
 
 def debootstrap(release: Release, root: Path, progress: Progress) -> Chroot:
-    """Make a minimal Debian tree that starts no services and knows the release's suites.
+    """Create a minimal Debian tree that starts no services and has the release's suites.
 
-    The mirror is the host's; where it names none, debootstrap's own default.
+    The mirror is the host's; if it has none, debootstrap's default.
     """
     mirror = host_mirror()
     options = ["--variant=minbase", "--components=main,contrib"]
@@ -90,6 +89,7 @@ def debootstrap(release: Release, root: Path, progress: Progress) -> Chroot:
 
 def _configure(chroot: Chroot, release: Release) -> None:
     """Set up apt and dpkg inside the tree."""
+    # 101 forbids every action, so that packages start no services (invoke-rc.d(8)).
     chroot.write("usr/sbin/policy-rc.d", "#!/bin/sh\nexit 101\n", 0o755)
     chroot.write("etc/dpkg/dpkg.cfg.d/build", "force-unsafe-io\npath-exclude=/usr/share/man/*\n")
     chroot.write("etc/apt/apt.conf.d/90build", _apt_settings(release))
@@ -103,25 +103,25 @@ def _configure(chroot: Chroot, release: Release) -> None:
 
 
 def _apt_settings(release: Release) -> str:
-    """apt.conf(5) of the tree: the host's, and the release's own needs."""
+    """Return the apt.conf(5) of the tree: the host's settings, and those the release needs."""
     lines = [shared_settings(), 'Acquire::Languages "none";\n']
     if release.zfs_suite != release.suite:
         lines.append(f'APT::Default-Release "{release.suite}";\n')
     if "sid" in release.suites:
-        # An unstable suite's Release file expires between two updates of a mirror.
+        # The Release file of an unstable suite may expire before a mirror's next update.
         lines.append('Acquire::Check-Valid-Until "false";\n')
     return "".join(lines)
 
 
 def _environment() -> dict[str, str]:
-    """The environment of commands inside the tree: the host's proxies, nothing else of it."""
+    """Return the environment of commands inside the tree: of the host's, only its proxies."""
     proxies = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     return {
         "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         "LC_ALL": "C.UTF-8",
         "HOME": "/root",
         "DEBIAN_FRONTEND": "noninteractive",
-        # The image's initramfs is made once, at the end.
+        # The image's initramfs is made only once, at the end.
         "INITRD": "No",
         **proxies,
     }

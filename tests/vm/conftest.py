@@ -1,4 +1,4 @@
-"""Fixtures: a booted machine a release (`vm`), pools on its disks (`pool`), actions (`act`)."""
+"""Fixtures: a booted machine per release (`vm`), pools on its disks (`pool`), actions (`act`)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _UNAVAILABLE = pytest.StashKey[dict[str, None]]()
 
 
 def releases() -> list[str]:
-    """The releases to test: `$ZCONSOLE_VM_RELEASES`, comma-separated; all where unset."""
+    """Return the releases to test: `$ZCONSOLE_VM_RELEASES`, comma-separated; all if unset."""
     chosen = os.environ.get("ZCONSOLE_VM_RELEASES")
     names = chosen.split(",") if chosen else list(RELEASES)
     if unknown := sorted(set(names) - set(RELEASES)):
@@ -31,7 +31,7 @@ def releases() -> list[str]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One test a release, or but one where none of them is to run: thousands take seconds."""
+    """Make one test per release, or only one if none will run: collecting takes seconds."""
     if "built" in metafunc.fixturenames:
         none = metafunc.config.getoption("markexpr") == "not zfs"
         chosen = releases()[:1] if none else releases()
@@ -40,9 +40,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def built(request: pytest.FixtureRequest) -> image.Image:
-    """The image of each release, built where the cache lacks it.
+    """The image of each release, built if the cache lacks it.
 
-    Skips where machines cannot run; fails instead under `ZCONSOLE_VM_REQUIRED=1`.
+    Skips if machines cannot run here; fails instead with `ZCONSOLE_VM_REQUIRED=1`.
     """
     try:
         if reason := image.why_unavailable():
@@ -58,7 +58,7 @@ def built(request: pytest.FixtureRequest) -> image.Image:
 
 @pytest.fixture(scope="session")
 def booted(built: image.Image) -> Iterator[Machine]:
-    """One machine a release for the whole session, with the tree under test in it."""
+    """One machine per release for the whole session, with the source tree under test."""
     with Machine.boot(built, [DISK_SIZE] * DISKS) as machine:
         machine.push_tree()
         yield machine
@@ -75,13 +75,13 @@ def vm(booted: Machine, request: pytest.FixtureRequest) -> Iterator[Machine]:
 
 @pytest.fixture
 def pool(vm: Machine) -> PoolFactory:
-    """Creates pools on the machine's disks; `vm` destroys them afterwards."""
+    """Factory of pools on the machine's disks; `vm` destroys them afterwards."""
     return PoolFactory(vm)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test that needs a machine, so that none can forget to."""
+    """Mark every test that needs a machine, so that no test has to do it."""
     for item in items:
         if "built" in getattr(item, "fixturenames", ()):
             item.add_marker("zfs")
@@ -90,7 +90,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Say why the tests on a real OpenZFS were skipped, each reason in one line."""
+    """Print why tests on a real OpenZFS were skipped, one line per reason."""
     for reason in config.stash.get(_UNAVAILABLE, {}):
         terminalreporter.write_line(f"tests on a real OpenZFS are skipped here: {reason}")
 
@@ -109,6 +109,6 @@ def pytest_runtest_makereport(
 
 @pytest.fixture
 def act(pool: PoolFactory) -> Actor:
-    """Runs actions in the guest, with a state directory of the test's own."""
+    """Runner of actions in the guest, with a new state directory for the test."""
     pool.machine.run("rm -rf /root/state")
     return Actor(pool)

@@ -1,10 +1,10 @@
-"""What the harness raises."""
+"""Exceptions of the harness."""
 
 from __future__ import annotations
 
 
 class VmError(Exception):
-    """The harness could not do what it was asked; the message says what and why."""
+    """The harness could not do what it was asked; the message has the details."""
 
 
 class NotAvailableError(VmError):

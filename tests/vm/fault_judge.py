@@ -1,4 +1,4 @@
-"""What zconsole said of a pool against what `zpool status` said: pure functions, no machine."""
+"""Comparison of zconsole's reports with `zpool status`; pure functions, no machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 LATE = 4.0
-"""Seconds that zconsole may take to say what zpool says."""
+"""Seconds by which zconsole's reports may lag behind zpool's."""
 GOOD = ("OK", "ATTENTION")
 _ONLINE = "ONLINE"
 _DEVICE = re.compile(r"^\s+(\S*LABDISK(\d)(?:-part1)?|\d{6,}) +([A-Z]+) ", re.MULTILINE)
@@ -19,22 +19,22 @@ _REPAIRED = re.compile(r"(?:scrub repaired|resilvered) (\S+) in \S+ with (\d+) e
 
 
 class Truth(NamedTuple):
-    """What `zpool status` said at a moment, read by nothing of zconsole."""
+    """State of a pool in `zpool status` at one moment, parsed without zconsole's code."""
 
     t: float
     """Epoch seconds."""
     state: str
     bad: frozenset[int]
-    """The disks that are not ONLINE, by number."""
+    """Numbers of the disks that are not ONLINE."""
     errors: bool
-    """Whether data are damaged for good."""
+    """Whether there are permanent data errors."""
 
 
 _FINE = Truth(0.0, _ONLINE, frozenset(), False)
 
 
 def truth(t: float, text: str) -> Truth:
-    """Read one `zpool status`; a pool that zpool does not know is UNAVAIL."""
+    """Parse one `zpool status`; a pool unknown to zpool counts as UNAVAIL."""
     found = _STATE.search(text)
     bad = {
         int(number or was)
@@ -53,7 +53,7 @@ def _devices(text: str) -> Iterator[tuple[str, str, str, str]]:
 
 
 def truths(text: str) -> list[Truth]:
-    """What a loop of `date +%s.%N; zpool status; echo END` printed, but for what is cut short."""
+    """Parse the output of a loop of `date +%s.%N; zpool status; echo END`, but for a cut end."""
     found = []
     for part in text.split("\nEND\n")[:-1]:
         moment, _, status = part.strip().partition("\n")
@@ -62,14 +62,14 @@ def truths(text: str) -> list[Truth]:
 
 
 def repaired(text: str) -> tuple[str, int] | None:
-    """The bytes as printed and the errors of the last scrub; None where none has ended."""
+    """Return the repaired bytes, as printed, and the errors of the last scrub, if one ended."""
     found = _REPAIRED.search(text)
     return (found[1], int(found[2])) if found else None
 
 
 @dataclass
 class Seen:
-    """All that is known of one trial when it has ended."""
+    """Everything recorded in one trial."""
 
     fault: str
     during: str
@@ -78,22 +78,22 @@ class Seen:
     frames: Sequence[Mapping[str, Any]] = ()
     truths: Sequence[Truth] = ()
     code: int | None = None
-    """Of what was to say the end: ``watch --until-done`` or ``rebalance run``; None: stopped."""
+    """Exit code of ``watch --until-done`` or ``rebalance run``; None if it was stopped."""
     status_code: int = 0
-    """Of ``status --exit-status`` at the end."""
+    """Exit code of ``status --exit-status`` at the end."""
     end: Truth = _FINE
     after: str = ""
-    """`zpool status` after the fault was ended and a further scrub."""
+    """`zpool status` after the end of the fault and another scrub."""
     changed: Sequence[str] = ()
-    """Files that are not what they were."""
+    """Files that have changed."""
     file: str = ""
-    """The path that nobody can read during the trial; empty where all can be read."""
+    """Path of the file that is unreadable during the trial; empty if all are readable."""
     records: Sequence[Mapping[str, Any]] = field(default_factory=list)
-    """What the rebalance printed."""
+    """JSON records that the rebalance printed."""
 
 
 def dishonest(seen: Seen) -> list[str]:
-    """Every claim that was better than the pool."""
+    """Return every claim that was better than the pool's actual state."""
     return list(dict.fromkeys((*_claims(seen), *_ends(seen))))
 
 
@@ -133,7 +133,7 @@ def _ends(seen: Seen) -> Iterator[str]:
 
 
 def named(seen: Seen) -> tuple[bool, str]:
-    """Whether the fault was named right, and what was said."""
+    """Return whether the fault was named correctly, and what was reported."""
     right = NAMED[seen.fault](seen)
     return right, _said(seen)
 
@@ -148,12 +148,12 @@ def _said(seen: Seen) -> str:
 
 
 def _accused(seen: Seen) -> dict[str, Mapping[str, Any]]:
-    """Every device that was accused, with the last that was said of it."""
+    """Return every device that was reported as faulty, with the last report about it."""
     return {each["device"]: each for frame in seen.frames for each in frame["troubles"]}
 
 
 def _of_victim(seen: Seen) -> Mapping[str, Any] | None:
-    """What was said of the device, where no other was accused."""
+    """Return the last report about the device, if no other device was reported."""
     accused = _accused(seen)
     if len(accused) != 1:
         return None
@@ -218,4 +218,4 @@ NAMED = {
     "file": _file,
     "dropped": _kept,
 }
-"""By fault: whether it was named right."""
+"""By fault: function that returns whether it was named correctly."""

@@ -1,4 +1,4 @@
-"""One fault on a live pool while it scans or is rebalanced, in a machine."""
+"""One fault on a live pool during a scan or a rebalance, in a virtual machine."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from tests.vm.pools import PoolFactory
 from tests.vm.terminal import ZCONSOLE
 
 LIST = Path(__file__).parent / "faults.toml"
-"""Faults, pools and seeds: fixed before any trial."""
+"""File with the faults, pools and seeds, which were fixed before any trial."""
 FILES, FILE_MB = 6, 8
 NEW = 5
-"""The disk that is put in the place of another."""
+"""Number of the disk that replaces another."""
 SCAN_SECONDS = 10
 HANDLING_SECONDS = 25
-"""For each time that a disk is pulled and put back: both are to be seen before the scan ends."""
+"""Added for each time that a disk is pulled and put back, so that both are seen during the scan."""
 RETURNS = {"returns": 1, "flaps": 2}
 PATIENCE = 150.0
-"""Seconds for a scan with its fault, most of them an emulated processor's."""
+"""Limit in seconds for a scan with its fault; most are due to emulation."""
 CRAWL_SAMPLES = 20
 PANIC_SECONDS = 8
 DIRECTORY = "/tank/data"
@@ -62,7 +62,7 @@ _END = (
 
 
 class Trial(NamedTuple):
-    """One fault, operation and seed on a release."""
+    """A combination of fault, operation and seed on a release."""
 
     release: str
     fault: str
@@ -71,12 +71,12 @@ class Trial(NamedTuple):
 
     @property
     def name(self) -> str:
-        """For tables and files, and what the chance is drawn from."""
+        """Return a name for tables and files; it also seeds the random choices."""
         return "/".join(map(str, self))
 
 
 class Chance(NamedTuple):
-    """What the seed draws."""
+    """Random choices of a trial."""
 
     layout: str
     disks: tuple[int, ...]
@@ -85,12 +85,12 @@ class Chance(NamedTuple):
 
 
 def faults() -> dict[str, Any]:
-    """The list of what is done."""
+    """Return the parsed LIST."""
     return tomllib.loads(LIST.read_text())
 
 
 def trials(release: str) -> Iterator[Trial]:
-    """Every trial of a release, one seed after the other."""
+    """Yield every trial of a release, one seed after another."""
     listed = faults()
     for seed in listed["seeds"]:
         for fault, about in listed["faults"].items():
@@ -99,24 +99,25 @@ def trials(release: str) -> Iterator[Trial]:
 
 
 def drawn(trial: Trial) -> Chance:
-    """The pool, the device and the strength of a trial: the same whenever it is asked."""
+    """Return the pool, device and strength of a trial: always the same for the same trial."""
     listed, chance = faults(), random.Random(trial.name)
     layout = chance.choice(listed["pools"][trial.during])
     disks = tuple(int(word[1:]) for word in layout.split() if re.fullmatch(r"d\d", word))
+    # The last disk is being replaced in these, so it cannot be the victim.
     kept = disks[:-1] if trial.during in ("resilver", "rebuild") else disks
     low, high = listed["faults"][trial.fault].get("strength", (0, 0))
     return Chance(layout, disks, chance.choice(kept), chance.randint(low, high))
 
 
 def parity(layout: str, disks: int) -> int:
-    """How many devices a vdev of so many can lose."""
+    """Return how many devices a vdev with ``disks`` disks can lose."""
     found = re.match(r"(?:raidz|draid)(\d)", layout)
     return int(found[1]) if found else disks - 1
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A machine without pools, and the trial to be made there."""
+    """A machine without pools, and the trial to be run there."""
 
     machine: Machine
     trial: Trial
@@ -124,11 +125,11 @@ class Stage:
 
     @property
     def pool(self) -> PoolFactory:
-        """What works on the machine's pools."""
+        """Return a factory for the machine's pools."""
         return PoolFactory(self.machine)
 
     def run(self) -> Seen:
-        """Make the trial; raises VmError where it could not be made."""
+        """Run the trial; raises VmError if that was not possible."""
         chance = self.chance
         left = parity(chance.layout, len(chance.disks))
         seen = Seen(self.trial.fault, self.trial.during, left, chance.victim)
@@ -147,6 +148,7 @@ class Stage:
         pattern, words = _RUNNING[self.trial.during]
         little_in_flight(self.pool)
         self._slow_down()
+        # Held until the fault is in place: the scan could end before it.
         self._hold(True)
         replaced = (f"d{self.chance.disks[-1]}", f"d{NEW}")
         self.pool.zpool(*words, *(() if self.trial.during == "scrub" else replaced))
@@ -156,6 +158,7 @@ class Stage:
         self._inject(seen)
         self._hold(False)
         self._handle_disks()
+        # A disk that is gone for good has left the scan held.
         self._hold(False)
         self._wait("/root/code")
         self._read(seen)
@@ -166,10 +169,11 @@ class Stage:
         self.machine.run(f"echo {int(on)} >{PARAMETERS}/{SCAN_HOLD}")
 
     def _slow_down(self) -> None:
-        """Make the scan last: hold the new disk, or all of a scrub, to so many bytes/s."""
+        """Slow down the scan: limit the new disk, or all disks of a scrub, in bytes/s."""
         disks = self.chance.disks
         share = len(disks) - parity(self.chance.layout, len(disks))
         seconds = SCAN_SECONDS + HANDLING_SECONDS * RETURNS.get(self.trial.fault, 0)
+        # Each disk holds 1/share of the data, and should take ``seconds`` to scan.
         rate = FILES * FILE_MB * MIB // share // seconds
         if self.trial.fault == "crawls":
             self.pool.slow(self.chance.victim, bps=self.chance.strength << 10)
@@ -179,13 +183,13 @@ class Stage:
             self.pool.slow(NEW, bps=rate)
 
     def _follow(self, end: str) -> None:
-        """Start what is judged and what it is judged by, and wait until both see the pool."""
+        """Start zconsole and the reference loop, and wait until both see the pool."""
         self._begin(f"{{ {_TRUTH}; }} >/root/truth")
         self._begin(f"{_WATCH} {end} >/root/frames 2>/root/complaints; echo $? >/root/code")
         self.pool.wait_until("[ -s /root/frames ] && [ -s /root/truth ]")
 
     def _begin(self, line: str) -> None:
-        """Start a line of the guest's shell that outlives its connection."""
+        """Start a shell line in the guest that outlives its connection."""
         self.machine.run(f"setsid -f sh -c {shlex.quote(line)} </dev/null >/dev/null 2>&1")
 
     def _inject(self, seen: Seen) -> None:
@@ -203,9 +207,9 @@ class Stage:
         self.machine.run(["zinject", *words])
 
     def _handle_disks(self) -> None:
-        """Pull and return the disk, as often as the fault wants.
+        """Pull and return the disk, as often as the fault requires.
 
-        The scan is held meanwhile: commands wait long behind it on disks that were made slow.
+        The scan is paused meanwhile: on slowed disks, commands would wait long behind it.
         """
         for _ in range(1 if self.trial.fault == "gone" else RETURNS.get(self.trial.fault, 0)):
             time.sleep(2)
@@ -222,7 +226,7 @@ class Stage:
             self._hold(False)
 
     def _wait_for_victim(self, state: str) -> None:
-        """Let ZFS find out: it does at the next write, at the latest."""
+        """Wait until ZFS notices, which happens at the next write at the latest."""
         number = self.chance.victim
         touch = f"touch {DIRECTORY}; zpool sync tank"
         self.pool.wait_until(
@@ -248,12 +252,12 @@ class Stage:
         self._begin(f"{ZCONSOLE} {words} >/root/job 2>/root/job-errors; echo $? >/root/done")
         self._handle_disks()
         self._wait("/root/done")
-        time.sleep(3)  # for the last of what is said to have been seen
+        time.sleep(3)  # let the last observations be reported
         self._read(seen)
         self._read_job(seen)
 
     def _panic(self, words: str) -> None:
-        """Lose writes, die, boot, and go on with the job."""
+        """Lose writes, crash, boot, and resume the job."""
         self.machine.run(f"{ZCONSOLE} {words} --detach", check=False)
         self._begin(f"zinject -I -s {PANIC_SECONDS} tank")
         time.sleep(PANIC_SECONDS + 4)
@@ -268,7 +272,7 @@ class Stage:
         seen.code = self._code("done")  # a job waits while redundancy is missing
 
     def _code(self, name: str) -> int | None:
-        """The status that a command left in a file; None where it has not ended."""
+        """Return the exit status that a command left in a file; None if it has not ended."""
         words = self.machine.run(f"cat /root/{name}", check=False).stdout
         return int(words) if words.strip() else None
 
@@ -278,7 +282,7 @@ class Stage:
         seen.truths = truths(self.machine.run("cat /root/truth").stdout)
 
     def _look_back(self, seen: Seen) -> None:
-        """End the fault, and see what it has left."""
+        """End the fault, and record its effects."""
         check = f"{ZCONSOLE} status tank --exit-status >/dev/null"
         seen.status_code = self.machine.run(check, check=False).returncode
         seen.end = truth(time.time(), self.machine.run("zpool status -v tank", check=False).stdout)
@@ -300,10 +304,10 @@ class Stage:
 
 
 def make(machine: Machine, trial: Trial) -> Seen:
-    """Make a trial on a machine without pools. Raises VmError where that was not possible."""
+    """Run a trial on a machine without pools. Raises VmError if that was not possible."""
     try:
         return Stage(machine, trial, drawn(trial)).run()
     except (ValueError, OSError) as error:
         raise VmError(f"{trial.name}: {error}") from error
     finally:
-        machine.run(_END)  # or what was begun would write into the next trial
+        machine.run(_END)  # otherwise leftovers would write into the next trial

@@ -1,7 +1,7 @@
-"""Whether two sources read the same pool, field by field of the model.
+"""Field-by-field comparison of the same pool as read by two sources.
 
-libzfs knows everything; what JSON and text leave out is said here, and must then be null. So a
-field that a decoder drops, invents or takes from the wrong place is told, whatever it is.
+libzfs knows everything; fields that JSON and text omit are listed here, and must then be null. So
+any field that a decoder drops, invents or takes from the wrong place is reported.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from zconsole.pool.model import Activity, ErrorCounters, Pool, Progress, Scan, V
 from zconsole.units import parse_size, size, size_resolution
 
 DRIFT = 1 << 20
-"""Bytes that a pool nobody writes to may gain between two samples: what it syncs of its own."""
+"""Bytes that an unused pool may gain between two samples by its own syncs."""
 
 FILLING = 1 << 28
-"""Bytes that a cache device, or any in a pool at work, may gain meanwhile."""
+"""Bytes that a cache device, or any device in an active pool, may gain between two samples."""
 
 MOVEMENT = 0.5
-"""Share of a running scan's total that may go by while the sources are asked."""
+"""Share of a running scan's total by which it may advance while the sources are read."""
 
 FASTER = 4.0
-"""How often one pass average may be the other: both are of the pass's first seconds."""
+"""Allowed ratio between two pass averages, which are from the pass's first seconds."""
 
 COUNTERS = {"io", "queues", "histograms"}
 SPACE = {"alloc_bytes", "size_bytes", "fragmentation"}
@@ -34,24 +34,24 @@ NOT_COMPARED = {
     *("root", "children", "scans", "activities", "block", "rates"),
     *("resolution", "printed"),
 }
-"""Walked through on their own, or not of the pool's state."""
+"""Fields that are compared separately, or are not part of the pool's state."""
 
 UNUSUAL = {"ashift", "physical_ashift", "allocating"}
-"""Printed by zpool only where out of the ordinary: null or the same."""
+"""Fields that zpool prints only if they are unusual: null or the same."""
 KERNEL = {"unfilled", "trimmable"}
-"""What only the kernel's own form tells."""
+"""Fields that only the kernel's own form has."""
 
 PROSE = {"skipped_bytes", "trim.state", "initialize.state"}
-"""What text leaves out where there is nothing to say, and sometimes else."""
+"""Fields that text omits if there is nothing to report, and sometimes otherwise."""
 
 MOVING = {"done_bytes", "scan_processed", "trim.done", "initialize.done", "pass_scanned"} | {
     *("scanned_bytes", "issued_bytes", "skipped_bytes", "processed_bytes", "pass_issued"),
 }
 UNSTEADY = {"zpool_eta", "zpool_rate"}
-"""What of something in its first seconds may be anything a moment later."""
+"""Fields that may change completely in the first seconds of an activity."""
 
 SHARES = {"percent": 100.0, "trim.share": 1.0, "initialize.share": 1.0}
-"""Fields that say how far something has come, and what they are at the end."""
+"""Fields that tell how far something has advanced, with their value at its end."""
 
 
 def assert_same_fields(pools: Mapping[str, Pool], state: State) -> None:
@@ -70,7 +70,7 @@ def assert_same_fields(pools: Mapping[str, Pool], state: State) -> None:
 
 
 def assert_disks_known(pools: Mapping[str, Pool], raws: Mapping[str, Any]) -> None:
-    """Every source has found the counters of the disks that the machine named for its leaves."""
+    """Check that every source has found the counters of the disks that the machine named."""
     for source, pool in pools.items():
         devices = raws[source].get("devices", {})
         for leaf in pool.root.leaves():
@@ -80,7 +80,7 @@ def assert_disks_known(pools: Mapping[str, Pool], raws: Mapping[str, Any]) -> No
 
 
 def _one_line_only(known: Mapping[str, Any], source: str) -> set[str]:
-    """Where text leaves out the older of a scrub and an error scrub."""
+    """Return the scan that text omits when there are both a scrub and an error scrub."""
     errors_scrubbed = getattr(known.get("scan 0"), "function", "") == "errorscrub"
     return {"scan 1"} & known.keys() if source == "text" and errors_scrubbed else set()
 
@@ -92,7 +92,7 @@ def _assert_same(source: str, place: str, record: Any, other: Any, state: State)
     if source == "json" and isinstance(record, Pool) and NOT_UTF8 in state.damaged:
         missing.add("errors")
     blind = source == "json" and "/draid" in place and state.shows == "rebuild running"
-    rounded = source == "text" and not isinstance(record, Vdev)  # `zpool list` is asked for digits
+    rounded = source == "text" and not isinstance(record, Vdev)  # `zpool list -p` is exact
     for field in sorted(exact.keys() | told.keys()):
         value, known = told.get(field), exact.get(field)
         if field in missing:
@@ -111,7 +111,7 @@ def _assert_same(source: str, place: str, record: Any, other: Any, state: State)
 
 
 def _movable(record: Any, state: State) -> float:
-    """Bytes by which a record's figures may be off between two samples."""
+    """Return the bytes by which a record's figures may differ between two samples."""
     if isinstance(record, Vdev) and record.vclass == "cache":
         return FILLING
     if not state.moving:
@@ -122,7 +122,7 @@ def _movable(record: Any, state: State) -> float:
 def same(  # noqa: PLR0911 - a rule a line
     field: str, exact: Any, printed: Any, rounded: bool, moved: float
 ) -> bool:
-    """Whether a source's value may stand for libzfs's, that is up to ``moved`` bytes off."""
+    """Return whether a source's value matches libzfs's, which is off by up to ``moved`` bytes."""
     if exact == printed or (field in UNSTEADY and moved):
         return True
     if exact is None or printed is None or isinstance(exact, str | bool | tuple):
@@ -139,7 +139,7 @@ def same(  # noqa: PLR0911 - a rule a line
 
 
 def same_bytes(exact: int, printed: int, rounded: bool, moved: float) -> bool:
-    """Whether two figures are one, but for zpool's rounding of the second."""
+    """Return whether two figures are equal, except for zpool's rounding of the second."""
     if not rounded:
         return abs(printed - exact) <= moved
     slack = size_resolution(size(exact)) + size_resolution(size(printed)) + 1
@@ -147,12 +147,12 @@ def same_bytes(exact: int, printed: int, rounded: bool, moved: float) -> bool:
 
 
 def same_difference(exact: int, printed: int, of: int, moved: float) -> bool:
-    """Whether the difference of two printed totals, each rounded, may stand for libzfs's."""
+    """Return whether the difference of two printed totals, each rounded, matches libzfs's."""
     return abs(printed - exact) <= moved + 2 * size_resolution(size(of)) + 1
 
 
 def records(pool: Pool) -> Iterator[tuple[str, Any]]:
-    """The pool, its vdevs by their way from the root, its scans and activities."""
+    """Yield the pool, its vdevs with their path from the root, its scans and activities."""
     yield "pool", pool
     yield from _vdevs(pool.root, "root")
     for kind, found in (("scan", pool.scans), ("activity", pool.activities)):
@@ -167,7 +167,7 @@ def _vdevs(vdev: Vdev, place: str) -> Iterator[tuple[str, Vdev]]:
 
 
 def fields(record: Any) -> Iterator[tuple[str, Any]]:
-    """The fields of a record, those of counters and progress one by one."""
+    """Yield the fields of a record; counters and progress are split into their parts."""
     for field in getattr(record, "_fields", None) or record.__slots__:
         value = getattr(record, field)
         if isinstance(value, ErrorCounters | Progress):
@@ -177,7 +177,7 @@ def fields(record: Any) -> Iterator[tuple[str, Any]]:
 
 
 def unknown(source: str, record: Any, place: str) -> set[str]:
-    """The fields of what libzfs knows that this source has no word on."""
+    """Return the fields of a record that libzfs has and this source lacks."""
     if isinstance(record, Vdev):
         spare = {"scan_processed"} if record.vclass == "spare" else set()
         return COUNTERS | KERNEL | (_unprinted(record, place) if source == "text" else spare)
@@ -187,14 +187,14 @@ def unknown(source: str, record: Any, place: str) -> set[str]:
 
 
 def _unprinted(vdev: Vdev, place: str) -> set[str]:
-    """``zpool list -v`` has the space of top-level vdevs; a distributed spare has no path."""
+    """Return the fields that text lacks, except top-level space and distributed spares' paths."""
     listed = place.count("/") == 1
     missing = {"guid", "scan_processed"} | (LEAF_WORK - {"trim.state", "initialize.state"})
     return missing | (set() if listed else SPACE) | ({"path"} if vdev.kind == "dspare" else set())
 
 
 def _untold(record: Scan | Activity) -> set[str]:
-    """Text tells little of what is over, and the errors of a scan only then."""
+    """Return the fields that text lacks: it shows a scan's errors only when it has finished."""
     over = record.state in ("finished", "canceled")
     if isinstance(record, Activity) and record.kind == "condense":
         return {"start", "end"}
@@ -203,7 +203,7 @@ def _untold(record: Scan | Activity) -> set[str]:
     if not over:
         return {"errors", *PASS}
     gone = {"start", "total_bytes", "scanned_bytes", "issued_bytes", "skipped_bytes"}
-    # Text has only the end of a canceled scrub, and the pool's history only its start.
+    # Of a canceled scrub, text shows only the end, and the pool's history only the start.
     untold = {"processed_bytes", "errors", "duration", "full"}
     canceled = untold if record.state == "canceled" else set()
     return gone | canceled | PASS

@@ -1,10 +1,10 @@
 """`python -m tests.vm.held_latency`: how well the autopilot holds a latency on a live kernel.
 
-A scrub of a mirror whose disks do so many operations a second, beside applications that think,
-read and wait (`inside/applications.py`). First each fixed setting for a while; the target is
-between the latencies of the gentlest and of the fastest. Then the autopilot. What is printed is
-what the applications themselves measured. Wanted: 9 of 10 minutes with a p95 within 1.2 times the
-target, and the scan done within 1.3 times the time of the fastest fixed setting that meets it.
+A mirror with disks of limited operations per second is scrubbed while applications think, read and
+wait (`inside/applications.py`). First, each fixed setting runs for a while; the target is between
+the latencies of the gentlest and of the fastest. Then the autopilot runs. The latencies printed are
+those that the applications measured. The goals are 9 of 10 minutes with a p95 within 1.2 times the
+target, and a scan time within 1.3 times that of the fastest fixed setting that meets it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ LOG = "/run/applications"
 DISK = 5 << 30
 MEGABYTES = 3600
 BLOCK = 32768
-"""Bytes of one read of the scan: without joining, so that operations a second limit it."""
+"""Bytes per read of the scan; without aggregation, so that operations per second limit it."""
 SETTLE = 15.0
-"""Seconds after a change that count for nothing."""
+"""Seconds after a change that are not counted."""
 OTHER = {"zfs_vdev_scrub_min_active": 1, "zfs_vdev_scrub_max_active": 10, "zfs_vdev_nia_credit": 12}
 """A fixed setting that the autopilot has no level for."""
 SHOWN = "zfs_vdev_scrub_max_active"
@@ -42,7 +42,7 @@ class Bench:
     vm: Machine
 
     def prepare(self, iops: int, threads: int, think: float) -> dict[str, int]:
-        """Make and fill the pool, slow its disks, start the applications; the values found."""
+        """Create and fill the pool, slow its disks, start the load; returns original values."""
         pool = PoolFactory(self.vm)
         pool.create(
             "mirror d0 d1",
@@ -59,24 +59,24 @@ class Bench:
         return {name: int(v) for name, v in (line.split(":") for line in lines.splitlines())}
 
     def write(self, wanted: Mapping[str, int]) -> None:
-        """Set tunables as a person would, by hand."""
+        """Set tunables as an administrator would, by hand."""
         self.vm.run("; ".join(f"echo {v} > {PARAMETERS}/{n}" for n, v in wanted.items()))
 
     def issued(self) -> tuple[float, float, bool]:
-        """Guest's time, bytes issued by the scan, and whether it runs."""
+        """Return the guest's time, the bytes issued by the scan, and whether it runs."""
         text = self.vm.run("date +%s.%N; zconsole status tank --json").stdout
         now, _, status = text.partition("\n")
         scan = json.loads(status)["scan"]
         return float(now), float(scan["issued_bytes"]), scan["state"] == "running"
 
     def latencies(self, start: float, end: float) -> list[float]:
-        """What the applications measured between two times of the guest, seconds."""
+        """Return the latencies that applications measured between two guest times, in seconds."""
         lines = (line.split() for line in self.vm.run(f"cat {LOG}").stdout.splitlines())
         pairs = [(float(p[0]), float(p[1])) for p in lines if len(p) == 2]
         return [took for began, took in pairs if start <= began < end]
 
     def steps(self, start: float) -> list[str]:
-        """The values of SHOWN that the autopilot set, with seconds since ``start``."""
+        """Return the values of SHOWN that the autopilot set, with seconds since ``start``."""
         lines = self.vm.run("cat /var/lib/zconsole/audit.jsonl").stdout.splitlines()
         ended = [r for r in map(json.loads, lines) if r["event"] == "ended"]
         return [
@@ -87,7 +87,7 @@ class Bench:
         ]
 
     def fixed(self, wanted: Mapping[str, int], seconds: float) -> tuple[float, float]:
-        """The scan's bytes/s and the applications' p95 under a fixed setting."""
+        """Return the scan's bytes/s and the applications' p95 under a fixed setting."""
         self.write(wanted)
         self.vm.run("zpool scrub tank")
         time.sleep(SETTLE)
@@ -98,7 +98,7 @@ class Bench:
         return (after - before) / (end - start), p95(self.latencies(start, end))
 
     def flown(self, target: float, seconds: float) -> tuple[float, float, float]:
-        """The autopilot's scan: guest's time at start and end, and its bytes/s."""
+        """Run a scan under the autopilot; returns the guest's times at both ends, and bytes/s."""
         self.vm.run("zpool scrub tank")
         start, before, _ = self.issued()
         self.vm.run(f"zconsole tunables hold-latency {target * 1e3:.1f}ms")
@@ -111,19 +111,19 @@ class Bench:
 
 
 def p95(found: Sequence[float]) -> float:
-    """The 95th percentile; 0.0 of none."""
+    """Return the 95th percentile; 0.0 if there are no values."""
     return sorted(found)[int(0.95 * (len(found) - 1))] if found else 0.0
 
 
 def settings(found: Mapping[str, int]) -> list[tuple[str, dict[str, int]]]:
-    """Fixed settings with their names; the gentlest first, the fastest second."""
+    """Return fixed settings with names: the gentlest first, the fastest second."""
     levels = (GENTLEST, FASTEST, 0.0, 2.0, 4.0)
     made = [(f"level {level:+g}", values(level, found)) for level in levels]
     return [*made, ("other", {**found, **OTHER})]
 
 
 def measure(bench: Bench, args: argparse.Namespace) -> bool:
-    """Print the figures; whether all are as wanted."""
+    """Print the figures; returns whether all goals are met."""
     found = bench.prepare(args.iops, args.threads, args.think)
     choices = settings(found)
     tried = [_tried(bench, *choice, args.fixed) for choice in choices]
@@ -139,7 +139,7 @@ def measure(bench: Bench, args: argparse.Namespace) -> bool:
     held = sum(each <= 1.2 * target for each in minutes) / max(1, whole)
     print(f"steps of {SHOWN}:", *bench.steps(start))
     print("p95 of each minute:", *(f"{each * 1e3:.0f}" for each in minutes))
-    # A host that is busy with something else slows the guest: what it did before is measured again.
+    # Other work on the host slows the guest down, so measure the earlier settings again.
     print("again, the gentlest and the best fixed setting:", flush=True)
     again = [_tried(bench, *choices[i], args.fixed) for i in (0, chosen)]
     best = (tried[chosen][0] + again[1][0]) / 2
@@ -157,7 +157,7 @@ def _tried(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Boot a machine and measure; 1 where a figure is missed."""
+    """Boot a machine and measure; returns 1 if a goal is missed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("--release", default="trixie")
     parser.add_argument("--iops", type=int, default=150, help="of each disk")

@@ -1,4 +1,4 @@
-"""Images: built once for what they are made of, kept in the cache, never half-done."""
+"""Images, built once per definition and kept in the cache; a failed build leaves none."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ HOST_PACKAGES = {
     "ssh": "openssh-client",
     "xz": "xz-utils",
 }
-"""Programs the harness runs, and the Debian packages that have them."""
+"""Programs that the harness runs, and the Debian packages that contain them."""
 
 ROOT_SIZE = "4G"
 ROOT_LABEL = "labroot"
 DEVELOPED = 99
-"""Patch level that stands for the release to come (META)."""
+"""Patch level that marks the version under development (META)."""
 
 _INITRAMFS_MODULES = "virtio_blk\nvirtio_pci\nvirtio_net\nvirtio_rng\next4\n"
 
-# Not needed to run: the compiler's input, apt's lists, documentation.
+# Not needed to run: compiler inputs, apt's lists, documentation.
 _DROPPED = (
     "usr/src",
     "var/lib/dkms",
@@ -61,7 +61,7 @@ _DROPPED = (
 
 @dataclass(frozen=True)
 class Image:
-    """A bootable image in the cache, and the versions read from its tree."""
+    """A bootable image in the cache, and the versions in its tree."""
 
     directory: Path
     release: str
@@ -71,29 +71,29 @@ class Image:
 
     @property
     def root(self) -> Path:
-        """The raw ext4 root filesystem; never written to after the build."""
+        """Return the raw ext4 root filesystem; it is never written to after the build."""
         return self.directory / "root.img"
 
     @property
     def ssh_key(self) -> Path:
-        """The private key that root of the image accepts."""
+        """Return the private key that the image's root account accepts."""
         return self.directory / "id_ed25519"
 
     @property
     def zfs_version(self) -> tuple[int, int]:
-        """OpenZFS's (major, minor); what is developed after 2.4 calls itself 2.4.99: (2, 5)."""
+        """Return OpenZFS's (major, minor); 2.4.99, developed after 2.4, counts as (2, 5)."""
         major, minor, patch = (int(part) for part in f"{self.zfs}.0".split(".")[:3])
         return major, minor + (patch == DEVELOPED)
 
 
 def missing_programs() -> list[str]:
-    """The Debian packages this machine lacks."""
+    """Return the Debian packages that this machine lacks."""
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
     return [pack for name, pack in HOST_PACKAGES.items() if not shutil.which(name, path=path)]
 
 
 def why_unavailable() -> str | None:
-    """Why virtual machines cannot be run here, in one line; None where they can."""
+    """Return why virtual machines cannot run here, in one line; None if they can."""
     if os.geteuid() != 0:
         return "building a virtual machine needs root"
     if missing := missing_programs():
@@ -102,7 +102,7 @@ def why_unavailable() -> str | None:
 
 
 def find(release: Release) -> Image | None:
-    """The cached image of a release as it is defined now; None where it is not built."""
+    """Return the cached image of a release as currently defined; None if it is not built."""
     directory = _directory(release)
     try:
         facts = json.loads((directory / "image.json").read_text())
@@ -112,10 +112,10 @@ def find(release: Release) -> Image | None:
 
 
 def build(name: str) -> Image:
-    """The image of a release, built where the cache lacks it.
+    """Return the image of a release, built if the cache lacks it.
 
-    Raises NotAvailableError where this machine cannot, VmError where a step fails; the cache
-    then holds nothing of it but the log.
+    Raises NotAvailableError if this machine cannot build it, VmError if a step fails; the cache
+    then holds only the log.
     """
     release = RELEASES[name]
     if image := find(release):
@@ -142,12 +142,12 @@ def prune() -> list[str]:
 
 
 def _directory(release: Release) -> Path:
-    """Where the image of a release is, or would be."""
+    """Return the directory of a release's image, which may not exist yet."""
     return subdirectory("images") / f"{release.name}-{release.key()}"
 
 
 def _build(release: Release, images: Path) -> Image:
-    """Build into a directory beside the images and rename it in."""
+    """Build into a directory next to the images and rename it."""
     start = time.monotonic()
     log = subdirectory("logs") / f"build-{release.name}.log"
     log.unlink(missing_ok=True)
@@ -165,7 +165,7 @@ def _build(release: Release, images: Path) -> Image:
 
 
 def _assemble(release: Release, root: Path, output: Path, progress: Progress) -> None:
-    """Every step from an empty directory to the finished files."""
+    """Run every step from an empty directory to the finished files."""
     with progress.step(f"debootstrap {release.suite}"):
         chroot = debootstrap(release, root, progress)
     with progress.step("kernel, Python and tools"):
@@ -186,7 +186,7 @@ def _assemble(release: Release, root: Path, output: Path, progress: Progress) ->
 
 
 def _build_zfs(release: SourceRelease, chroot: Chroot) -> None:
-    """Compile and install a release's own OpenZFS."""
+    """Compile and install the release's own OpenZFS."""
     with chroot.progress.step("what compiles zfs"):
         chroot.install(BUILD_PACKAGES)
     with chroot.progress.step("zfs, compiled from its source"):
@@ -198,7 +198,7 @@ def _build_zfs(release: SourceRelease, chroot: Chroot) -> None:
 
 
 def _read_versions(release: Release, chroot: Chroot) -> dict[str, str]:
-    """The versions as the tree has them; raises VmError where the module is not there."""
+    """Return the versions in the tree; raises VmError if the module is missing."""
     [kernel] = [path.name for path in (chroot.root / "lib/modules").iterdir()]
     zfs = chroot.run("modinfo", "-k", kernel, "-F", "version", "zfs").strip()
     python = chroot.run("python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])")
@@ -211,7 +211,7 @@ def _read_versions(release: Release, chroot: Chroot) -> dict[str, str]:
 
 
 def _make_venv(chroot: Chroot, python: str) -> None:
-    """Make /opt/zc, which sees the distribution's libzfs_core, from wheels of the host."""
+    """Create /opt/zc, which sees the distribution's libzfs_core, from wheels of the host."""
     directory = chroot.root / "root/wheels"
     chroot.progress.run(wheels.download_command(python, directory))
     chroot.run("python3", "-m", "venv", "--system-site-packages", "/opt/zc")
@@ -221,7 +221,7 @@ def _make_venv(chroot: Chroot, python: str) -> None:
 
 
 def _configure_guest(chroot: Chroot, output: Path, kernel: str) -> None:
-    """Install init, sshd's settings and key, and take kernel and initramfs out of the tree."""
+    """Install init, sshd's settings and key; move kernel and initramfs out of the tree."""
     chroot.write("sbin/zcvm-init", (GUEST / "init").read_text(), 0o755)
     chroot.write("usr/local/bin/zconsole", (GUEST / "zconsole").read_text(), 0o755)
     sshd = (GUEST / "sshd.conf").read_text()
@@ -238,7 +238,7 @@ def _configure_guest(chroot: Chroot, output: Path, kernel: str) -> None:
 
 
 def _make_root(chroot: Chroot, image: Path) -> None:
-    """Write the tree, without what only the build needed, into an ext4 image."""
+    """Write the tree, without build-only files, into an ext4 image."""
     for path in _DROPPED:
         remove_tree(chroot.root / path)
     chroot.write("boot/.keep", "")

@@ -1,7 +1,7 @@
-"""What the sources answered on live pools, kept: read again without a machine.
+"""Saved answers of the sources on live pools, compared again without a machine.
 
 ``python -m tests.vm.kept DIR FILE`` packs a directory that `test_agreement` wrote (see its KEEP)
-into one small file, as `tests/fixtures/agreement.jsonl.gz` is one.
+into one small file, such as `tests/fixtures/agreement.jsonl.gz`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Kept(NamedTuple):
     raws: dict[str, Any]
 
     def check(self) -> None:
-        """Compare what the sources say. Raises AssertionError."""
+        """Compare the sources. Raises AssertionError."""
         assert_agree(decoded(self.raws), self.state)
         found = pools(self.raws)
         assert_same_fields(found, self.state)
@@ -36,7 +36,7 @@ class Kept(NamedTuple):
 
 
 def kept(path: Path = FIXTURE) -> Iterator[Kept]:
-    """Every state of a packed file, or of a directory."""
+    """Yield every state of a packed file, or of a directory."""
     states = {state.name: state for state in STATES}
     for release, name, raws in _files(path) if path.is_dir() else _lines(path):
         yield Kept(release, states[name], raws)
@@ -55,7 +55,7 @@ def _lines(path: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def pack(directory: Path, path: Path) -> None:
-    """Write what a directory holds to one file, the same bytes for the same directory."""
+    """Pack a directory into one file; the same directory gives the same bytes."""
     lines = [json.dumps(entry) for entry in _files(directory)]
     path.write_bytes(gzip.compress("\n".join(lines).encode(), mtime=0))
 

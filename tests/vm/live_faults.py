@@ -26,7 +26,7 @@ SOURCES = ("zconsole", "tests/vm/fault*")
 
 
 def sources() -> str:
-    """A digest of what is tried and how."""
+    """Return a digest of the tested code and the test code."""
     found = (file for part in SOURCES for place in TREE.glob(part) for file in _files(place))
     return digest(found)
 
@@ -36,7 +36,7 @@ def _files(place: Path) -> Iterator[Path]:
 
 
 class Kept:
-    """What was found so far on one release, in a file."""
+    """Results on one release so far, saved in a file."""
 
     def __init__(self, release: str) -> None:
         self.path = subdirectory("live-faults") / f"{release}.json"
@@ -45,7 +45,7 @@ class Kept:
             self.found = json.loads(self.path.read_text())
 
     def add(self, trial: Trial, result: dict[str, Any]) -> None:
-        """Note a result, and keep it at once: the run may be stopped."""
+        """Add a result, and save it at once: the run may be stopped."""
         self.found[trial.name] = result
         draft = self.path.with_suffix(".draft")
         draft.write_text(json.dumps(self.found, indent=0))
@@ -53,7 +53,7 @@ class Kept:
 
 
 def judged(machine: Machine, trial: Trial) -> dict[str, Any]:
-    """Make a trial and judge it; what was seen is kept where something was wrong."""
+    """Run a trial and judge it; observations are saved if something was wrong."""
     seen = fault_trial.make(machine, trial)
     right, said = fault_judge.named(seen)
     wrong = fault_judge.dishonest(seen)
@@ -74,7 +74,7 @@ def judged(machine: Machine, trial: Trial) -> dict[str, Any]:
 
 
 def run(release: str, arguments: argparse.Namespace) -> None:
-    """Make what is left on a release, one trial after the other."""
+    """Run the remaining trials on a release, one after another."""
     kept, tree = Kept(release), sources()
     counted = set() if arguments.again else _counted(kept.found, tree, arguments.older)
     left = [t for t in trials(release) if arguments.trial in t.name and t.name not in counted]
@@ -94,7 +94,7 @@ def run(release: str, arguments: argparse.Namespace) -> None:
 
 
 def _counted(found: dict[str, dict[str, Any]], tree: str, older: bool) -> set[str]:
-    """The trials that need not be made again; of other versions of the tree only what was well."""
+    """Return the trials that need no rerun; of older trees, only good results count."""
     return {
         name
         for name, each in found.items()
@@ -110,7 +110,7 @@ def _line(result: dict[str, Any]) -> str:
 
 
 def show(releases: Sequence[str]) -> int:
-    """Print the table and what was wrong; returns how many trials were dishonest."""
+    """Print the table and the problems; returns the number of dishonest trials."""
     found = {name: each for release in releases for name, each in Kept(release).found.items()}
     by_fault: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for each in found.values():
@@ -136,7 +136,7 @@ def _row(fault: str, found: Sequence[dict[str, Any]]) -> tuple[str, ...]:
 
 
 def main() -> int:
-    """Run or go on; returns 1 where something was claimed that was not so."""
+    """Start or continue; returns 1 if a claim was false."""
     arguments = _parser().parse_args()
     releases = arguments.releases or list(RELEASES)
     for release in releases:

@@ -1,4 +1,4 @@
-"""A running virtual machine: commands, files, disks, and everything a bad day brings."""
+"""A running virtual machine: commands, files, disks, and every kind of failure."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ DEFAULT_CPUS = 2
 TREE_IN_GUEST = "/root/zconsole"
 _PUSHED = ("zconsole", "themes", "tests", "pyproject.toml", "README.md", "CHANGELOG.md")
 
-# udev rereads the partitions of a disk that something has written to: on a slow machine
-# they are gone for a while, just when zpool wants to open them.
+# udev rereads the partitions of a disk that something has written to: on a slow machine they vanish
+# for a while, just when zpool wants to open them.
 _QUIET_UDEV = (
     "mkdir -p /run/udev/rules.d &&"
     """ echo 'SUBSYSTEM=="block", OPTIONS+="nowatch"' >/run/udev/rules.d/61-nowatch.rules &&"""
@@ -70,8 +70,8 @@ class Machine:
     ) -> Self:
         """Boot an image with data disks of these sizes (bytes), in a temporary directory.
 
-        disk_cache is a QEMU cache mode: unsafe, writeback, writethrough or directsync.
-        Raises VmError where the guest does not come up.
+        disk_cache is a QEMU cache mode: unsafe, writeback, writethrough or directsync. Raises
+        VmError if the guest does not boot.
         """
         run_directory = RunDirectory.create()
         try:
@@ -110,21 +110,21 @@ class Machine:
 
     @property
     def image(self) -> Image:
-        """What the machine was booted from."""
+        """Return the image that the machine was booted from."""
         return self.hardware.image
 
     @property
     def disks(self) -> list[Disk]:
-        """The data disks, in order."""
+        """Return the data disks, in order."""
         return list(self.hardware.disks)
 
     @property
     def console_log(self) -> Path:
-        """What the guest wrote to its serial console since the last boot."""
+        """Return the log of the guest's serial console since the last boot."""
         return self.hardware.directory / "console.log"
 
     def keep_console_log(self) -> Path:
-        """Copy the console log into the cache, and say where; returns the copy."""
+        """Copy the console log into the cache, and print its path; returns the copy."""
         return keep_console(self.hardware.directory, self.image.release)
 
     def run(
@@ -134,7 +134,7 @@ class Machine:
         timeout: float = COMMAND_SECONDS,
         stdin: bytes | None = None,
     ) -> Result:
-        """Run a command as root of the guest; see Ssh.run."""
+        """Run a command as root in the guest; parameters and errors as in `Ssh.run`."""
         return self.ssh.run(command, check=check, timeout=timeout, stdin=stdin)
 
     def put(self, local: Path, remote: str) -> None:
@@ -146,25 +146,25 @@ class Machine:
         self.ssh.get(remote, local)
 
     def push_tree(self) -> None:
-        """Replace the guest's copy of the source tree under test by the present one."""
+        """Replace the guest's copy of the source tree with the current one."""
         unpack = f"rm -rf {TREE_IN_GUEST} && mkdir {TREE_IN_GUEST} && tar -xC {TREE_IN_GUEST}"
-        unpack += " && sync"  # or a power cut takes it back
+        unpack += " && sync"  # a power cut would undo it
         self.run(unpack, stdin=_packed_tree())
 
     def throttle(self, disk: int, bps: int = 0, iops: int = 0) -> None:
-        """Limit a disk to bytes/s and operations/s from now on; 0 lifts the limit."""
+        """Limit a disk to bytes/s and operations/s from now on; 0 removes a limit."""
         with self._monitor() as monitor:
             _limit(monitor, self.disks[disk], bps, iops)
 
     def pull(self, disk: int) -> None:
-        """Unplug a disk, as pulling it from its bay would; returns when it is gone."""
+        """Unplug a disk, as if pulled from its bay; returns when it is gone."""
         device = self.disks[disk].device()["id"]
         with self._monitor() as monitor:
             monitor.execute("device_del", id=device)
             monitor.wait_event("DEVICE_DELETED", device=device)
 
     def bay(self, disk: int) -> str:
-        """Where a disk is plugged in: the number of its PCI slot, for `plug`."""
+        """Return the PCI slot number of a disk, for `plug`."""
         device = self.disks[disk].device()["id"]
         with self._monitor() as monitor:
             place = f"/machine/peripheral/{device}"
@@ -172,7 +172,7 @@ class Machine:
         return f"{int(function) >> 3:#x}"
 
     def plug(self, disk: int, bay: str = "") -> None:
-        """Put a pulled disk back with its data, into this bay; else into the first free one.
+        """Plug in a pulled disk with its data, in this bay or the first free one.
 
         Returns when the guest has its path.
         """
@@ -182,14 +182,14 @@ class Machine:
         self.run(f"until [ -e {path} ]; do sleep 0.1; done; udevadm settle", timeout=30)
 
     def set_link(self, *, up: bool) -> None:
-        """Pull the guest's network cable, or put it back: commands hang while it is out."""
+        """Connect or disconnect the guest's network cable; without it, commands hang."""
         with self._monitor() as monitor:
             monitor.execute("set_link", name="net", up=up)
 
     def corrupt(self, disk: int, offset: int, length: int) -> None:
-        """Overwrite what a stretch of a disk holds (bytes) behind the guest's back.
+        """Overwrite a range of a disk (bytes) behind the guest's back.
 
-        Only where something was ever written: the rest of the sparse file stays a hole.
+        Only blocks that were ever written change: holes of the sparse file stay.
         """
         end = offset + length
         with self.disks[disk].file.open("r+b") as file:
@@ -202,9 +202,9 @@ class Machine:
         qemu.kill(self.pid, self.hardware.directory)
 
     def reboot(self, bays: Mapping[int, str] | None = None) -> None:
-        """Boot again on the same disks and root, after a power cut where it still runs.
+        """Boot again from the same disks and root, after a power cut if it still runs.
 
-        ``bays``: where disks were put while the power was off; one without a bay is out.
+        ``bays``: where disks were put while the power was off; a disk without a bay is out.
         """
         self.power_cut()
         self.ssh.close()
@@ -213,14 +213,15 @@ class Machine:
         self.wake()
 
     def wake(self) -> None:
-        """Wait for ssh, bring up the processors that the boot left off, make it ready to test."""
+        """Wait for ssh, enable the processors that were off during boot, and prepare for tests."""
         self.ssh.wait()
         self.run("for cpu in /sys/devices/system/cpu/cpu[1-9]*/online; do echo 1 >$cpu; done")
         self.run(_QUIET_UDEV)
+        # Saved here, and restored after each test.
         self.run(f"cd {_PARAMETERS} && grep -sH '' * >{_DEFAULTS}")
 
     def recover(self) -> None:
-        """Give every disk back at full speed and ZFS its parameters; boots a dead guest."""
+        """Restore every disk to full speed, and ZFS's parameters; boots a dead guest."""
         if not qemu.is_running(self.pid, self.hardware.directory):
             self.reboot()
         plugged = self.plugged()
@@ -233,7 +234,7 @@ class Machine:
         self.run(_RESTORE_PARAMETERS)
 
     def plugged(self) -> set[int]:
-        """The disks that are in their bays."""
+        """Return the disks that are plugged in."""
         with self._monitor() as monitor:
             listed = monitor.execute("qom-list", path="/machine/peripheral")
         names = {device["name"] for device in listed}
@@ -249,7 +250,7 @@ class Machine:
 
 
 def _limit(monitor: Qmp, disk: Disk, bps: int = 0, iops: int = 0) -> None:
-    """Set a disk's limits; QEMU wants all of them named."""
+    """Set a disk's limits; QEMU requires all of them."""
     rest = dict.fromkeys(("bps_rd", "bps_wr", "iops_rd", "iops_wr"), 0)
     monitor.execute("block_set_io_throttle", id=disk.backend, bps=bps, iops=iops, **rest)
 
@@ -263,7 +264,7 @@ def make_hardware(
     cpus: int = DEFAULT_CPUS,
     cache: str = "unsafe",
 ) -> Hardware:
-    """Lay out a machine in a directory: a fresh root and empty sparse disks."""
+    """Create the files of a machine in a directory: a fresh root and empty sparse disks."""
     disks = [Disk(index, directory / f"disk{index}.raw", cache) for index in range(len(sizes))]
     for disk, size in zip(disks, sizes, strict=True):
         with disk.file.open("wb") as file:
@@ -274,7 +275,7 @@ def make_hardware(
 
 
 def keep_console(directory: Path, release: str) -> Path:
-    """Copy a machine's console log into the cache's logs; returns and prints the path."""
+    """Copy a machine's console log into the cache's logs; prints and returns the path."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
     kept = subdirectory("logs") / f"console-{release}-{stamp}-{os.getpid()}.log"
     shutil.copyfile(directory / "console.log", kept)
@@ -283,7 +284,7 @@ def keep_console(directory: Path, release: str) -> Path:
 
 
 def written_stretches(descriptor: int, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The parts of start…end of a sparse file that are not holes, in pieces of 1 MiB at most."""
+    """Yield the parts of start…end of a sparse file that are not holes, at most 1 MiB each."""
     while start < end:
         try:
             start = os.lseek(descriptor, start, os.SEEK_DATA)
@@ -298,7 +299,7 @@ def written_stretches(descriptor: int, start: int, end: int) -> Iterator[tuple[i
 
 
 def _packed_tree() -> bytes:
-    """The source tree as a tar archive, without what interpreters and tools leave in it."""
+    """Return the source tree as a tar archive, without files that interpreters and tools leave."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
         for name in _PUSHED:
@@ -308,6 +309,6 @@ def _packed_tree() -> bytes:
 
 
 def _without_leftovers(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """Leave out byte code and hidden files."""
+    """Skip bytecode and hidden files."""
     name = Path(entry.name).name
     return None if name == "__pycache__" or name.startswith(".") else entry

@@ -1,4 +1,4 @@
-"""Named machines that outlive the command that starts them, for work by hand."""
+"""Named machines that outlive the command that starts them, for interactive work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.vm.qemu import Disk, Hardware
 
 
 def up(name: str, image: Image, sizes: Sequence[int], memory_mb: int, cache: str) -> Machine:
-    """Boot a machine under a name; raises VmError where the name is taken."""
+    """Boot a machine under a name; raises VmError if the name is taken."""
     directory = _directory(name)
     if _is_up(directory):
         raise VmError(f"machine {name} is up already")
@@ -35,7 +35,7 @@ def up(name: str, image: Image, sizes: Sequence[int], memory_mb: int, cache: str
 
 
 def save(name: str, machine: Machine) -> None:
-    """Write down what `attach` needs."""
+    """Save the state that `attach` needs."""
     hardware = machine.hardware
     state = {
         "pid": machine.pid,
@@ -49,7 +49,7 @@ def save(name: str, machine: Machine) -> None:
 
 
 def attach(name: str) -> Machine:
-    """The machine of a name; raises VmError where none is up."""
+    """Return the running machine of a name; raises VmError if there is none."""
     directory = _directory(name)
     if not _is_up(directory):
         raise VmError(f"no machine named {name} is up ({', '.join(names()) or 'none is'})")
@@ -71,26 +71,26 @@ def down(name: str) -> None:
 
 
 def names() -> list[str]:
-    """The machines that are up."""
+    """Return the names of running machines."""
     return sorted(path.name for path in subdirectory("machines").iterdir() if _is_up(path))
 
 
 def _directory(name: str) -> Path:
-    """Where a named machine lives; raises VmError for a name that is no file name."""
+    """Return the directory of a named machine; raises VmError for an invalid name."""
     if not re.fullmatch(r"[\w.-]+", name):
         raise VmError(f"not a machine name: {name}")
     return subdirectory("machines") / name
 
 
 def _clear(directory: Path) -> None:
-    """End whatever runs in a directory, and delete it."""
+    """End all QEMU processes of a directory, and delete it."""
     for pid in qemu.running_in(directory):
         qemu.kill(pid, directory)
     remove_tree(directory)
 
 
 def _is_up(directory: Path) -> bool:
-    """Whether a directory's machine runs."""
+    """Return whether a directory's machine is running."""
     try:
         state = json.loads((directory / "machine.json").read_text())
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Somebody who sees a console and presses keys."""
+"""An operator who watches a console and presses keys."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ CURSOR = "›"
 
 @dataclass(frozen=True)
 class Operator:
-    """Works with the console by what is on its screen."""
+    """Operates the console by what is on its screen."""
 
     terminal: Terminal
 
     def see(self, pattern: str, seconds: int = 60) -> str:
-        """The screen once it matches."""
+        """Return the screen once it matches."""
         return self.terminal.wait(pattern, seconds)
 
     def press(self, *keys: str) -> None:
@@ -25,12 +25,12 @@ class Operator:
         self.terminal.press(*keys)
 
     def back(self, pattern: str) -> None:
-        """Leave a screen and see the one below: a key right after Escape is Alt with it."""
+        """Leave a screen and wait for the one below: Escape and a key at once would be Alt."""
         self.press("Escape")
         self.see(pattern)
 
     def point(self, text: str) -> str:
-        """Put the cursor on the line of a list that begins with a text; the screen then."""
+        """Put the cursor on the list line that begins with a text; returns the screen."""
         screen = self.see(f"^{CURSOR}")
         if not re.search(f"^[ {CURSOR}]+{re.escape(text)}", screen, re.MULTILINE):
             self.press("G")
@@ -43,7 +43,7 @@ class Operator:
         return self.see(f"^{CURSOR} +{re.escape(text)}")
 
     def choose(self, text: str) -> None:
-        """Go to the line of a list that begins with a text, and press Enter."""
+        """Select the list line that begins with a text, and press Enter."""
         self.point(text)
         self.press("Enter")
 
@@ -55,7 +55,7 @@ class Operator:
         self.press("g", *["j"] * (row - first))
 
     def run(self, said: str, typed: str = "") -> str:
-        """Read the plan, type what it asks for, run it, and see it done; returns the plan."""
+        """Read the plan, type what it requires, run it, and wait for it; returns the plan."""
         self.see("Cancel .*Run")
         plan = self.see(said)
         self.press("Tab", *filter(None, [typed]), "Enter")
@@ -64,6 +64,6 @@ class Operator:
         return plan
 
     def refused(self, text: str, why: str) -> None:
-        """A line of a menu is grey, and tells why below the list."""
+        """Check that a menu line is disabled, and that its reason is shown below the list."""
         whole = " ".join(self.point(text).split())
         assert why in whole, whole

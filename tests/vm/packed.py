@@ -1,4 +1,4 @@
-"""Packed configs of pools in every state, saved as the kernel answers: see `tests.lock.kernel`."""
+"""Packed configs of pools in every state, as the kernel returns them (`tests.lock.kernel`)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tests.vm.stuck import suspended
 
 DISKS = 10
 APART = 3.0
-"""Seconds between the two samples of a state: a slow disk moves on, and its rates are seen."""
+"""Seconds between the two samples of a state, so that a slow disk advances and has rates."""
 
 
 def hole(pool: PoolFactory) -> None:
-    """A log device that was removed leaves a hole before the vdevs behind it."""
+    """Create a pool in which a removed log device leaves a hole before later vdevs."""
     pool.create("raidz3 d0 d1 d2 d3 d4 log d5")
     pool.zpool("add", "-f", "tank", "special", "mirror", "d6", "d7")
     pool.fill(20)
@@ -38,9 +38,9 @@ def offline_disks(pool: PoolFactory) -> None:
 
 
 def errors_of_each_kind(pool: PoolFactory) -> None:
-    """One disk was damaged, reads and writes fail on two, and all I/O counts as slow."""
+    """Create a pool with a damaged disk, failing reads and writes on two, and only slow I/O."""
     zinject.install(pool.machine)
-    # Before any write fails: after that, a scrub looks only at what was written meanwhile.
+    # Before any write fails: later, a scrub would only read what was written meanwhile.
     scrub_repaired(pool)
     pool.machine.run(f"echo 1 >{PARAMETERS}/zio_slow_io_ms")
     pool.slow(0, 1, bps=16 * SLOW_BPS)
@@ -65,8 +65,8 @@ SAVED = (
 def save_all(machine: Machine, names: Sequence[str]) -> None:
     """Save the named states, or all that the machine's release has, into its archive.
 
-    States that are not named stay in it, and so do those that could not be saved. Raises VmError
-    for these, once all the others are.
+    Other states stay in the archive, as do those that could not be saved. Raises VmError for these,
+    after saving all others.
     """
     known = {state.name: state for state in SAVED if state.since <= machine.image.zfs_version}
     if unknown := sorted(set(names) - set(known)):

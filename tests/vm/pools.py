@@ -22,7 +22,7 @@ LABELS = 4 << 20
 
 @dataclass(frozen=True)
 class PoolFactory:
-    """Creates and works on pools; `clear` takes them away afterwards.
+    """Creates and modifies pools; `clear` removes them afterwards.
 
     Words of commands that look like "d3" stand for the machine's disks.
     """
@@ -32,24 +32,25 @@ class PoolFactory:
     def create(self, layout: str, name: str = "tank", options: str = "") -> str:
         """Create a pool and return its name; the layout is zpool-create(8)'s: "mirror d0 d1"."""
         words = [*options.split(), name, *layout.split()]
-        # udev still looks at disks whose last pool has just gone, which keeps zpool out.
+        # After its last pool is destroyed, udev still probes a disk, which keeps zpool from opening
+        # it.
         self.machine.run("udevadm settle")
         self.zpool("create", "-f", *words)
         return name
 
     def zpool(self, *words: str) -> Result:
-        """Run a zpool command; raises CommandFailedError where it fails."""
+        """Run a zpool command; raises CommandFailedError if it fails."""
         return self.machine.run(["zpool", *(self.device(word) for word in words)])
 
     def device(self, word: str) -> str:
-        """The path of a disk named like "d3"; any other word as it is."""
+        """Return the path of a disk named like "d3", or any other word unchanged."""
         if word[:1] == "d" and word[1:].isdigit():
             return self.machine.disks[int(word[1:])].path
         return word
 
     def fill(self, megabytes: int, file: str = "/tank/data") -> None:
         """Write a file that does not compress, and wait until it is on disk."""
-        # An emulated processor writes the same megabyte over and over faster than new ones.
+        # An emulated processor writes the same megabyte repeatedly faster than new ones.
         block = "head -c 1M /dev/urandom >/run/block"
         repeat = f"cat $(yes /run/block | head -n {megabytes}) >{shlex.quote(file)}"
         self.machine.run(f"{block} && {repeat} && zpool sync", timeout=FILL_SECONDS)
@@ -60,9 +61,9 @@ class PoolFactory:
             self.machine.throttle(disk, bps=bps)
 
     def damage(self, dataset: str, files: Sequence[str], disk: int) -> None:
-        """Overwrite the first block of files that only this disk holds: it reads wrong for good.
+        """Damage for good the first block of files that only this disk holds.
 
-        The dataset is not the pool's root, by whose name zdb(8) means the pool itself.
+        The dataset must not be the pool's root: for zdb(8), that name means the pool itself.
         """
         pool = dataset.partition("/")[0]
         numbers = self.machine.run(["stat", "-c", "%i", "--", *files]).stdout.split()
@@ -73,7 +74,7 @@ class PoolFactory:
         link = f"{self.device(f'd{disk}')}-part1"
         start = self.machine.run(f"cat /sys/class/block/$(basename $(readlink {link}))/start")
         base = int(start.stdout) * SECTOR + LABELS
-        self.zpool("export", pool)  # or the block would be read from memory
+        self.zpool("export", pool)  # otherwise the block would be read from memory
         for offset, length in places:
             self.machine.corrupt(disk, base + int(offset, 16), int(length, 16))
         self.zpool("import", pool)
@@ -83,7 +84,7 @@ class PoolFactory:
         self.wait_until(f"zpool status -v | grep -Eq {shlex.quote(pattern)}", seconds)
 
     def wait_until(self, test: str, seconds: float = 60.0) -> None:
-        """Wait until a shell line of the guest succeeds; raises VmError when time is up."""
+        """Wait until a shell line of the guest succeeds; raises VmError on timeout."""
         loop = f"until {test}; do sleep 0.2; done"
         limited = ["timeout", f"{seconds:.0f}", "sh", "-c", loop]
         if self.machine.run(limited, check=False, timeout=seconds + 30).returncode != 0:
@@ -92,7 +93,7 @@ class PoolFactory:
 
 
 def clear(machine: Machine) -> None:
-    """Leave a machine without pools, limits or changed parameters, booted again where it must."""
+    """Leave a machine without pools, limits or changed parameters; reboots it if necessary."""
     try:
         machine.recover()
         destroy_pools(machine)
@@ -104,8 +105,8 @@ def clear(machine: Machine) -> None:
 def destroy_pools(machine: Machine) -> None:
     """Destroy every imported pool.
 
-    Raises VmError where that is not possible: a zpool command over a pool that does not come
-    back from suspension never ends, nor can it be killed.
+    Raises VmError if that is not possible: a zpool command on a pool that stays suspended never
+    ends and can't be killed.
     """
     resume = (
         "for pool in /proc/spl/kstat/zfs/*/state; do grep -qs SUSPENDED $pool || continue;"

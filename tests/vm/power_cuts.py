@@ -33,14 +33,14 @@ _PROGRAM = f"cd {TREE_IN_GUEST} && exec /opt/zc/bin/python -m tests.vm.inside.po
 
 @dataclass(frozen=True)
 class Case:
-    """What is moved by what."""
+    """A filesystem and an engine."""
 
     filesystem: str
     engine: str
 
     @property
     def name(self) -> str:
-        """For file names."""
+        """Return the name of the case, for file names."""
         return f"{self.filesystem}-{self.engine}"
 
 
@@ -49,25 +49,25 @@ CASES = (Case("ext4", "copy"), Case("xfs", "copy"), Case("zfs", "copy"), Case("z
 
 @dataclass
 class Tally:
-    """What was found in one case; the points by their numbers."""
+    """Results of one case, by the number of the point."""
 
     sources: str
     points: int = 0
-    """Of the recorded job; 0 where it was not recorded yet."""
+    """Points of the recorded job; 0 if it is not recorded yet."""
     results: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def left(self) -> list[int]:
-        """Points where the power was not cut yet."""
+        """Return the points where the power was not cut yet."""
         return [number for number in range(self.points) if str(number) not in self.results]
 
     @property
     def failed(self) -> list[dict[str, Any]]:
-        """What was found at points where something was wrong."""
+        """Return the results with problems."""
         return [result for result in self.results.values() if result["problems"]]
 
     def row(self, case: Case) -> tuple[str, ...]:
-        """Its line of the table."""
+        """Return its line of the table."""
         resumed = sum(result["resumed"] for result in self.results.values())
         counts = (self.points, len(self.results), resumed, len(self.failed))
         return (case.filesystem, case.engine, *map(str, counts))
@@ -75,22 +75,22 @@ class Tally:
 
 @dataclass(frozen=True)
 class Kept:
-    """What the host keeps of one case, so that a stopped proof goes on with the same writes."""
+    """Files of one case on the host, so that a stopped proof continues with the same writes."""
 
     directory: Path
 
     @property
     def before(self) -> Path:
-        """The disk before the job."""
+        """Return the file with the disk before the job."""
         return self.directory / "before.raw"
 
     @property
     def log(self) -> Path:
-        """The log of what the job wrote."""
+        """Return the file with the log of the job's writes."""
         return self.directory / "log.raw"
 
     def load(self) -> Tally:
-        """What was done; nothing where other sources were tested then."""
+        """Return the results so far; empty if they are of other sources."""
         try:
             tally = Tally(**json.loads((self.directory / "tally.json").read_text()))
         except (OSError, ValueError):
@@ -98,7 +98,7 @@ class Kept:
         return tally if tally.sources == sources() else Tally(sources())
 
     def save(self, tally: Tally) -> None:
-        """Write it in the place of what was there."""
+        """Save the results atomically."""
         draft = self.directory / "tally.draft"
         draft.write_text(json.dumps(asdict(tally)))
         draft.replace(self.directory / "tally.json")
@@ -106,14 +106,14 @@ class Kept:
 
 @dataclass(frozen=True)
 class Proof:
-    """One case on a machine whose first four disks are not in use."""
+    """One case on a machine whose first four disks are free."""
 
     machine: Machine
     case: Case
     kept: Kept
 
     def record(self) -> Tally:
-        """Run a whole job and keep what it wrote."""
+        """Run a whole job and save its writes."""
         if self.case.filesystem == "xfs":
             self._make_xfs()
         self._step("prepare")
@@ -125,7 +125,7 @@ class Proof:
         return tally
 
     def cuts(self, tally: Tally, numbers: Sequence[int]) -> Iterator[dict[str, Any]]:
-        """Cut the power at these points of a recorded job; each is kept at once."""
+        """Cut the power at these points of a recorded job; each result is saved at once."""
         self._put(self.kept.before, BASE)
         self._put(self.kept.log, LOG)
         for line in self._lines("cuts", *map(str, numbers)):
@@ -139,7 +139,7 @@ class Proof:
         return self.machine.run(command, timeout=STEP_SECONDS).stdout
 
     def _lines(self, step: str, *words: str) -> Iterator[str]:
-        """What a step prints, line by line. Raises VmError where it fails."""
+        """Yield the output of a step, line by line. Raises VmError if it fails."""
         step = " ".join((_PROGRAM, step, self.case.filesystem, self.case.engine, *words))
         command = [*self.machine.ssh.command(), step]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -152,7 +152,7 @@ class Proof:
             raise VmError(f"{step}: ended with {process.returncode}")
 
     def _make_xfs(self) -> None:
-        """Make the filesystem here: the image has no command for it."""
+        """Create the filesystem on the host: the image has no command for it."""
         with tempfile.TemporaryDirectory() as directory:
             made = Path(directory) / "xfs.raw"
             with made.open("wb") as file:
@@ -161,12 +161,12 @@ class Proof:
             self._put(made, RECORDED)
 
     def _keep(self, disk: int, kept: Path) -> None:
-        """Copy a disk that the guest does not use to a file, holes as holes."""
+        """Copy a disk that the guest does not use to a file, keeping holes."""
         file = str(self.machine.disks[disk].file)
         subprocess.run(["cp", "--sparse=always", file, str(kept)], check=True)
 
     def _put(self, kept: Path, disk: int) -> None:
-        """Make a disk that the guest does not use hold a file, and zeros after it."""
+        """Fill a disk that the guest does not use from a file, followed by zeros."""
         target = self.machine.disks[disk].file
         size = target.stat().st_size
         with kept.open("rb") as source, target.open("r+b") as copy:
@@ -177,7 +177,7 @@ class Proof:
 
 
 def why_not(case: Case) -> str | None:
-    """Why a case cannot run here, in one line."""
+    """Return why a case cannot run here, in one line, or None."""
     if case.filesystem == "xfs" and shutil.which("mkfs.xfs", path=_path()) is None:
         return "xfs is left out: no mkfs.xfs here (apt-get install xfsprogs)"
     return None
@@ -188,13 +188,13 @@ def _path() -> str:
 
 
 def sources() -> str:
-    """A digest of what is tested, and of the proof: after a change all is done again."""
+    """Return a digest of the tested code and the proof; when it changes, all is done again."""
     parts = ("zconsole/rebalance", "tests/vm/inside/power")
     return digest(file for part in parts for file in (TREE / part).rglob("*.py"))
 
 
 def kept(case: Case, again: bool = False) -> Kept:
-    """Where a case is kept, in the cache of the machines."""
+    """Return the files of a case, in the machines' cache."""
     directory = subdirectory("power-cuts") / case.name
     if again:
         shutil.rmtree(directory, ignore_errors=True)
@@ -203,7 +203,7 @@ def kept(case: Case, again: bool = False) -> Kept:
 
 
 def run(machine: Machine, case: Case, place: Kept, every: int, told: Callable[[str], None]) -> None:
-    """Do what is left of a case, of every so many points one."""
+    """Do the remaining points of a case, one out of ``every``."""
     tally = place.load()
     proof = Proof(machine, case, place)
     if not tally.points:
@@ -216,7 +216,7 @@ def run(machine: Machine, case: Case, place: Kept, every: int, told: Callable[[s
 
 
 def show(cases: Sequence[Case]) -> int:
-    """Print the table, and what went wrong; returns how many points did."""
+    """Print the table and the problems; returns the number of points with problems."""
     tallies = {case: kept(case).load() for case in cases}
     print(table([HEADS, *(tally.row(case) for case, tally in tallies.items())], left=2))
     for case, tally in tallies.items():
@@ -227,7 +227,7 @@ def show(cases: Sequence[Case]) -> int:
 
 
 def main() -> int:
-    """Run or go on; returns 1 where something was lost."""
+    """Start or continue; returns 1 if something was lost."""
     arguments = _parser().parse_args()
     cases = [case for case in CASES if arguments.case in case.name]
     for reason in filter(None, map(why_not, cases)):

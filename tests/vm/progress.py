@@ -1,4 +1,4 @@
-"""Steps of a build: one line each on stderr, their commands' output in a log."""
+"""Steps of a build: one line each on stderr, with the output of commands in a log."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ LAST_LINES = 30
 
 @dataclass(frozen=True)
 class Progress:
-    """Announces steps, and runs their commands with the output going to a log file."""
+    """Announces steps, and runs their commands with output to a log file."""
 
     log: Path
 
     @contextmanager
     def step(self, title: str) -> Iterator[None]:
-        """Print the title, and how many seconds the block took once it is through."""
+        """Print the title, and the duration of the block when it is done."""
         print(f"  {title} … ", end="", file=sys.stderr, flush=True)
         start = time.monotonic()
         try:
@@ -36,7 +36,7 @@ class Progress:
     def run(self, argv: Sequence[str], env: Mapping[str, str] | None = None) -> str:
         """Run a command that dies with this process; returns its stdout.
 
-        Raises VmError with the last lines of its output where it fails.
+        Raises VmError with the last lines of its output if it fails.
         """
         lethal = ["setpriv", "--pdeathsig", "KILL", *argv]
         with self.log.open("a") as log:
@@ -52,16 +52,17 @@ class Progress:
         return output
 
     def _tail(self) -> str:
-        """The end of the log."""
+        """Return the end of the log."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-LAST_LINES:])
 
 
 def _output(process: subprocess.Popen[bytes]) -> bytes:
-    """What a process prints until it ends; where we are interrupted, all that it started ends."""
+    """Return the output of a process; on interruption, all its children are ended."""
     try:
         return process.communicate()[0]
     except BaseException:
         process.kill()
-        # Each of them holds the pipe: they write no more into a tree that is deleted now.
+        # All its children hold the pipe: wait until none can still write to a tree that will be
+        # deleted.
         process.communicate()
         raise

@@ -1,4 +1,4 @@
-"""The QEMU process of a machine: its command line, disks and life."""
+"""The QEMU process of a machine: its command line, disks and lifetime."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ BOOT_SECONDS = 240.0
 BOOT_ATTEMPTS = 3
 READY = b"ZCVM-READY"
 
-# One processor until the guest is up: QEMU 7.2 races where a kernel patches its own code,
+# Use one processor until the guest is up: QEMU 7.2 has a race when a kernel patches its own code,
 # which it does while it boots.
 _KERNEL_LINE = (
     f"console=ttyS0 root=LABEL={ROOT_LABEL} rootfstype=ext4 rw init=/sbin/zcvm-init "
     "panic=-1 net.ifnames=0 mitigations=off quiet maxcpus=1"
 )
 
-# QEMU's cache modes in blockdev terms: what the host may keep back, whether the guest sees
-# a volatile write cache, whether its flushes are honoured.
+# QEMU's cache modes as blockdev options: what the host may keep back, whether the guest sees a
+# volatile write cache, whether its flushes are honored.
 _CACHE_MODES = {
     "unsafe": ("cache.direct=off,cache.no-flush=on", "write-cache=on"),
     "writeback": ("cache.direct=off,cache.no-flush=off", "write-cache=on"),
@@ -47,27 +47,27 @@ class Disk:
 
     @property
     def name(self) -> str:
-        """Its name in QMP: "d0", "d1", …."""
+        """Return its name in QMP: "d0", "d1", …."""
         return f"d{self.index}"
 
     @property
     def path(self) -> str:
-        """Its stable path in the guest."""
+        """Return its stable path in the guest."""
         return f"/dev/disk/by-id/virtio-LABDISK{self.index}"
 
     @property
     def backend(self) -> str:
-        """The path of the device that I/O limits are set on."""
+        """Return the QOM path of the device on which I/O limits are set."""
         return f"/machine/peripheral/dev{self.index}/virtio-backend"
 
     def blockdev(self) -> str:
-        """The value of QEMU's -blockdev."""
+        """Return the value of QEMU's -blockdev."""
         host = f"file.driver=file,file.filename={self.file},file.locking=off"
         modes = _CACHE_MODES[self.cache][0]
         return f"driver=raw,node-name={self.name},discard=unmap,{modes},{host}"
 
     def device(self, bay: str = "") -> dict[str, str]:
-        """The arguments of QMP's device_add; without a bay, it goes into the first free one."""
+        """Return the arguments of QMP's device_add; without a bay, the first free one is used."""
         option, value = _CACHE_MODES[self.cache][1].split("=")
         where = {"addr": bay} if bay else {}
         return {
@@ -82,7 +82,7 @@ class Disk:
 
 @dataclass(frozen=True)
 class Hardware:
-    """What QEMU is started with."""
+    """Configuration with which QEMU is started."""
 
     image: Image
     directory: Path
@@ -90,14 +90,14 @@ class Hardware:
     memory_mb: int
     cpus: int
     bays: Mapping[int, str] | None = None
-    """The bay of each disk that is in; None: all are in, one beside the other."""
+    """The bay of each disk that is plugged in; None: all are, in consecutive bays."""
 
     def command(self) -> list[str]:
-        """QEMU's command line. Emulation only: a nested KVM can be there and still fail."""
+        """Return QEMU's command line. Emulation only: nested KVM may be present and still fail."""
         return [
             *("qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none"),
             *("-machine", "pc,usb=off,vmport=off"),
-            # QEMU 7.2 spoils the flags after an emulated cmpxchg16b, and "max" is worse.
+            # QEMU 7.2 corrupts the flags after an emulated cmpxchg16b, and "max" is worse.
             *("-accel", "tcg,thread=multi", "-cpu", "Nehalem,-cx16", "-no-reboot"),
             *("-smp", str(self.cpus), "-m", str(self.memory_mb)),
             *("-kernel", str(self.image.directory / "kernel")),
@@ -113,7 +113,7 @@ class Hardware:
 
     @property
     def overlay(self) -> Path:
-        """The machine's own changes to the image's root filesystem."""
+        """Return the file with the machine's changes to the image's root filesystem."""
         return self.directory / "root.qcow2"
 
     def make_overlay(self) -> None:
@@ -124,7 +124,7 @@ class Hardware:
         )
 
     def _disk_options(self) -> list[str]:
-        """The data disks; one that is out can be plugged in later."""
+        """Return the options for data disks; a disk that is out can be plugged in later."""
         words: list[str] = []
         for disk in self.disks:
             words += ["-blockdev", disk.blockdev()]
@@ -136,15 +136,15 @@ class Hardware:
 
 
 def _joined(device: Mapping[str, str]) -> str:
-    """The arguments of device_add as the value of QEMU's -device."""
+    """Return the arguments of device_add as a value of QEMU's -device."""
     return ",".join(f"{key}={value}" for key, value in device.items()).replace("driver=", "", 1)
 
 
 def start(hardware: Hardware, detached: bool = False) -> int:
     """Start QEMU and wait for the guest; returns its process id.
 
-    Unless detached it dies with this process. Raises VmError where the guest does not
-    come up, tried again BOOT_ATTEMPTS times: emulated kernels panic once in a while.
+    Unless detached, it dies with this process. Raises VmError if the guest does not boot in
+    BOOT_ATTEMPTS attempts: emulated kernels panic once in a while.
     """
     for _ in range(BOOT_ATTEMPTS - 1):
         try:
@@ -155,7 +155,7 @@ def start(hardware: Hardware, detached: bool = False) -> int:
 
 
 def _start(hardware: Hardware, detached: bool) -> int:
-    """One attempt to boot."""
+    """Make one attempt to boot."""
     tether = [] if detached else ["setpriv", "--pdeathsig", "KILL"]
     console = hardware.directory / "console.log"
     log = hardware.directory / "qemu.log"
@@ -182,18 +182,18 @@ def _spawn(argv: list[str], log: Path) -> int:
 
 
 def is_running(pid: int, directory: Path) -> bool:
-    """Whether a process is the QEMU of a machine's directory, not one that got its number."""
+    """Return whether a process is the QEMU of a machine's directory, not one with a reused id."""
     return str(directory).encode() in _command_line(pid)
 
 
 def running_in(directory: Path) -> list[int]:
-    """Every QEMU of a machine's directory: a start that was killed can have left one behind."""
+    """Return every QEMU of a machine's directory: a killed start may have left one behind."""
     pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
     return [pid for pid in pids if f"unix:{directory}/qmp,".encode() in _command_line(pid)]
 
 
 def forwarded_port(control: Path) -> int:
-    """The host's TCP port that leads to the guest's ssh."""
+    """Return the host's TCP port that is forwarded to the guest's ssh."""
     with qmp.connect(control) as monitor:
         table = monitor.monitor("info usernet")
     found = re.search(r"HOST_FORWARD\]\s+\S+\s+\S+\s+(\d+)", table)
@@ -211,7 +211,7 @@ def kill(pid: int, directory: Path) -> None:
 
 
 def _alive(pid: int) -> bool:
-    """Whether a process runs; a child of ours that has ended is reaped."""
+    """Return whether a process is running; reaps our own child if it has ended."""
     try:
         return os.waitpid(pid, os.WNOHANG)[0] != pid
     except ChildProcessError:
@@ -219,7 +219,7 @@ def _alive(pid: int) -> bool:
 
 
 def _command_line(pid: int) -> bytes:
-    """What a process was started with; empty once it has ended."""
+    """Return a process's command line; empty once it has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
@@ -227,7 +227,7 @@ def _command_line(pid: int) -> bytes:
 
 
 def _wait_ready(pid: int, console: Path, log: Path) -> None:
-    """Wait for init's last line; raises VmError when QEMU ends or time runs out."""
+    """Wait for init's last line; raises VmError if QEMU ends or on timeout."""
     deadline = time.monotonic() + BOOT_SECONDS
     while READY not in console.read_bytes():
         if not _alive(pid):
@@ -238,5 +238,5 @@ def _wait_ready(pid: int, console: Path, log: Path) -> None:
 
 
 def _last_words(*logs: Path) -> str:
-    """The ends of the logs."""
+    """Return the ends of the logs."""
     return "\n".join(log.read_text(errors="replace")[-600:].strip() for log in logs)

@@ -24,7 +24,7 @@ class Qmp:
         self.execute("qmp_capabilities")
 
     def execute(self, command: str, **arguments: Any) -> Any:
-        """Run a command; returns its result, raises VmError with QEMU's words."""
+        """Run a command; returns its result, raises VmError with QEMU's message."""
         json.dump({"execute": command, "arguments": arguments}, self._file)
         self._file.write("\n")
         self._file.flush()
@@ -38,7 +38,7 @@ class Qmp:
                 return answer["return"]
 
     def wait_event(self, name: str, **data: Any) -> None:
-        """Wait for an event whose data hold these values."""
+        """Wait for an event with these values in its data."""
         while True:
             event = self._events.pop(0) if self._events else self._read()
             found = event.get("data", {})
@@ -46,11 +46,11 @@ class Qmp:
                 return
 
     def monitor(self, line: str) -> str:
-        """What the human monitor answers to a line."""
+        """Return the human monitor's answer to a line."""
         return str(self.execute("human-monitor-command", **{"command-line": line}))
 
     def _read(self) -> dict[str, Any]:
-        """The next message; raises VmError when QEMU has gone."""
+        """Return the next message; raises VmError if QEMU is gone."""
         try:
             line = self._file.readline()
         except TimeoutError as error:
@@ -63,7 +63,7 @@ class Qmp:
 
 @contextmanager
 def connect(path: Path) -> Iterator[Qmp]:
-    """Talk to the QEMU behind a control socket; others wait meanwhile."""
+    """Connect to the QEMU behind a control socket; other connections wait meanwhile."""
     with socket.socket(socket.AF_UNIX) as sock:
         sock.settimeout(TIMEOUT_SECONDS)
         sock.connect(str(path))

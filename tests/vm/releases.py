@@ -1,4 +1,4 @@
-"""What each image is made of: the releases the suite runs on and their packages."""
+"""Definitions of images: the releases that the suite runs on, and their packages."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tests.vm.errors import NotAvailableError
 from tests.vm.wheels import TREE, requirements
 
 RECIPE = 1
-"""Raised when the build steps change what an image holds."""
+"""Increase this when the build steps change what an image holds."""
 
 GUEST = Path(__file__).parent / "guest"
 GUEST_FILES = ("init", "sshd.conf", "zconsole")
-"""What an image holds of ours."""
+"""Files of ours that an image holds."""
 
 BASE_PACKAGES = (
     "acl",
@@ -37,12 +37,12 @@ BASE_PACKAGES = (
     "udev",
     "zstd",
 )
-"""Installed first: zfs-dkms needs the kernel's headers in place to compile its module."""
+"""Installed first: zfs-dkms needs the kernel's headers to compile its module."""
 
 ZFS_PACKAGES = ("zfs-dkms", "zfsutils-linux", "python3-pyzfs")
 
 ARCHIVES = "ZCONSOLE_OPENZFS"
-"""Names the directory of OpenZFS's source archives; unset, it is looked for beside the project."""
+"""Variable with the directory of OpenZFS's source archives; by default, next to the project."""
 
 BUILD_PACKAGES = (
     *("autoconf", "automake", "autopoint", "build-essential", "gawk", "gettext", "libtool"),
@@ -50,10 +50,11 @@ BUILD_PACKAGES = (
     *("libtirpc-dev", "libudev-dev", "uuid-dev", "zlib1g-dev"),
     *("python3-cffi", "python3-dev", "python3-packaging", "python3-setuptools"),
 )
-"""What compiles OpenZFS. None is Debian's own OpenZFS, whose libraries would be found first."""
+"""Packages that compile OpenZFS. Debian's own OpenZFS is not among them: its libraries would be
+found first."""
 
 BUILD_PLACE = "usr/src/build"
-"""Where a source is unpacked; what it installs in /usr/src must not meet it."""
+"""Directory where a source is unpacked; must not collide with what it installs in /usr/src."""
 
 BUILD_STEPS = f"""
 set -e
@@ -70,12 +71,12 @@ find /usr/share/initramfs-tools -name 'zfs*' -delete
 depmod "$kernel"
 ldconfig
 """
-"""Shell commands, run in the tree: they build and install the source in the directory $1."""
+"""Shell commands, run in the tree, that build and install the source in the directory $1."""
 
 
 @dataclass(frozen=True)
 class Release:
-    """One kind of image: a Debian suite, and the suite its ZFS comes from."""
+    """A kind of image: a Debian suite, and the suite that its ZFS comes from."""
 
     name: str
     suite: str
@@ -83,15 +84,15 @@ class Release:
 
     @property
     def suites(self) -> tuple[str, ...]:
-        """The suites apt needs, the base system's first."""
+        """Return the suites that apt needs, the base system's first."""
         return tuple(dict.fromkeys((self.suite, self.zfs_suite)))
 
     def key(self) -> str:
-        """A hash of everything the image is made of; another key means another image."""
+        """Return a hash of everything the image is made of; another key means another image."""
         return hashlib.sha256(json.dumps(self.parts(), sort_keys=True).encode()).hexdigest()[:16]
 
     def parts(self) -> dict[str, object]:
-        """What the image is made of."""
+        """Return everything the image is made of."""
         return {
             "release": asdict(self),
             "recipe": RECIPE,
@@ -103,18 +104,18 @@ class Release:
 
 @dataclass(frozen=True)
 class SourceRelease(Release):
-    """A Debian suite with an OpenZFS that none has, built from its source."""
+    """A Debian suite with an OpenZFS that no suite has, built from source."""
 
     source: str
-    """The directory that the archive holds; the file has its name and ``.tar.xz``."""
+    """Name of the archive's top directory; the file has the same name with ``.tar.xz``."""
 
     def parts(self) -> dict[str, object]:
-        """What the image is made of."""
+        """Return everything the image is made of."""
         packages = [*BASE_PACKAGES, *BUILD_PACKAGES]
         return super().parts() | {"packages": packages, "build": BUILD_STEPS}
 
     def archive(self) -> Path:
-        """The archive. Raises NotAvailableError where it is missing."""
+        """Return the path of the archive. Raises NotAvailableError if it is missing."""
         directory = Path(os.environ.get(ARCHIVES) or TREE.parent / "shared" / "openzfs")
         path = directory / f"{self.source}.tar.xz"
         if not path.is_file():
@@ -130,7 +131,7 @@ RELEASES = {
         Release("trixie", "trixie", "trixie"),
         Release("trixie+sid", "trixie", "sid"),
         Release("sid", "sid", "sid"),
-        # Its META names the kernels it builds for: 4.18 to 7.2; trixie's is 6.12, and stays so.
+        # Its META supports kernels 4.18 to 7.2; trixie's is 6.12, and stays so.
         SourceRelease("master", "trixie", "trixie", "zfs-master-be7657e3f2"),
     )
 }

@@ -1,4 +1,4 @@
-"""Temporary directories of machines, swept after crashes."""
+"""Temporary directories of machines, cleaned up after crashes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _PREFIX = "zcvm-"
 
 @dataclass(frozen=True)
 class RunDirectory:
-    """A directory whose lock its process holds for life; without the lock it is litter."""
+    """A directory with a lock that its process holds for life; one without a holder is garbage."""
 
     path: Path
     descriptor: int
 
     @classmethod
     def create(cls) -> Self:
-        """Make one, after deleting those of processes that died before they could."""
+        """Create a directory, after deleting those of dead processes."""
         base = Path(tempfile.gettempdir())
         _sweep(base)
         path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
@@ -31,14 +31,14 @@ class RunDirectory:
         return cls(path, descriptor)
 
     def remove(self) -> None:
-        """Delete it with all its files; once is enough, twice does no harm."""
+        """Delete the directory with all its files; may be called twice."""
         if self.path.exists():
             remove_tree(self.path)
             os.close(self.descriptor)
 
 
 def _sweep(base: Path) -> None:
-    """Delete the directories nobody holds."""
+    """Delete the directories whose lock nobody holds."""
     for lock in base.glob(f"{_PREFIX}*/lock"):
         try:
             descriptor = os.open(lock, os.O_RDWR | os.O_CLOEXEC)

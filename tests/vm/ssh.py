@@ -1,4 +1,4 @@
-"""Commands and files over ssh, through one shared connection a machine."""
+"""Commands and files over ssh, through one shared connection per machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CONNECT_ATTEMPTS = 10
 
 @dataclass(frozen=True)
 class Result:
-    """What a command of the guest gave. Text is UTF-8, other bytes surrogate-escaped."""
+    """Result of a command in the guest. Text is UTF-8, with other bytes surrogate-escaped."""
 
     stdout: str
     stderr: str
@@ -39,14 +39,14 @@ class CommandFailedError(VmError):
 
 @dataclass(frozen=True)
 class Ssh:
-    """The way into one guest."""
+    """Connection to one guest."""
 
     port: int
     key: Path
     socket: Path
 
     def command(self, *options: str) -> list[str]:
-        """The ssh command line up to the guest's command; for interactive use, too."""
+        """Return the ssh command line up to the guest's command, also for interactive use."""
         return ["ssh", *self._options(), "-p", str(self.port), *options, "root@127.0.0.1"]
 
     def run(
@@ -56,10 +56,10 @@ class Ssh:
         timeout: float = COMMAND_SECONDS,
         stdin: bytes | None = None,
     ) -> Result:
-        """Run a command: words as they are, or a line for the guest's shell.
+        """Run a command: words without a shell, or a line for the guest's shell.
 
-        Raises CommandFailedError on a status other than 0 where check is set, VmError when the
-        time is up or the guest is gone.
+        Raises CommandFailedError for a status other than 0 if check is set, VmError on timeout or
+        if the guest is gone.
         """
         line = command if isinstance(command, str) else shlex.join(command)
         done = _ended([*self.command(), line], timeout, f"`{line}`", stdin or b"")
@@ -70,7 +70,7 @@ class Ssh:
         return result
 
     def wait(self) -> None:
-        """Wait until the guest takes connections; raises VmError when it keeps refusing."""
+        """Wait until the guest accepts connections; raises VmError if it keeps refusing them."""
         for _ in range(CONNECT_ATTEMPTS - 1):
             if self.run("true", check=False).returncode == 0:
                 return
@@ -97,7 +97,7 @@ class Ssh:
             raise VmError(f"copying {source} to {target}: {done.stderr.decode().strip()}")
 
     def _options(self) -> list[str]:
-        """Options of ssh and scp: this key only, one connection, no trace on the host."""
+        """Return the options of ssh and scp: only this key, one connection, no traces here."""
         settings = {
             "IdentityFile": str(self.key),
             "IdentitiesOnly": "yes",
@@ -106,7 +106,7 @@ class Ssh:
             "LogLevel": "ERROR",
             "ConnectTimeout": "30",
             "ServerAliveInterval": "30",
-            # The cheapest exchange: emulated processors take seconds over the default one.
+            # The cheapest key exchange: emulated processors take seconds for the default one.
             "KexAlgorithms": "curve25519-sha256",
             "ControlMaster": "auto",
             "ControlPersist": "yes",
@@ -118,7 +118,7 @@ class Ssh:
 def _ended(
     words: Sequence[str], seconds: float, what: str, stdin: bytes = b""
 ) -> subprocess.CompletedProcess[bytes]:
-    """A finished ssh or scp; raises VmError when its time is up."""
+    """Return a finished ssh or scp; raises VmError on timeout."""
     try:
         return subprocess.run(words, check=False, input=stdin, capture_output=True, timeout=seconds)
     except subprocess.TimeoutExpired as error:

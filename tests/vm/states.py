@@ -1,7 +1,7 @@
-"""The states a pool can be found in, each put into a real one by a small function.
+"""The states of pools, each created on a real pool by a small function.
 
-Scans that are to be met running are held back by slow disks: they move a little between
-two samples, as real ones do, and last long enough to be looked at by every source.
+Scans that should be seen running are slowed by slow disks: they advance a little between two
+samples, as real ones do, and last long enough for every source to read them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ODD_FILES = (
     "-rf",
     " errors: none",
 )
-"""File names that a report must survive."""
+"""File names that are difficult to report."""
 
 ODD_PATHS = tuple(f"/tank/odd/{name}" for name in ODD_FILES)
 
@@ -42,31 +42,31 @@ NOT_UTF8 = "/tank/odd/bad-\udcff-byte"
 """The path of a file whose name has a byte 0xff (surrogate-escaped)."""
 
 ODD_POOL = "errors: a.b-c_d"
-"""A name that zpool allows and that looks like a line of its own output."""
+"""A pool name that zpool allows and that looks like a line of its own output."""
 
 ODD_VDEVS = ("mirror-0", "a b (c)", "state: ONLINE", "ünï")
-"""Names of file vdevs, in directories of their own."""
+"""Names of file vdevs, in separate directories."""
 
 NOTHING = "nothing"
-"""What a state shows that has neither scan nor activity."""
+"""Value of ``shows`` for a state without a scan or activity."""
 
 Enter = Callable[[PoolFactory], None]
 
 
 @dataclass(frozen=True)
 class State:
-    """A state, how to get there, and the first OpenZFS release that has it."""
+    """A state, the function that creates it, and the first OpenZFS release that has it."""
 
     name: str
     enter: Enter
     shows: str = NOTHING
-    """A scan or activity with its state, as every source tells it."""
+    """A scan or activity with its state, as every source reports it."""
     since: tuple[int, int] = (2, 1)
     moving: bool = False
-    """Whether a scan or other activity goes on, so that two samples differ."""
+    """Whether a scan or other activity is running, so that two samples differ."""
     pool: str = "tank"
     damaged: tuple[str, ...] = ()
-    """Paths of the files that hold permanent errors."""
+    """Paths of the files with permanent errors."""
 
 
 def healthy_raidz2(pool: PoolFactory) -> None:
@@ -136,7 +136,7 @@ def replace_of_offline(pool: PoolFactory) -> None:
 
 
 def replace_of_missing(pool: PoolFactory) -> None:
-    """The old disk is gone for good: zpool knows it by its guid alone."""
+    """Replace a disk that is gone for good: zpool knows it only by its GUID."""
     filled_mirror(pool)
     guid = leaf_guid(pool, 1)
     pool.zpool("export", "tank")
@@ -146,8 +146,8 @@ def replace_of_missing(pool: PoolFactory) -> None:
 
 
 def replace_deferred(pool: PoolFactory) -> None:
-    """The second replacement waits for the first one's resilver, which is held still."""
-    # From 2.3 on, a resilver that has only begun is restarted rather than waited for.
+    """Defer a second replacement until the first one's resilver, which is paused, is done."""
+    # Since 2.3, a resilver that has only just begun is restarted instead of waited for.
     percent = f"{PARAMETERS}/zfs_resilver_defer_percent"
     pool.machine.run(f"[ ! -e {percent} ] || echo 0 >{percent}")
     replace_two(pool)
@@ -163,7 +163,7 @@ def replace_two_at_once(pool: PoolFactory) -> None:
 
 
 def replace_two(pool: PoolFactory) -> None:
-    """Replace two disks of a raidz2, the second while the first's resilver is held still."""
+    """Replace two disks of a raidz2, the second while the first one's resilver is paused."""
     pool.create("raidz2 d0 d1 d2 d3")
     pool.fill(FILL_MB)
     pool.machine.run(f"echo 1 >{PARAMETERS}/zfs_scan_suspend_progress")
@@ -193,7 +193,7 @@ def rebuild_finished(pool: PoolFactory) -> None:
 
 
 def draid_spare_running(pool: PoolFactory) -> None:
-    """A rebuild onto the distributed spare, which reads and writes every child."""
+    """Rebuild onto the distributed spare, which reads and writes every child."""
     pool.create("draid1:2d:6c:1s d0 d1 d2 d3 d4 d5")
     pool.fill(2 * FILL_MB)
     little_in_flight(pool)
@@ -211,7 +211,7 @@ def draid_spare_in_use(pool: PoolFactory) -> None:
 
 
 def draid_domain_lost(pool: PoolFactory) -> None:
-    """The second device of both failure groups is gone, as with an enclosure."""
+    """Lose the second device of both failure groups, as with an enclosure."""
     pool.create("draid1:2d:4c:8w:0s d0 d1 d2 d3 d4 d5 d6 d7")
     pool.fill(20)
     for disk in ("d1", "d5"):
@@ -246,7 +246,7 @@ def faulted(pool: PoolFactory) -> None:
 def removed(pool: PoolFactory) -> None:
     pool.create("mirror d0 d1")
     pool.machine.pull(1)
-    pool.fill(20)  # without I/O, and without zed(8), nobody notices
+    pool.fill(20)  # without I/O and zed(8), nobody notices
     pool.wait_status("LABDISK1 +REMOVED")
 
 
@@ -287,7 +287,7 @@ def expansion_finished(pool: PoolFactory) -> None:
 
 
 def condense_running(pool: PoolFactory) -> None:
-    """It begins behind a txg that takes its time on slow disks."""
+    """Start a condense; it waits for a txg that takes a while on slow disks."""
     healthy_mirrors(pool)
     pool.slow(0, 1, 2, 3, bps=SLOW_BPS // 16)
     pool.machine.run(f"cat $(yes /run/block | head -n {FILL_MB}) >/tank/more")
@@ -312,7 +312,7 @@ def condense_finished(pool: PoolFactory) -> None:
 
 def trim_running(pool: PoolFactory) -> None:
     pool.create("mirror d0 d1")
-    # The rate is kept between two extents of a metaslab, which else is all one.
+    # The rate limit works between two extents of a metaslab, which by default is a single one.
     pool.machine.run(f"echo {4 * MIB} >{PARAMETERS}/zfs_trim_extent_bytes_max")
     pool.zpool("trim", "-r", "8M", "tank")
     pool.wait_status("trimming")
@@ -355,10 +355,11 @@ def error_scrub_finished(pool: PoolFactory) -> None:
 
 
 def damaged_files(pool: PoolFactory, paths: tuple[str, ...]) -> None:
-    """Files of the dataset ``tank/odd`` whose only copy reads wrong, found by a scrub."""
+    """Damage the only copy of files in dataset ``tank/odd``, and find that by a scrub."""
     pool.create("d0")
     writes = [f"head -c 64K /dev/urandom >{shlex.quote(path)}" for path in paths]
-    # One processor numbers, and zpool lists, them in this order: text ends the last with its line.
+    # On one processor, files are numbered, and listed by zpool, in this order: the last one ends
+    # text.
     first = "taskset --cpu-list --pid 0 $$ && zfs create tank/odd"
     pool.machine.run(" && ".join([first, *writes, "zpool sync"]))
     pool.damage("tank/odd", paths, 0)
@@ -367,7 +368,7 @@ def damaged_files(pool: PoolFactory, paths: tuple[str, ...]) -> None:
 
 
 def odd_names(pool: PoolFactory) -> None:
-    """Pool and leaves whose names look like zpool's own words."""
+    """Create a pool and leaves with names that look like zpool's own words."""
     paths = [f"/var/tmp/odd{number}/{name}" for number, name in enumerate(ODD_VDEVS)]
     for path in paths:
         quoted = shlex.quote(path)
@@ -435,4 +436,4 @@ STATES = (
     ),
     State("odd names", odd_names, pool=ODD_POOL),
 )
-"""Every state that all sources can be asked about; `suspended` is not among them."""
+"""Every state that all sources can read; `suspended` is not among them."""

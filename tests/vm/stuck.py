@@ -1,4 +1,4 @@
-"""Pools that do not answer: suspended, or behind the kernel's lock of all pools."""
+"""Pools that do not answer: suspended, or waiting for the kernel's lock of all pools."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from tests.vm.pools import PoolFactory
 
 
 def suspended(pool: PoolFactory) -> None:
-    """A pool without redundancy whose only disk is gone: commands on it may hang for good."""
+    """Create a pool whose only disk is gone: commands on it may hang forever."""
     pool.create("d0", options="-o failmode=wait")
     suspend(pool)
 
 
 def suspend(pool: PoolFactory) -> None:
-    """Take away the only disk, d0, of a pool that waits for it: ``tank``, with failmode=wait."""
+    """Remove the only disk, d0, of pool ``tank`` with failmode=wait."""
     pool.machine.pull(0)
-    # Told of the loss, as zed(8) would, for else the kernel may retry the writes for ever.
+    # Report the loss to ZFS, as zed(8) would; otherwise the kernel may retry the writes forever.
     work = "zpool reopen tank; dd if=/dev/urandom of=/tank/x bs=1M count=1; zpool sync tank"
     pool.machine.run(f"({work}) >/dev/null 2>&1 &")
     pool.wait_until("grep -q SUSPENDED /proc/spl/kstat/zfs/tank/state")
 
 
 def hold_lock(pool: PoolFactory) -> None:
-    """Export a pool whose disk, d0, hardly writes: no pool of the machine answers meanwhile.
+    """Export a pool whose disk, d0, barely writes: no pool of the machine answers meanwhile.
 
-    The kernel exports under its one lock of all pools (spa_namespace_lock, module/zfs/spa.c).
-    Lifting the disk's limit ends it.
+    The kernel exports under its single lock of all pools (spa_namespace_lock, module/zfs/spa.c).
+    Removing the disk's limit ends it.
     """
     pool.create("d0", name="slow", options="-O mountpoint=none")
     pool.slow(0, bps=16)

@@ -31,26 +31,26 @@ SOURCES = ("zconsole", "themes", "tests/vm", "tests/conftest.py", "pyproject.tom
 
 
 class Result(NamedTuple):
-    """How one test ended; the reason of a failure or a skip is a line."""
+    """Result of one test; the reason of a failure or a skip is one line."""
 
     outcome: str
     reason: str
     tree: str
-    """A digest of the source tree that it was run on."""
+    """Digest of the source tree that it was run on."""
 
 
 @dataclass
 class Results:
-    """Of one image: how its tests ended, kept in a file."""
+    """Results of the tests on one image, saved in a file."""
 
     path: Path
     ended: dict[str, Result] = field(default_factory=dict)
     left: set[str] = field(default_factory=set)
-    """Tests still to be run."""
+    """Tests that still have to run."""
 
     @classmethod
     def load(cls, built: image.Image, trees: Iterable[str] = ()) -> Results:
-        """What ran on one of these trees; on any where none is named."""
+        """Load the results of these trees, or of any tree if none is named."""
         results = cls(subdirectory("suites") / f"{built.directory.name}.json")
         if results.path.exists():
             read = json.loads(results.path.read_text())
@@ -60,7 +60,7 @@ class Results:
         return results
 
     def add(self, name: str, result: Result) -> None:
-        """Note a result, and keep it at once: the run may be stopped."""
+        """Add a result, and save it at once: the run may be stopped."""
         self.left.discard(name)
         self.ended[name] = result
         draft = self.path.with_suffix(".draft")
@@ -68,29 +68,29 @@ class Results:
         draft.replace(self.path)
 
     def counts(self, names: Iterable[str]) -> dict[str, int]:
-        """How many of these tests ended in each way."""
+        """Count how many of these tests ended in each way."""
         found = [self.ended[name].outcome for name in names if name in self.ended]
         return {outcome: found.count(outcome) for outcome in ("passed", "failed", "skipped")}
 
 
 @dataclass
 class Recorder:
-    """A plugin of pytest: leaves out what has passed on a release, and keeps what ends now."""
+    """A pytest plugin that skips tests that passed on a release, and saves new results."""
 
     results: dict[str, Results]
     tree: str
     only_show: bool = False
     tests: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    """The names of a release's tests, in order."""
+    """Names of each release's tests, in order."""
     release_of: dict[str, str] = field(default_factory=dict)
     reports: list[pytest.TestReport] = field(default_factory=list)
-    """Of the test that runs now: its setup, itself, its teardown."""
+    """Reports of the current test: its setup, call and teardown."""
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
-        """Leave out what needs no machine, and what has ended well."""
+        """Skip tests that need no machine or have passed."""
         kept, gone = [], []
         for item in items:
             release = item.callspec.params.get("built") if hasattr(item, "callspec") else None
@@ -102,7 +102,7 @@ class Recorder:
         items[:] = [] if self.only_show else kept
 
     def _is_left(self, name: str) -> bool:
-        """Whether a test is to be run; a failed one is tried again."""
+        """Return whether a test has to run; a failed one is repeated."""
         results = self.results[self.release_of[name]]
         ended = results.ended.get(name)
         if ended is None:
@@ -110,7 +110,7 @@ class Recorder:
         return ended is None or ended.outcome == "failed"
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep how a test ended, once it has."""
+        """Save the result of a test when it has ended."""
         self.reports.append(report)
         if report.when == "teardown":
             outcome, reason = judged(self.reports)
@@ -120,7 +120,7 @@ class Recorder:
 
 
 def judged(reports: Sequence[pytest.TestReport]) -> tuple[str, str]:
-    """How a test ended by the reports of its parts, and why it failed or was skipped."""
+    """Return how a test ended, and why it failed or was skipped, from the reports of its phases."""
     for outcome in ("failed", "skipped"):
         for report in reports:
             if report.outcome == outcome:
@@ -129,7 +129,7 @@ def judged(reports: Sequence[pytest.TestReport]) -> tuple[str, str]:
 
 
 def _why(report: pytest.TestReport) -> str:
-    """The reason in a line."""
+    """Return the reason in one line."""
     found: Any = report.longrepr
     if isinstance(found, tuple):
         return str(found[2]).removeprefix("Skipped: ")
@@ -139,7 +139,7 @@ def _why(report: pytest.TestReport) -> str:
 
 
 def available(names: Sequence[str], build: bool) -> tuple[dict[str, image.Image], dict[str, str]]:
-    """The images of releases, and why there is none of the others."""
+    """Return the images of releases, and why others have none."""
     images: dict[str, image.Image] = {}
     missing: dict[str, str] = {}
     for name in names:
@@ -157,7 +157,7 @@ def available(names: Sequence[str], build: bool) -> tuple[dict[str, image.Image]
 
 
 def sources() -> str:
-    """A digest of what is tested, and of the tests: after a change all are run again."""
+    """Return a digest of the tested code and the tests; when it changes, all are run again."""
     files = []
     for part in SOURCES:
         path = TREE / part
@@ -166,7 +166,7 @@ def sources() -> str:
 
 
 def show(recorder: Recorder, images: dict[str, image.Image], missing: dict[str, str]) -> bool:
-    """Print the table, and each reason once; returns whether all is well."""
+    """Print the table, and each reason once; returns whether everything passed."""
     rows = [HEADS]
     for name in sorted([*images, *missing], key=list(RELEASES).index):
         if name in missing:
@@ -187,7 +187,7 @@ def show(recorder: Recorder, images: dict[str, image.Image], missing: dict[str, 
 
 
 def _show_reasons(recorder: Recorder, outcome: str) -> None:
-    """Print each reason once, with the tests that ended so."""
+    """Print each reason once, with the tests that ended that way."""
     found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for release, results in recorder.results.items():
         for name in recorder.tests[release]:
@@ -201,12 +201,12 @@ def _show_reasons(recorder: Recorder, outcome: str) -> None:
 
 
 def _short(name: str, release: str) -> str:
-    """A test's name without its file and its release."""
+    """Return a test's name without its file and its release."""
     return name.partition("::")[2].replace(f"[{release}]", "").replace(f"[{release}-", "[")
 
 
 def _show_older(recorder: Recorder) -> None:
-    """Say how many of the results other sources gave."""
+    """Print how many results are of other sources."""
     older = [
         name
         for release, results in recorder.results.items()
@@ -218,7 +218,7 @@ def _show_older(recorder: Recorder) -> None:
 
 
 def main(words: list[str] | None = None) -> int:
-    """Run or go on; returns 1 where a test failed."""
+    """Start or continue; returns 1 if a test failed."""
     arguments = _parser().parse_args(words)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     names = arguments.release or CHOSEN
@@ -236,7 +236,7 @@ def main(words: list[str] | None = None) -> int:
             recorder = Recorder(results, tree, arguments.show)
             status = _run(recorder, arguments.suite) if images else pytest.ExitCode.OK
     except KeyboardInterrupt:
-        return INTERRUPTED  # while an image was built
+        return INTERRUPTED  # interrupted while an image was built
     well = show(recorder, images, missing)
     if status == pytest.ExitCode.INTERRUPTED:
         print("stopped; the same command goes on from here")
@@ -245,7 +245,7 @@ def main(words: list[str] | None = None) -> int:
 
 
 def _run(recorder: Recorder, suites: Sequence[str]) -> int:
-    """Run what is left, release by release."""
+    """Run the remaining tests, release by release."""
     os.environ["ZCONSOLE_VM_REQUIRED"] = "1"
     os.environ["ZCONSOLE_VM_RELEASES"] = ",".join(recorder.results)
     directory = TREE / "tests" / "vm"

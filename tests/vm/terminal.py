@@ -17,33 +17,33 @@ SESSION = "con"
 
 
 def samples(text: str) -> list[dict[str, Any]]:
-    """JSON lines as objects."""
+    """Parse JSON lines."""
     return [json.loads(line) for line in text.splitlines()]
 
 
 @dataclass(frozen=True)
 class Terminal:
-    """A console of 80×24 in a guest's tmux, one a guest."""
+    """An 80×24 console in a guest's tmux, one per guest."""
 
     machine: Machine
     program: str = ZCONSOLE
 
     def open(self, *words: str) -> None:
-        """Start the console anew over these pools."""
+        """Restart the console with these pools."""
         self.end()
         command = f"tmux new-session -d -s {SESSION} -x 80 -y 24"
         self.machine.run(f"{command} {shlex.quote(' '.join((self.program, *words)))}")
 
     def end(self) -> None:
-        """End the console as a lost connection does: its terminal goes away."""
+        """End the console like a lost connection: its terminal goes away."""
         self.machine.run("tmux kill-server 2>/dev/null; true")
 
     def screen(self) -> str:
-        """What is on the screen now; empty once the console has ended."""
+        """Return the current screen; empty once the console has ended."""
         return self.machine.run(f"tmux capture-pane -p -t {SESSION}", check=False).stdout
 
     def wait(self, pattern: str, seconds: int = 60) -> str:
-        """The screen once it matches an extended regular expression; raises VmError if never."""
+        """Return the screen once it matches an extended regular expression; VmError on timeout."""
         test = f"tmux capture-pane -p -t {SESSION} | grep -Eq -- {shlex.quote(pattern)}"
         look = ["timeout", str(seconds), "sh", "-c", f"until {test}; do sleep 0.2; done"]
         if self.machine.run(look, check=False, timeout=seconds + 60).returncode != 0:
@@ -55,7 +55,7 @@ class Terminal:
         self.machine.run(["tmux", "send-keys", "-t", SESSION, *keys])
 
     def seconds_to_quit(self) -> float:
-        """Press ``q``; the seconds, to a tenth, until the console's process is gone."""
+        """Press ``q``; returns the seconds, to a tenth, until the console's process is gone."""
         gone = f"tmux has-session -t {SESSION} 2>/dev/null || exit 0"
         loop = f"for i in $(seq 100); do {gone}; sleep 0.05; done; exit 1"
         clock = "date +%s.%N"

@@ -15,7 +15,7 @@ from zconsole.actions.executor import explain
 
 @pytest.fixture
 def modern(vm: Machine) -> Machine:
-    """The machine, where its OpenZFS is 2.3 or newer."""
+    """The machine, if its OpenZFS is 2.3 or newer."""
     if vm.image.zfs_version < (2, 3):
         pytest.skip("no raidz expansion and no zfs_resilver_defer_percent before 2.3")
     return vm
@@ -23,7 +23,7 @@ def modern(vm: Machine) -> Machine:
 
 @pytest.fixture
 def frozen(vm: Machine):
-    """Scans that begin and stay where they are, until ``go`` is called or the test ends."""
+    """Pause scans from their start, until ``go`` is called or the test ends."""
 
     def hold(on: bool) -> None:
         parameter(vm, "zfs_scan_suspend_progress", int(on))
@@ -202,7 +202,7 @@ def test_a_scrub_is_paused_resumed_and_stopped(act, pool, vm):
 @pytest.mark.slow
 @pytest.mark.usefixtures("act")
 def test_a_suspended_pool_is_cleared_once_its_disk_is_back(pool, vm):
-    """The console was there before: what it shows of a stuck pool is what it last saw."""
+    """The console was started before: of a stuck pool, it shows what it last saw."""
     pool.create("d0", options="-o failmode=wait -O sync=disabled")
     pool.fill(10)
     vm.run("rm -f /root/go /root/out")
@@ -279,7 +279,7 @@ def test_a_raidz_is_widened(act, pool, vm):
 @pytest.mark.slow
 @pytest.mark.usefixtures("act")
 def test_what_somebody_else_did_meanwhile_stops_it(pool, vm):
-    """The plan is made, then another operator takes a checkpoint, then it is confirmed."""
+    """After the plan is made, another operator takes a checkpoint, then the plan is confirmed."""
     pool.create("mirror d0 d1")
     script = (
         "import sys, time\n"

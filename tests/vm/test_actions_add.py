@@ -1,4 +1,4 @@
-"""What zpool add would do, said and done on live pools; spares that would not help."""
+"""Plans of zpool add, compared and run on live pools; spares that would not help."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.vm.machine import TREE_IN_GUEST, Machine
 
 
 def states(vm: Machine) -> dict[str, str]:
-    """The state of each row of zpool status, by the disk's short name or as printed."""
+    """Return the state of each row of zpool status, by the disk's short name or as printed."""
     rows = (line.split() for line in vm.run("zpool status tank").stdout.splitlines())
     return {row[0].removeprefix("virtio-LABDISK"): row[1] for row in rows if len(row) > 1}
 
@@ -32,7 +32,7 @@ def test_what_is_added_to_a_mirror_pool(act, pool, vm):
     assert states(vm)["6"] == "AVAIL"
     for disk in ("d4", "d5", "d6"):
         pool.zpool("remove", "tank", disk)
-        # The label of a cache stays in use by its own word.
+        # The label of a cache device says that it is in use, which has to be wiped.
         vm.run(f"wipefs -aq {pool.device(disk)}-part1 {pool.device(disk)}")
     pool.zpool("remove", "-w", "tank", "mirror-1")
     assert (
@@ -75,7 +75,7 @@ LAYOUTS = (
     "there", ["mirror d0 d1", "raidz1 d0 d1 d2", "raidz2 d0 d1 d2 d3", "mirror d0 d1 d2", "d0"]
 )
 def test_the_plan_refuses_all_that_zpool_would(act, pool, vm, there):
-    """As ``zpool add -n`` shows; the plan may refuse more, never less."""
+    """``zpool add -n`` is the reference; the plan may refuse more, never less."""
     pool.create(there)
     for line in LAYOUTS:
         layout, *disks = line.split()
@@ -89,7 +89,7 @@ def test_the_plan_refuses_all_that_zpool_would(act, pool, vm, there):
 
 @pytest.mark.slow
 def test_a_lone_disk_is_refused_where_zpool_would_take_it(act, pool, vm):
-    """In a pool whose vdevs differ, zpool compares no more: this is how the second one gets in."""
+    """In a pool with unlike vdevs, zpool no longer compares: that is how a second one gets in."""
     pool.create("mirror d0 d1")
     pool.zpool("add", "-f", "tank", "d2")
     assert vm.run(["zpool", "add", "-n", "tank", pool.device("d3")], check=False).returncode == 0

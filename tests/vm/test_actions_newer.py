@@ -1,4 +1,4 @@
-"""What only newer releases of OpenZFS can do, as the console plans and runs it."""
+"""Features of newer OpenZFS releases, as the console plans and runs them."""
 
 from __future__ import annotations
 

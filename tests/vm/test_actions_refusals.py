@@ -1,4 +1,4 @@
-"""zpool's own refusals, met on purpose past our preconditions, in the operator's words."""
+"""zpool's own refusals, provoked past our preconditions, and explained to the operator."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REFUSED = (
 
 @pytest.mark.slow
 def test_zpools_own_refusals_are_put_in_words(pool, vm):
-    """Met on purpose, past our own preconditions."""
+    """They are provoked, bypassing our own preconditions."""
     vm.run(
         "rm -f /root/f? /root/small; truncate -s 256M /root/f1 /root/f2 /root/f3 /root/f4;"
         " truncate -s 70M /root/small"
@@ -48,7 +48,7 @@ def test_zpools_own_refusals_are_put_in_words(pool, vm):
             result = vm.run(command.format(*disks), check=False)
             assert result.returncode != 0, command
             assert words in (explain(result.stderr) or result.stderr), command
-    finally:  # later tests put their disks there
+    finally:  # later tests use these places for their disks
         vm.run(f"wipefs --all {disks[5]}; zpool import other && zpool destroy other")
 
 
@@ -91,7 +91,7 @@ def test_refusals_about_sectors_and_logs(pool, vm):
     disks = [pool.device(f"d{n}") for n in range(9)]
     assert "stand in for log" in met(vm, f"zpool replace tank {disks[2]} {disks[8]}")
     if vm.image.zfs_version < (2, 3):
-        return  # 2.1 takes larger sectors into a vdev of small ones
+        return  # 2.1 accepts larger sectors in a vdev of small ones
     pool.create("mirror /root/s1 /root/s2", name="ff", options="-o ashift=9")
     large = vm.run(
         "modprobe loop; losetup --find --show --sector-size 4096 /root/s3"
@@ -113,7 +113,7 @@ def test_refusals_beside_a_replace_a_rebuild_and_other_work(pool, vm):
     assert "sequential rebuild runs" in met(vm, f"zpool replace tank {disks[1]} {disks[5]}")
     pool.zpool("detach", "tank", "d4")
     vm.run(f"echo 0 >{FREEZE}")
-    # The rate is kept between two extents of a metaslab, which else is all one.
+    # The rate limit works between two extents of a metaslab, which by default is a single one.
     vm.run(f"echo {4 << 20} >{PARAMETERS}/zfs_trim_extent_bytes_max")
     pool.zpool("trim", "-r", "1M", "tank", "d1")
     assert "trimmed already" in met(vm, f"zpool trim tank {disks[1]}")

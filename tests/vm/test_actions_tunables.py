@@ -1,4 +1,4 @@
-"""Tunables on a live kernel: defaults, originals, and a freeze that outlives no console."""
+"""Tunables on a live kernel: defaults, originals, and a freeze that ends with its console."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from zconsole.tunables import guard
 mark = process_mark(int(sys.argv[1]))
 guard.start(Path("/var/lib/zconsole"), guard.Guarded("{FREEZE}", 1, 300.0, mark))
 """
-"""Freezes scans as the console of this process id does."""
+"""Freezes scans like the console with this process id."""
 SET_AND_DIE = f"""
 import os, signal, time
 from zconsole.actions.backend import live_backend
 live_backend(False).control.set({{"{TIME}": 4000}}, time.time())
 os.kill(os.getpid(), signal.SIGKILL)
 """
-"""Sets a tunable as a console does whose ssh drops then."""
+"""Sets a tunable like a console whose ssh connection then drops."""
 
 
 def read(vm: Machine, name: str) -> int:
@@ -46,7 +46,7 @@ def listed(vm: Machine) -> dict[str, dict]:
 
 @pytest.fixture
 def clean(vm: Machine):
-    """A machine where nothing is remembered, and everything is put back afterwards."""
+    """A machine without saved state; tunables are restored afterwards."""
     vm.run("rm -rf /var/lib/zconsole")
     before = read(vm, TIME)
     yield vm

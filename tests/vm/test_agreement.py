@@ -1,4 +1,4 @@
-"""On a live pool, libzfs, JSON and text tell the same."""
+"""On a live pool, libzfs, JSON and text agree."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ FAST = {
     "odd names",
 }
 """States of the fast subset: one of each kind of tree, scan, activity and damage. Each takes an
-emulated machine 15 s and more; what kernels pack in every state is decoded in the lock."""
+emulated machine at least 15 s; tests/lock decodes what kernels pack in every state."""
 
 ATTEMPTS = 3
-"""The sources do not answer in the same instant: a change between two of them is no disagreement,
-one that is there again and again is."""
+"""The sources are not read in the same instant: a change in between is no disagreement, a
+difference that comes back in each attempt is one."""
 
 KEEP = "ZCONSOLE_VM_KEEP"
-"""Names a directory to keep what the sources answered in, one file a release and state."""
+"""Variable with a directory to save the sources' answers in, one file per release and state."""
 
 FIGURES = ("read_rate", "write_rate", "latency_seconds", "busy")
-"""What a busy disk has figures of."""
+"""Figures that a busy disk has."""
 
 Answers = dict[str, dict[str, Any]]
 Raws = dict[str, dict[str, Any]]
@@ -52,7 +52,7 @@ def cases() -> Iterator[Any]:
 
 
 def taken(pool: PoolFactory, name: str, *seconds: str) -> Answers:
-    """Source to its sample and raw form; a release without JSON has no ``json``."""
+    """Return sample and raw form by source; a release without JSON has no ``json``."""
     program = ["env", "PYTHONPATH=/root/zconsole", "/opt/zc/bin/python"]
     done = pool.machine.run([*program, "-m", "tests.vm.inside.forms", name, *seconds], timeout=120)
     found = [json.loads(line) for line in done.stdout.splitlines()]
@@ -60,7 +60,7 @@ def taken(pool: PoolFactory, name: str, *seconds: str) -> Answers:
 
 
 def keep(raws: Raws, pool: PoolFactory, state: State) -> None:
-    """Write down the raw forms that agreed, for `tests.vm.kept`."""
+    """Save the raw forms that agreed, for `tests.vm.kept`."""
     if directory := os.environ.get(KEEP):
         path = Path(directory) / pool.machine.image.release / f"{state.name}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -68,7 +68,7 @@ def keep(raws: Raws, pool: PoolFactory, state: State) -> None:
 
 
 def compare(answers: Answers, raws: Raws, state: State) -> None:
-    """Compare what the guest made of the raw forms, and what they are read as here."""
+    """Compare the guest's samples, and the raw forms as decoded here."""
     samples = {source: entry["sample"] for source, entry in answers.items()}
     assert_agree(samples, state)
     found = pools(raws)
@@ -99,9 +99,9 @@ def test_every_source_tells_the_same(pool: PoolFactory, state: State) -> None:
 
 
 def test_every_source_tells_how_busy_a_disk_is(pool: PoolFactory) -> None:
-    """Seen by libzfs in its counters, the others by what runs beside them."""
+    """For libzfs it is in the counters, for others in commands that run at the same time."""
     small = f"echo {MIB // 8} >{PARAMETERS}/zfs_vdev_aggregation_limit"
-    pool.machine.run(small)  # so that some I/O ends within every second
+    pool.machine.run(small)  # small requests, so that some I/O ends within every second
     scrub_running(pool)
     for attempt in range(ATTEMPTS):
         found = taken(pool, "tank", "5")

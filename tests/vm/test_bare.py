@@ -1,4 +1,4 @@
-"""The bare Debians that the README's commands run on: when they are made, and of what."""
+"""The bare Debian trees in which the README's commands run: when and how they are built."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCRIPT = Path(__file__).parents[2] / ".ci/bare_root.py"
 
 @pytest.fixture
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The script, with a cache of its own and a build that is over at once."""
+    """The script, with a cache of its own and a build that does nothing."""
     monkeypatch.setenv("ZCONSOLE_VM_CACHE", str(tmp_path / "cache"))
     spec = importlib.util.spec_from_file_location("bare_root", SCRIPT)
     assert spec is not None

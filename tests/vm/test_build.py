@@ -1,4 +1,4 @@
-"""How images are named, kept and cleaned up; needs no virtual machine."""
+"""Naming, caching and cleanup of images; needs no virtual machine."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def source(
     assert isinstance(release, SourceRelease)
     tree = tmp_path / release.source
     tree.mkdir()
-    # Not compressed, whatever its name says: a bare Debian has no xz.
+    # Not compressed, despite its name: a bare Debian has no xz.
     with tarfile.open(tmp_path / f"{release.source}.tar.xz", "w") as archive:
         archive.add(tree, release.source)
     monkeypatch.setenv(ARCHIVES, str(tmp_path))
@@ -135,8 +135,8 @@ def test_a_missing_archive_is_said_before_anything_is_made(
     assert list((cache / "images").iterdir()) == []
 
 
-# Stands for what isolates a command: makes the tree that debootstrap would, runs nothing but what
-# is put in the place of a compiler, which may write to the tree ($4).
+# Replaces the isolation of commands: makes the tree that debootstrap would make, and runs only what
+# replaces a compiler, which may write to the tree ($4).
 COMPILER = """
 if [ "$1" = debootstrap ]; then
   mkdir -p "$5/etc/apt"
@@ -169,7 +169,7 @@ sys.exit(__main__.main(["build", sys.argv[2]]))
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """What a shell starts in the background ignores SIGINT from birth, and so do its children."""
+    """Restore SIGINT: what a shell starts in the background ignores it, as do its children."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -200,7 +200,7 @@ def wait_until(met: Callable[[], bool]) -> None:
 
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupted_command_is_over_with_all_that_it_started(tmp_path: Path) -> None:
-    """Or they would go on writing to a tree that is being deleted."""
+    """Otherwise they would go on writing to a tree that is being deleted."""
     writer = f"for n in 1 2 3 4 5 6; do sleep 0.2; done; touch {tmp_path}/last"
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
@@ -209,7 +209,7 @@ def test_an_interrupted_command_is_over_with_all_that_it_started(tmp_path: Path)
     assert (tmp_path / "last").exists()
 
 
-# Stands for apt, which is another user for a while: the kernel forgets then that it is to die with
+# Replaces apt, which changes its user for a while: the kernel then forgets that it must die with
 # its parent.
 OTHER_USER = """
 exec 9>"$1"
@@ -299,7 +299,7 @@ def test_run_directories_of_dead_processes_are_swept(
 
 @contextmanager
 def held(directory: Path) -> Iterator[None]:
-    """A run directory that another process has locked."""
+    """Create a run directory that another process has locked."""
     directory.mkdir()
     command = f"exec 9>{directory}/lock; flock 9; echo held; read line"
     with subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Other machines' pools over ssh: a real sshd, a real link, and the link lost."""
+"""Other machines' pools over ssh: a real sshd, a real connection, and its loss."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tests.vm.pools import PoolFactory
 pytestmark = pytest.mark.slow
 
 CLOSED_PORT = 9
-"""Discard: nothing listens there."""
+"""The discard port, on which nothing listens."""
 INTERRUPTED = 130
 Sample = dict[str, Any]
 
 
 @pytest.fixture
 def environment(vm: Machine, tmp_path: Path) -> dict[str, str]:
-    """Where ``ssh`` knows the guest under two names, and a third name that nobody answers to."""
+    """Environment in which ``ssh`` knows the guest by two names, and a third, dead host."""
     port, key = vm.ssh.port, vm.ssh.key
     hosts = {"one": port, "two": port, "away": CLOSED_PORT}
     blocks = [f"Host {name}\n  Port {number}" for name, number in hosts.items()]
@@ -55,7 +55,7 @@ Zconsole = Callable[..., subprocess.Popen[str]]
 
 @pytest.fixture
 def zconsole(environment: dict[str, str]) -> Iterator[Zconsole]:
-    """Starts commands on this machine, and ends those that still run."""
+    """Starts commands on this machine, and ends those still running."""
     begun: list[subprocess.Popen[str]] = []
 
     def begin(*words: str) -> subprocess.Popen[str]:
@@ -77,14 +77,14 @@ def zconsole(environment: dict[str, str]) -> Iterator[Zconsole]:
 
 
 def samples(process: subprocess.Popen[str]) -> list[Sample]:
-    """Everything a command that ends by itself printed."""
+    """Return the JSON samples of a command that ends by itself."""
     out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
     return [json.loads(line) for line in out.splitlines()]
 
 
 def until(process: subprocess.Popen[str], wanted: Callable[[Sample], bool]) -> Sample:
-    """The first sample that is as wanted; fails when the command ends before."""
+    """Return the first sample that is wanted; fails if the command ends first."""
     assert process.stdout is not None
     for line in process.stdout:
         sample: Sample = json.loads(line)
@@ -94,7 +94,7 @@ def until(process: subprocess.Popen[str], wanted: Callable[[Sample], bool]) -> S
 
 
 def leaves(node: Sample) -> Iterator[Sample]:
-    """The devices of a topology."""
+    """Yield the devices of a topology."""
     if not node["children"]:
         yield node
     for child in node["children"]:

@@ -1,4 +1,4 @@
-"""Pools that do not answer: the console says so, keeps what it has, obeys and ends."""
+"""Pools that do not answer: the console reports it, keeps its data, obeys and quits."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ pytestmark = pytest.mark.slow
 
 LOCK = "pool lock is held"
 QUIT_SECONDS = 4.0
-"""On an emulated processor; to wait for the kernel would take a source's deadline, 5 s."""
+"""Limit for quitting with emulation; waiting for the kernel would take a source's deadline, 5 s."""
 
 
 def watched(vm: Machine, *words: str) -> dict[str, dict[str, Any]]:
-    """The last of two samples of every pool, by name."""
+    """Return the last of two samples of every pool, by name."""
     line = f"{ZCONSOLE} watch --json --count 2 {' '.join(words)}"
     return {s["pool"]: s for s in samples(vm.run(line, timeout=60).stdout)}
 
 
 def assert_obeys(terminal: Terminal) -> None:
-    """Keys still work, and the console goes when told."""
+    """Check that keys still work, and that the console quits when told."""
     terminal.press("?")
     terminal.wait("HELP", 20)
     terminal.press("Escape")
@@ -52,7 +52,7 @@ def test_a_pool_suspended_before_the_console_came(pool: PoolFactory) -> None:
     terminal = Terminal(pool.machine)
     terminal.open("tank")
     terminal.wait("SUSPENDED")
-    # What acts on pools is loaded only now, which takes an emulated processor its time.
+    # The code for actions is loaded only now, which takes a while with emulation.
     pool.machine.run("sleep 10")
     assert_obeys(terminal)
 

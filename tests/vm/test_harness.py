@@ -1,4 +1,4 @@
-"""What the harness promises, on a live pool."""
+"""Guarantees of the harness, checked on a live pool."""
 
 from __future__ import annotations
 

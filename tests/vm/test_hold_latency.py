@@ -1,4 +1,4 @@
-"""The autopilot on a live kernel: it steers a scrub, and leaves the originals behind."""
+"""The autopilot on a live kernel: it steers a scrub, and restores the original values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOLD = f"echo 1 > {PARAMETERS}/zfs_scan_suspend_progress"
 
 
 def found(vm: Machine) -> dict[str, str]:
-    """The levers that this kernel has, with their values."""
+    """Return the tunables of the autopilot that this kernel has, with their values."""
     paths = " ".join(f"{PARAMETERS}/{name}" for name in LEVERS)
     lines = vm.run(f"grep -H . {paths} 2>/dev/null || true").stdout.splitlines()
     return dict(line.split(":", 1) for line in lines)
@@ -36,7 +36,7 @@ def steering(vm: Machine, before: dict[str, str], seconds: float = 90.0) -> bool
 
 
 def autopilot(vm: Machine, before: dict[str, str]) -> str:
-    """Start one, wait until it steers; returns the id of its waiting process."""
+    """Start an autopilot, wait until it steers; returns the id of its waiting process."""
     vm.run("zconsole tunables hold-latency 50ms")
     assert steering(vm, before)
     return vm.run(f"cat {STATE}/autopilot.lock").stdout.partition(":")[0]
@@ -51,7 +51,7 @@ def restored(vm: Machine, before: dict[str, str], seconds: float = 30.0) -> bool
 
 @pytest.fixture
 def scrubbed(pool: PoolFactory) -> Iterator[dict[str, str]]:
-    """A pool whose scrub stands still, or it would be over too soon; the values found."""
+    """Create a pool whose scrub is paused, or it would end too soon; yields the original values."""
     vm = pool.machine
     vm.run(f"rm -rf {STATE}")
     pool.create("mirror d0 d1", name="hold")

@@ -1,4 +1,4 @@
-"""What only newer releases of OpenZFS can do, by keys; on an older one the menu says why not."""
+"""Features of newer OpenZFS releases, by keys; on an older one, the menu explains why not."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.vm.terminal import Terminal
 MIB = 1 << 20
 HOLD = "/sys/module/zfs/parameters/zfs_scan_suspend_progress"
 START = 180
-"""Seconds for the console to start on an emulated processor."""
+"""Seconds for the console to start with emulation."""
 ERRORS, NEW, DATES = "Scrub only known errors", "Scrub only what is new", "Scrub a range of dates"
 HOURS = "Scrub only in some hours"
 
 
 def create(pool: PoolFactory, layout: str, options: str = "") -> None:
-    """A pool on a machine where no console has been."""
+    """Create a pool on a machine without saved state."""
     pool.machine.run("rm -rf /var/lib/zconsole")
     pool.create(layout, options=options)
 
@@ -36,7 +36,7 @@ def raidz(pool: PoolFactory) -> PoolFactory:
 
 @pytest.fixture
 def held(raidz: PoolFactory) -> Iterator[PoolFactory]:
-    """The same, where no scan gets on."""
+    """A pool that was never scrubbed, with scans paused."""
     raidz.machine.run(f"echo 1 >{HOLD}")
     yield raidz
     raidz.machine.run(f"echo 0 >{HOLD}; zconsole scrub off tank || true")
@@ -50,7 +50,7 @@ def opened(vm: Machine, sight: str = "LABDISK1") -> Operator:
 
 
 def typed(operator: Operator, text: str) -> None:
-    """Answer a question: spaces have a name of their own."""
+    """Type an answer: tmux has a name for the space key."""
     operator.press(*("Space" if letter == " " else letter for letter in text), "Enter")
 
 
@@ -62,7 +62,7 @@ def menu(operator: Operator, key: str, title: str, text: str) -> None:
 
 
 def lines_of_history(vm: Machine) -> list[str]:
-    """The commands that the pool was given."""
+    """Return the commands in the pool's history."""
     lines = vm.run("zpool history tank").stdout.splitlines()
     return [line.partition(" ")[2] for line in lines]
 
@@ -110,7 +110,7 @@ def test_known_errors_are_scrubbed_again(pool: PoolFactory) -> None:
     operator.run("zpool scrub -e tank")
     operator.see("error scrub finished", 120)
     assert "zpool scrub -e tank" in lines_of_history(vm)
-    pool.wait_status("/tank/a/bad")  # it still reads wrong
+    pool.wait_status("/tank/a/bad")  # it is still unreadable
 
 
 @pytest.mark.slow
@@ -131,7 +131,7 @@ def test_a_scrub_keeps_to_hours(held: PoolFactory) -> None:
 
 
 def set_hours(operator: Operator, hours: str, then: str) -> None:
-    """Scrub only in these hours; the plan says what happens at once."""
+    """Set the hours of scrubs; the plan says what happens at once."""
     menu(operator, "S", "Scrub and resilver", HOURS)
     operator.see("ONLY IN THESE HOURS")
     typed(operator, hours)
@@ -164,7 +164,7 @@ def test_reads_go_around_a_device(raidz: PoolFactory) -> None:
 
 
 SITS = "zpool get -H -o value sit_out tank all-vdevs | grep -cx on; true"
-"""How many devices sit out."""
+"""Prints how many devices sit out."""
 
 
 @pytest.mark.slow
@@ -218,13 +218,13 @@ def test_a_rewrite_keeps_incremental_sends_from_growing(pool: PoolFactory) -> No
     operator.see("-P: incremental")
     operator.back("Show the plan")
     planned_run(operator)
-    # The stream itself: the size that `zfs send -n` foretells counts the blocks that moved.
+    # Count the bytes of the stream: the estimate of `zfs send -n` includes the blocks that moved.
     sent = vm.run("zfs snapshot tank@after; zfs send -i @before tank@after | wc -c").stdout
     assert int(sent) < MIB
 
 
 def planned(operator: Operator, option: str, said: str) -> None:
-    """Turn to the next option of rewriting in place, and see its plan."""
+    """Switch to the next option of rewriting in place, and see its plan."""
     operator.choose("More")
     operator.choose("Rewrite in place")
     operator.see(option)
@@ -234,7 +234,7 @@ def planned(operator: Operator, option: str, said: str) -> None:
 
 
 def planned_run(operator: Operator) -> None:
-    """Run what the plan says, to its end."""
+    """Run the plan to its end."""
     operator.choose("Show the plan")
     assert "Not possible" not in operator.see("Cancel +Run", 120)
     operator.press("Tab", "Enter")

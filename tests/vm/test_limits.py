@@ -1,4 +1,4 @@
-"""What a scan waits for, on live pools that are held back on purpose; and being woken by one."""
+"""Bottlenecks of scans on live pools that are slowed on purpose; hooks that report a stall."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ PYTHON = "PYTHONPATH=/root/zconsole /opt/zc/bin/python -m zconsole"
 PARAMETERS = "/sys/module/zfs/parameters"
 MEGABYTE = 1 << 20
 NOTHING = 512
-"""Bytes/s of a disk that takes no request within the time of a test."""
+"""Bytes/s of a disk that completes no request during a test."""
 HOOK = "#!/bin/sh\ncat >>/root/alerts\n"
 
 
 def causes(vm: Machine, samples: int = 14) -> Counter[str]:
-    """How often each cause was named while watching; too little seen does not count."""
+    """Count how often each cause was named while watching, without "too little seen"."""
     command = f"{PYTHON} watch tank --json --interval 1 --count {samples}"
     lines = vm.run(command, timeout=samples * 3 + 60).stdout.splitlines()
     found = [json.loads(line)["scan"]["limit"] for line in lines]
@@ -31,7 +31,7 @@ def causes(vm: Machine, samples: int = 14) -> Counter[str]:
 
 
 def named(vm: Machine) -> str:
-    """The cause named most often; raises where none was."""
+    """Return the cause named most often; fails if none was."""
     found = causes(vm)
     assert found, vm.run(f"{PYTHON} status tank").stdout
     return found.most_common(1)[0][0]
@@ -82,7 +82,7 @@ def test_a_disk_of_few_requests_a_second_is_a_slow_disk(vm: Machine, raidz: Pool
 def test_readers_beside_a_scrub_are_foreground(vm: Machine, mirror: PoolFactory) -> None:
     mirror.slow(0, 1, bps=6 * MEGABYTE)
     vm.run("zfs set primarycache=metadata tank")
-    vm.run("zpool export tank && zpool import -d /dev/disk/by-id tank")  # or memory answers
+    vm.run("zpool export tank && zpool import -d /dev/disk/by-id tank")  # or reads come from memory
     readers = "while :; do dd if=/tank/data of=/dev/null bs=128k status=none; done"
     many = f"for i in 1 2 3 4 5 6; do sh -c {shlex.quote(readers)} & done"
     vm.run(f"({many}) </dev/null >/dev/null 2>&1 & echo started")
@@ -167,7 +167,7 @@ def test_a_resilver_left_alone_wakes_its_owner_and_is_reported(
     assert "virtio-LABDISK4 (new)" in report
     assert vm.run(f"{PYTHON} report tank --svg").stdout.startswith("<svg")
 
-    # The experiment of the fifth field report: the same again, with one thing changed.
+    # Repeat the same measurement with one thing changed.
     mirror.slow(5, bps=4 * MEGABYTE)
     mirror.zpool("replace", "-f", "tank", "d4", "d5")
     left_alone(vm)
@@ -186,7 +186,7 @@ def test_a_resilver_left_alone_wakes_its_owner_and_is_reported(
 
 
 def left_alone(vm: Machine) -> None:
-    """Start a watch that nobody looks at; its exit code comes to /root/code."""
+    """Start an unattended watch that writes its exit code to /root/code."""
     watch = f"{PYTHON} watch tank --until-done --hook /root/hook --stalled-after 40"
     begin = f"rm -f /root/code; ({watch}; echo $? >/root/code)"
     vm.run(f"{begin} </dev/null >/root/lines 2>/root/says & echo started")

@@ -1,4 +1,4 @@
-"""The program itself on a live pool: followed to the end, recorded, in tmux over ssh."""
+"""The program on a live pool: followed to the end, recorded, in tmux over ssh."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FILM = "while tmux capture-pane -p -t con; do echo END; sleep 0.5; done >/root/f
 
 
 def start_resilver(pool: PoolFactory, megabytes: int, bps: int) -> None:
-    """Replace a disk of a raidz1 by one held to ``bps``."""
+    """Replace a disk of a raidz1 by one limited to ``bps``."""
     pool.create("raidz1 d0 d1 d2")
     pool.fill(megabytes)
     pool.slow(3, bps=bps)
@@ -55,7 +55,7 @@ def test_a_whole_resilver_is_followed_recorded_and_replayed(pool: PoolFactory) -
 
 
 def assert_replayed(vm: Machine) -> None:
-    """What was recorded ends by itself with the scan, and replays to what was recorded."""
+    """Check that the recording ends by itself with the scan, and replays identically."""
     vm.run("timeout 60 sh -c \"while pgrep -f '[z]console record' >/dev/null; do sleep 0.5; done\"")
     recorded = samples(vm.run("cat /root/rec").stdout)
     replayed = samples(vm.run(f"{ZCONSOLE} replay /root/rec --json").stdout)
@@ -81,7 +81,7 @@ def test_history_outlives_the_connection(pool: PoolFactory) -> None:
 
 
 def window(text: str) -> int:
-    """Seconds that the graph on the screen covers."""
+    """Return the seconds that the graph on the screen covers."""
     found = re.search(SPAN, text)
     assert found is not None, text
     return 60 * int(found[2] or 0) + int(found[3])
@@ -102,14 +102,14 @@ def test_nothing_moves_from_the_first_to_the_last_sample_of_a_resilver(pool: Poo
         if "resilver  resilvering" in shot
     ]
     assert len(shots) > 40
-    assert len({shot.splitlines()[1] for shot in shots}) > 10  # the headline's figures move
+    assert len({shot.splitlines()[1] for shot in shots}) > 10  # the headline's figures change
     seen = {place for shot in shots for place in places(shot)}
     labels = [label for label, *_ in seen]
-    assert len(labels) == len(set(labels)), sorted(seen)  # advice comes and goes, in its place
+    assert len(labels) == len(set(labels)), sorted(seen)  # suggestions come and go in place
     assert {*LABELS} - {*labels} <= {" try ", " new errors "}
 
 
 def places(shot: str) -> tuple[tuple[str, int, int], ...]:
-    """Row and column of each label on a screen."""
+    """Return the row and column of each label on a screen."""
     lines = shot.splitlines()
     return tuple((x, y, line.index(x)) for x in LABELS for y, line in enumerate(lines) if x in line)

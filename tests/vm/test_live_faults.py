@@ -1,4 +1,4 @@
-"""Faults on live pools: the judge knows a lie, and one fault is made and named on each release."""
+"""Faults on live pools: the judge detects false claims; one fault is named on each release."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Only zconsole.pyz, on a read-only stick: the console of a live pool, and the stick pulled out."""
+"""zconsole.pyz on a read-only stick: the console of a live pool, and pulling the stick."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROGRAM = f"env LANG=C.UTF-8 TERM=xterm-256color python3 {STICK}/zconsole.pyz"
 
 @pytest.fixture
 def stick(vm: Machine) -> Iterator[Machine]:
-    """The machine with the file on a read-only mount, and none of what it unpacks."""
+    """The machine with the file on a read-only mount, and an empty cache of unpacked files."""
     if not PYZ.is_file():
         pytest.skip("no dist/zconsole.pyz: bash .ci/package makes it")
     vm.put(PYZ, "/root/zconsole.pyz")
@@ -34,7 +34,7 @@ def test_one_command_shows_a_live_pool_and_goes_on_without_the_stick(stick: Mach
     lopsided(stick, 60, 100_000)
     console = Terminal(stick, PROGRAM)
     console.open()
-    # An emulated processor takes a while to unpack and compile it for the first time.
+    # With emulation, unpacking and compiling for the first time takes a while.
     assert "tank" in console.wait("REDUNDANCY", 180)
     sample = samples(stick.run(f"{PROGRAM} watch tank --json --count 5").stdout)[-1]
     assert (sample["source"], sample["exact"]) == ("libzfs", True)
@@ -42,7 +42,7 @@ def test_one_command_shows_a_live_pool_and_goes_on_without_the_stick(stick: Mach
 
     job = f"/tank/data --engine copy {races(stick)} --yes --detach --limit-rate 1M"
     stick.run(f"{PROGRAM} rebalance run {job}")
-    # Refused where any process still has a file or its directory there.
+    # umount refuses if any process still has a file or its working directory there.
     stick.run(f"umount {STICK}")
     console.press("w")
     console.wait("WHAT IF")

@@ -1,4 +1,4 @@
-"""The pool's own past on a live kernel: a scrub run twice, the second predicted from the first."""
+"""The pool's own history on a live kernel: a first scrub predicts the second one."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ LONGEST = 900.0
 
 
 def last_sample(vm: Machine) -> dict[str, Any]:
-    """What `watch` printed last; empty before its first line."""
+    """Return the last line of `watch`; empty before its first line."""
     lines = vm.run(f"tail -n 1 {LOG}", check=False).stdout.splitlines()
     return dict(json.loads(lines[-1])) if lines else {}
 
 
 def scrubbed(pool: PoolFactory) -> list[dict[str, Any]]:
-    """What `watch` said of one whole scrub of disks that slow down as it proceeds."""
+    """Return the samples of `watch` during a whole scrub of disks that slow down as it advances."""
     vm = pool.machine
     pool.slow(0, 1, bps=int(ZONES[0] * MIB))
     with_hold(pool, SCAN_HOLD, "scrub in progress", "scrub", "tank")

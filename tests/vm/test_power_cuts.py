@@ -1,4 +1,4 @@
-"""Power cuts at some flushes of a job; `python -m tests.vm.power_cuts` takes all of them."""
+"""Power cuts at some flushes of a job; `python -m tests.vm.power_cuts` does all of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXT4 = Case("ext4", "copy")
 
 @pytest.fixture
 def lent(vm: Machine) -> Iterator[Machine]:
-    """The machine; no pool is left on its disks that another test could import."""
+    """The machine; afterwards, its disks have no pool that another test could import."""
     yield vm
     for disk in vm.disks[: len(DISKS)]:
         vm.run(f"dd if=/dev/zero of={disk.path} bs=1M count=2 conv=fsync status=none")

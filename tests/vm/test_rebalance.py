@@ -51,34 +51,34 @@ for base, dirs, names in os.walk(sys.argv[1]):
 
 
 def python(vm: Machine, program: str, *words: object) -> str:
-    """Run a program in the guest; returns what it printed."""
+    """Run a program in the guest; returns its output."""
     arguments = " ".join(shlex.quote(str(word)) for word in words)
     return vm.run(f"python3 -c {shlex.quote(program)} {arguments}", timeout=600).stdout
 
 
 def manifest(vm: Machine, root: str) -> list[str]:
-    """Everything that has to survive, sorted."""
+    """Return everything that must be preserved, as sorted lines."""
     return sorted(python(vm, MANIFEST, root).splitlines())
 
 
 def changes(vm: Machine, root: str, before: list[str]) -> list[str]:
-    """Some of the lines that are not what they were: none is what every job must come to."""
+    """Return some of the lines that differ from before; a correct job has none."""
     return sorted(set(before).symmetric_difference(manifest(vm, root)))[:6]
 
 
 def rebalance(vm: Machine, words: str, check: bool = True) -> tuple[int, list[dict[str, Any]]]:
-    """Run `zconsole rebalance`; the exit status and the JSON objects printed."""
+    """Run `zconsole rebalance`; returns the exit status and the JSON objects printed."""
     done = vm.run(f"zconsole rebalance {words} --json", check=check, timeout=900)
     return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def plan(vm: Machine, words: str) -> dict[str, Any]:
-    """A plan, refused or not."""
+    """Return a plan, refused or not."""
     return rebalance(vm, f"plan {words}", check=False)[1][0]
 
 
 def lopsided(vm: Machine, fraction_files: int, size: int, options: str = "") -> None:
-    """A pool whose second disk is empty."""
+    """Create a pool whose second disk is empty."""
     first, second = vm.disks[0].path, vm.disks[1].path
     vm.run(f"rm -rf /var/lib/zconsole; zpool create -f {options} tank {first}")
     python(vm, FILL, "/tank/data", fraction_files, size)
@@ -92,7 +92,7 @@ def need(vm: Machine, engine: str) -> None:
 
 
 def races(vm: Machine) -> str:
-    """What the copy engine needs to be told where names cannot be exchanged."""
+    """Return the option that the copy engine needs if names cannot be exchanged."""
     return "--accept-races" if vm.image.zfs_version < (2, 2) else ""
 
 
@@ -117,12 +117,12 @@ def test_power_cuts_lose_nothing(vm: Machine, engine: str) -> None:
 
 
 def manifest_names(lines: list[str]) -> set[str]:
-    """The paths of a manifest."""
+    """Return the paths of a manifest."""
     return {line.split(" ")[0] for line in lines}
 
 
 def wait_for_end(vm: Machine) -> dict[str, Any]:
-    """The status of the only job once it does not run any more."""
+    """Return the status of the only job once it has ended."""
     for _ in range(300):
         status = rebalance(vm, "status")[1][-1]
         if status["state"] not in ("running", "waiting", "paused", "planned"):
@@ -139,7 +139,7 @@ left=$(($(zfs get -Hp -o value available tank) / 4194304 - 3))
 for n in $(seq $left); do cat /run/block >/tank/data/$n; done
 zpool sync
 """
-"""Fills a pool but for what ZFS keeps back; of two disks of 1 GiB that is 93 %."""
+"""Fills a pool except for ZFS's reserve; with two disks of 1 GiB that is 93 %."""
 
 
 @pytest.mark.slow
@@ -201,7 +201,7 @@ def test_blocks_move(vm: Machine, engine: str) -> None:
 
 
 def shares_of_blocks(vm: Machine) -> set[str]:
-    """The numbers of the vdevs that zdb finds data blocks of some files on."""
+    """Return the numbers of the vdevs on which zdb finds data blocks of some files."""
     inodes = vm.run("zpool sync; stat -c %i /tank/data/d1/f*").stdout.split()
     text = vm.run(["zdb", "-ddddd", "tank/", *inodes]).stdout
     return set(re.findall(r"^ +[0-9a-f]+ +L0 (\d+):", text, re.MULTILINE))
@@ -253,7 +253,7 @@ def test_options_of_rewrite_spare_sends_and_snapshots(vm: Machine) -> None:
 
 @pytest.mark.slow
 def test_pinned_blocks_cost_what_was_planned(vm: Machine) -> None:
-    """With a held snapshot and a checkpoint everything moves, and is there twice afterwards."""
+    """With a held snapshot and a checkpoint, everything moves, and exists twice afterwards."""
     lopsided(vm, 80, 500_000, "-O compression=off")
     before = manifest(vm, "/tank/data")
     vm.run("zpool sync; zfs snapshot tank@s; zfs hold keep tank@s; zpool checkpoint tank")
@@ -268,7 +268,7 @@ def test_pinned_blocks_cost_what_was_planned(vm: Machine) -> None:
 
 
 def allocated(vm: Machine) -> int:
-    """Bytes that the pool has in use."""
+    """Return the bytes that the pool has allocated."""
     return int(vm.run("zpool get -Hp -o value allocated tank").stdout)
 
 
@@ -332,7 +332,7 @@ def test_block_clones_are_told_and_none_is_made(vm: Machine) -> None:
 
 
 def until(vm: Machine, met: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    """The status of the newest job once it is as wanted."""
+    """Return the status of the newest job once ``met`` accepts it."""
     for _ in range(120):
         status = rebalance(vm, "status")[1][-1]
         if met(status):

@@ -1,4 +1,4 @@
-"""The console's rebalance played on a live pool: by keys, through a lost connection, to its end."""
+"""The console's rebalance on a live pool: by keys, through a lost connection, to its end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ find . -type f -print0 | sort -z | xargs -0 sha256sum && getfattr -n user.kept f
 
 @pytest.fixture
 def lopsided(vm: Machine) -> Machine:
-    """A pool whose first disk is 93 % full, and whose second was added then."""
+    """A pool whose first disk is 93 % full, and whose second was added later."""
     if vm.image.zfs_version < (2, 2):
         pytest.skip("copies of 2.1 may race with writers: an option these keys leave alone")
     vm.run("udevadm settle; rm -rf /var/lib/zconsole/rebalance")
@@ -42,19 +42,19 @@ def lopsided(vm: Machine) -> Machine:
 
 
 def jobs(vm: Machine) -> list[dict[str, Any]]:
-    """What the command line says of the jobs."""
+    """Return the jobs that the command line lists."""
     lines = vm.run("zconsole rebalance status --json").stdout.splitlines()
     return [json.loads(line) for line in lines]
 
 
 def fills(vm: Machine) -> list[float]:
-    """How full the vdevs are."""
+    """Return how full the vdevs are."""
     balance = json.loads(vm.run("zconsole balance tank --json").stdout)
     return [vdev["fill"] for vdev in balance["vdevs"]]
 
 
 def digest(vm: Machine) -> str:
-    """Everything of the files that has to survive, inode numbers aside."""
+    """Return a digest of everything in the files that must be preserved, without inode numbers."""
     listed = vm.run(MANIFEST, timeout=300).stdout
     return hashlib.sha256(listed.encode("utf-8", "surrogateescape")).hexdigest()
 
@@ -84,7 +84,7 @@ def test_a_rebalance_is_played_by_keys_through_a_lost_connection(lopsided: Machi
 
 
 def begin(console: Terminal) -> None:
-    """From the main screen to a job at work."""
+    """Go from the main screen to a running job."""
     console.open("tank")
     console.wait("B Rebalance")
     choose(console)
@@ -95,7 +95,7 @@ def begin(console: Terminal) -> None:
 
 
 def goes_on_alone(vm: Machine) -> dict[str, Any]:
-    """The job, which moves files without a console."""
+    """Return the job, which moves files without a console."""
     moved = jobs(vm)[0]["bytes_done"]
     time.sleep(8)
     (job,) = jobs(vm)
@@ -105,7 +105,7 @@ def goes_on_alone(vm: Machine) -> dict[str, Any]:
 
 
 def attach(console: Terminal, job: dict[str, Any]) -> None:
-    """Find the job again, in a new console."""
+    """Find the job again in a new console."""
     console.open("tank")
     screen = console.wait("rebalance running")
     assert "REBALANCE" in screen.splitlines()[0]
@@ -116,7 +116,7 @@ def attach(console: Terminal, job: dict[str, Any]) -> None:
 
 
 def steer(vm: Machine, console: Terminal) -> None:
-    """Pause it, and let it go on."""
+    """Pause and resume the job."""
     console.press("P")
     console.wait("^ paused")
     assert jobs(vm)[0]["state"] == "paused"
@@ -125,7 +125,7 @@ def steer(vm: Machine, console: Terminal) -> None:
 
 
 def finish(console: Terminal) -> None:
-    """Take the rate limit off, and see the job through."""
+    """Remove the rate limit, and wait for the end of the job."""
     console.press("M")
     console.wait("RATE LIMIT")
     console.press("n", "o", "n", "e", "Enter")
@@ -133,7 +133,7 @@ def finish(console: Terminal) -> None:
 
 
 def choose(console: Terminal) -> None:
-    """Mark the films in the tree."""
+    """Select the films in the tree."""
     console.press("B")
     console.wait("New job: choose directories")
     console.press("Enter")
@@ -146,7 +146,7 @@ def choose(console: Terminal) -> None:
 
 
 def plan(console: Terminal) -> None:
-    """Limit the rate, and have the plan made."""
+    """Limit the rate, and make the plan."""
     console.press("g", "j", "j", "Enter")
     console.wait("RATE LIMIT")
     console.press("1", "0", "M", "Enter")

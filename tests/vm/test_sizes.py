@@ -1,4 +1,4 @@
-"""A plan says that files take less where raidz got wider, and so they do when written again."""
+"""Plans predict that files take less space after a raidz expansion, which a rewrite confirms."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RAW = "zpool sync; zpool sync; zpool sync; zpool list -Hp -o allocated tank"
 
 
 def filled(vm: Machine, vdevs: str, options: str) -> None:
-    """A new pool with some files, a third of them noise."""
+    """Create a pool with some files, a third of them random."""
     vm.run("udevadm settle; rm -rf /var/lib/zconsole")
     vm.run(f"zpool create -f {options} tank {vdevs}")
     python(vm, FILL)
@@ -41,6 +41,6 @@ def test_a_wider_raidz_is_told_and_saves_parity(vm: Machine) -> None:
     before, made = int(vm.run(RAW).stdout), plan(vm, words)
     assert "parity takes less of what is written now" in made["differs"]
     rebalance(vm, f"run {words} --yes")
-    # A record of 128 KiB takes 11 of 12 parts; what the pool keeps for itself does not shrink.
+    # A record of 128 KiB takes 11 parts instead of 12; the pool's own metadata does not shrink.
     assert int(vm.run(RAW).stdout) < 0.95 * before
     assert "as wide as" in plan(vm, words)["refused"]

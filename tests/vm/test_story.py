@@ -1,4 +1,4 @@
-"""The whole story by keys alone: a disk fails, is replaced, watched, sped up; the vdev grows."""
+"""A whole story by keys: a disk fails, is replaced, watched, sped up; the vdev grows."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ AUDIT = "/var/lib/zconsole/audit.jsonl"
 
 
 def parameters(vm: Machine) -> dict[str, str]:
-    """Every parameter of the module with its live value."""
+    """Return every parameter of the module with its current value."""
     lines = vm.run(f"cd {PARAMETERS} && grep -sH '' zfs_*").stdout.splitlines()
     return dict(line.split(":", 1) for line in lines)
 
 
 def small_disk(pool: PoolFactory, number: int) -> str:
-    """A partition of 400 MiB on a disk, to be replaced by a whole one; its path."""
+    """Create a partition of 400 MiB, to be replaced by a whole disk; returns its path."""
     disk = pool.device(f"d{number}")
     write = (
         "import struct, sys\n"
@@ -76,21 +76,21 @@ def test_a_failed_disk_by_keys_alone(pool: PoolFactory) -> None:
     done = [(line["action"], line["event"]) for line in plans]
     assert done == [(verb, what) for verb in ("replace", "replace", "expand") for what in LOGGED]
     tuned = [line["event"] for line in log if line.get("kind") == "tunable"]
-    assert tuned == ["begun", "ended"] * 2  # the preset is set, and put back when the scan ends
+    assert tuned == ["begun", "ended"] * 2  # the preset is set, and undone when the scan ends
     assert all(line.get("ok", True) and line.get("result", "done") == "done" for line in log)
 
 
 LOGGED = ("action", "ended")
-"""What is told of a plan as a whole; each command has its own two lines besides."""
+"""Log entries about a plan as a whole; each command has its own two lines besides."""
 
 
 def ended(pool: PoolFactory, count: int) -> None:
-    """Wait until so many actions were followed to their ends."""
+    """Wait until ``count`` actions were followed to their ends."""
     pool.wait_until(f'[ $(grep -c \'"kind": "action"\' {AUDIT}) = {count} ]', 120)
 
 
 def replace_the_failed(operator: Operator) -> None:
-    """R on the pool takes the only failed device; healing is the way shown first."""
+    """Replace the failed disk: R on the pool selects the only one; healing is the default."""
     operator.press("g", "R")
     assert "LABDISK0" in operator.see("REPLACE .* WITH").splitlines()[0]
     operator.choose("virtio-LABDISK4")
@@ -101,7 +101,7 @@ def replace_the_failed(operator: Operator) -> None:
 
 
 def watch_and_speed_up(operator: Operator, vm: Machine, before: dict[str, str]) -> None:
-    """The preset is set, to go back when the scan ends; the estimate is on the screen."""
+    """Set a preset that is undone when the scan ends; check that the estimate is on the screen."""
     operator.see(r"ETA [0-9]+")
     operator.press("T")
     operator.see("TUNABLES")
@@ -118,7 +118,7 @@ def watch_and_speed_up(operator: Operator, vm: Machine, before: dict[str, str]) 
 
 
 def replace_the_other(operator: Operator) -> None:
-    """The disk that is still well, replaced by a larger one."""
+    """Replace the healthy disk by a larger one."""
     operator.go_to("LABDISK1")
     operator.press("R")
     assert "LABDISK1" in operator.see("REPLACE .* WITH").splitlines()[0]
@@ -127,7 +127,7 @@ def replace_the_other(operator: Operator) -> None:
 
 
 def grow(operator: Operator) -> None:
-    """Told that the vdev could grow, the operator lets it, by typing its name."""
+    """Let the vdev grow by typing its name, after the console has said that it could."""
     operator.go_to("mirror-0")
     operator.press("A")
     operator.see("ACTIONS")
@@ -136,7 +136,7 @@ def grow(operator: Operator) -> None:
 
 
 def kill_the_console(operator: Operator) -> None:
-    """As the kernel does when memory runs out: no last words."""
+    """Kill the console as the kernel does when memory runs out: without cleanup."""
     pids = "tmux list-panes -a -F '#{pane_pid}'"
     operator.terminal.machine.run(f"pid=$({pids}); kill -9 $pid; tail --pid=$pid -f /dev/null")
 

@@ -1,4 +1,4 @@
-"""How the suites go on where they were stopped, and what their table says; needs no machine."""
+"""How the suites continue after being stopped, and their table; needs no machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def collected(recorder: Recorder, *names: str) -> list[str]:
-    """What a recorder leaves of tests that pytest found."""
+    """Return the tests that a recorder keeps of those that pytest found."""
     spec = SimpleNamespace(params={"built": "2.2"})
     items: list[Any] = [SimpleNamespace(nodeid=name, callspec=spec) for name in names]
     items.append(SimpleNamespace(nodeid="tests/vm/test_live.py::test_of_no_machine"))

@@ -1,4 +1,4 @@
-"""The guided swap on live pools by keys: disks are pulled and plugged in, the wrong one too."""
+"""Guided swaps on live pools by keys: disks are pulled and plugged in, including a wrong one."""
 
 from __future__ import annotations
 
@@ -14,50 +14,50 @@ from tests.vm.terminal import Terminal
 
 MIB = 1 << 20
 OLD, WRONG, NEW, SPARE = 1, 2, 4, 5
-"""The disk that fails, the one that is pulled by mistake, the one that is put in, a hot spare."""
+"""Numbers of the disk that fails, one pulled by mistake, the new one, a hot spare."""
 STORE = "/var/lib/zconsole"
 
 
 class Operator:
-    """Somebody who sees a terminal, presses keys, and has hands."""
+    """An operator who watches a terminal, presses keys, and handles disks."""
 
     def __init__(self, vm: Machine) -> None:
         self.vm = vm
         self.terminal = Terminal(vm)
 
     def see(self, *patterns: str, seconds: int = 300) -> str:
-        """The screen once it shows all of these."""
+        """Return the screen once it shows all of these."""
         for pattern in patterns:
             screen = self.terminal.wait(pattern, seconds)
         return screen
 
     def open(self) -> None:
-        """Start the console over every pool of the machine."""
+        """Start the console with every pool of the machine."""
         self.terminal.open()
         self.see("LABDISK1")
 
     def begin(self, way: str) -> None:
-        """C on the pool: its only suspect, and the way that is shown first."""
+        """Start a swap: C on the pool selects its only suspect and the default way."""
         self.terminal.press("g", "C")
         self.see(f"SWAP .*LABDISK1.*{way}", "Begin")
         self.terminal.press("Tab", "Enter")
         self.see("step 1 of")
 
     def to_pull(self) -> None:
-        """From the first step to the pull, where no disk and no spare is free."""
+        """Go from the first step to the pull, with no free disk or spare."""
         self.begin("Pull first")
         self.take_offline()
 
     def take_offline(self) -> None:
-        """Up to the pull; no bay has a light, so the serial number is said."""
-        self.see("Take virtio-LABDISK1 .*offline")  # the list of steps has another line of it
+        """Go up to the pull; no bay has a light, so the serial number is shown."""
+        self.see("Take virtio-LABDISK1 .*offline")  # the list of steps has a similar line
         self.do("zpool offline tank")
         self.see("Pull port .*LABDISK1", "serial number stands on its label")
 
     def do(self, command: str) -> None:
-        """Enter: read the plan of the step, go from Cancel to Run, and see it done.
+        """Press Enter, read the plan of the step, go from Cancel to Run, and wait until it is done.
 
-        On a busy host a plan may be refused, as no sample came in time: try again, as it says.
+        On a busy host a plan may be refused because no sample came in time: try again, as it says.
         """
         ended = "try again"
         while "try again" in ended:
@@ -71,7 +71,7 @@ class Operator:
 
 @pytest.fixture
 def failing(pool: PoolFactory) -> Machine:
-    """A disk of a raidz2 with checksum errors, and none that is free."""
+    """A machine with checksum errors on a disk of a raidz2, and no free disk."""
     spoil(pool, "raidz2 d0 d1 d2 d3")
     return pool.machine
 
@@ -79,7 +79,7 @@ def failing(pool: PoolFactory) -> Machine:
 def spoil(pool: PoolFactory, layout: str, free: bool = False) -> None:
     """Create a pool and give one disk checksum errors, found by a scrub.
 
-    The new disk is out, unless it is to be ``free`` in a bay of its own; no other one is free.
+    The new disk is out, unless it is ``free`` in a bay of its own; no other disk is free.
     """
     vm = pool.machine
     vm.run(f"rm -rf {STORE}; udevadm settle")
@@ -95,7 +95,7 @@ def spoil(pool: PoolFactory, layout: str, free: bool = False) -> None:
 
 
 def kept(vm: Machine) -> dict[str, Any]:
-    """The checklist on disk."""
+    """Return the checklist on disk."""
     text = vm.run(f"cat {STORE}/swap-*.json").stdout
     document = json.loads(text)
     checklist: dict[str, Any] = document["checklist"]
@@ -103,13 +103,13 @@ def kept(vm: Machine) -> dict[str, Any]:
 
 
 def states(vm: Machine) -> dict[str, str]:
-    """The state of each row of zpool status."""
+    """Return the state of each row of zpool status."""
     rows = (line.split() for line in vm.run("zpool status tank").stdout.splitlines())
     return {row[0].removeprefix("virtio-"): row[1] for row in rows if len(row) > 1}
 
 
 def port(vm: Machine, disk: int) -> str:
-    """The by-path name of where a disk is plugged in."""
+    """Return the by-path name of the port where a disk is plugged in."""
     path = vm.disks[disk].path
     links = f"for each in /dev/disk/by-path/*; do [ $each -ef {path} ] && basename $each; done"
     return vm.run(f"{links}; true").stdout.split()[0]
@@ -131,7 +131,7 @@ def test_a_disk_is_swapped_by_keys_and_the_wrong_pull_is_caught(failing: Machine
 
 
 def pull_the_wrong_one(operator: Operator) -> None:
-    """Pull another disk of the vdev; it has to come back, and be complete, before it goes on."""
+    """Pull another disk of the vdev; the swap goes on once it is back and resilvered."""
     vm = operator.vm
     bay = vm.bay(WRONG)
     vm.pull(WRONG)
@@ -145,14 +145,14 @@ def pull_the_wrong_one(operator: Operator) -> None:
 
 
 def finish(operator: Operator) -> None:
-    """From the new disk in the bay to the report."""
+    """Go from the new disk in the bay to the report."""
     operator.see("Replace .* with", "LABDISK4")
     operator.do("zpool replace")
     scrub_and_report(operator)
 
 
 def scrub_and_report(operator: Operator) -> None:
-    """The last steps, and what is left behind."""
+    """Do the last steps, and check what is left behind."""
     vm = operator.vm
     operator.see("Scrub tank")
     operator.do("zpool scrub tank")
@@ -226,21 +226,21 @@ def test_a_hot_spare_stands_in_until_the_new_disk_is_filled(pool: PoolFactory) -
     vm.plug(NEW, bay)
     operator.see("Replace .* with", "LABDISK4")
     operator.do("zpool replace")
-    operator.see("Scrub tank")  # the kernel returns the spare itself once the new disk is filled
+    operator.see("Scrub tank")  # the kernel itself detaches the spare after the resilver
     assert rows(vm, SPARE) == ["AVAIL"]
     scrub_and_report(operator)
     assert kept(vm)["mode"] == "spare-first"
 
 
 def rows(vm: Machine, disk: int) -> list[str]:
-    """The states of all rows of a disk: a spare in use has two."""
+    """Return the states of all rows of a disk: a spare in use has two."""
     lines = (line.split() for line in vm.run("zpool status tank").stdout.splitlines())
     return [words[1] for words in lines if words[:1] == [f"virtio-LABDISK{disk}"]]
 
 
 @pytest.mark.slow
 def test_a_wrong_pull_that_suspends_the_pool_loses_nothing(pool: PoolFactory) -> None:
-    """In a raidz1 without one disk already, the wrong one takes the whole pool."""
+    """In a raidz1 that already lacks a disk, pulling the wrong one suspends the pool."""
     spoil(pool, "raidz1 d0 d1 d2 d3")
     vm, operator = pool.machine, Operator(pool.machine)
     old, wrong = vm.bay(OLD), vm.bay(WRONG)
@@ -263,4 +263,4 @@ def test_a_wrong_pull_that_suspends_the_pool_loses_nothing(pool: PoolFactory) ->
 
 
 WRITE = "head -c 8M /dev/urandom >/tank/meanwhile; sync"
-"""What a pool that lost too many disks can't do: it is suspended."""
+"""Fails on a pool that lost too many disks, because it is suspended."""

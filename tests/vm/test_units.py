@@ -1,6 +1,6 @@
-"""What the units of systemd take from the exporter leaves it able to read a pool.
+"""The restrictions in the exporter's systemd units still let it read a pool.
 
-The guest has no systemd: its parts that could break libzfs or zpool are done by hand.
+The guest has no systemd: the restrictions that could break libzfs or zpool are applied by hand.
 """
 
 from __future__ import annotations

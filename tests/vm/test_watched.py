@@ -10,20 +10,20 @@ from tests.vm.terminal import SESSION, Terminal
 
 FILL_MB = 250
 SLOW = int(2.0 * MIB)
-"""Bytes/s of the new disk, which makes a resilver of a minute or two."""
+"""Bytes/s of the new disk, with which a resilver takes a minute or two."""
 LABELS = (
     *("ETA", "RATE", "REDUNDANCY LEFT", "NEW ERRORS", " resilver ", " rate ", " slowed by "),
     *(" NAME ", " STATE ", "─ BALANCE ", " ? help "),
 )
 AT_TIMES = (" try ", " new errors ")
-"""Not always there; their rows are."""
+"""Labels that are not always shown; their rows are."""
 SCREENS = "/run/screens"
 END = "===end==="
 LONGEST = 600
 
 
 def screens_of(pool: PoolFactory, begin: tuple[str, ...]) -> list[str]:
-    """The console's screen every half second, from before a resilver begins to after its end."""
+    """Return the console's screens every half second, from before a resilver to after its end."""
     vm = pool.machine
     terminal = Terminal(vm)
     terminal.open()
@@ -39,7 +39,7 @@ def screens_of(pool: PoolFactory, begin: tuple[str, ...]) -> list[str]:
 
 
 def places(screen: str) -> dict[str, tuple[int, int]]:
-    """Row and column of each label; none where it is not on the screen."""
+    """Return the row and column of each label that is on the screen."""
     rows = screen.strip("\n").split("\n")
     found = {}
     for label in (*LABELS, *AT_TIMES):

@@ -1,4 +1,4 @@
-"""A log of writes: what is read from it, and which disks a power cut can leave."""
+"""Logs of writes: reading them, and the disks that a power cut can leave."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.vm.inside.power.write_log import DISCARD, FLUSH, FUA, MARK, LogError
 
 SECTOR = 512
 Line = tuple[int, int, bytes]
-"""Sector, flags and what is written there."""
+"""Sector, flags and data of a write."""
 LINES: tuple[Line, ...] = (
     (0, FLUSH, b""),
     (1, 0, b"a" * SECTOR),
@@ -43,7 +43,7 @@ def log(tmp_path: Path) -> int:
 
 
 def test_points_are_where_something_new_is_on_the_disk(log: int) -> None:
-    # The write before the flush, the FUA write, and what was not waited for in the end.
+    # The write before the flush, the FUA write, and the unflushed writes at the end.
     assert write_log.points(write_log.entries(log)) == [3, 5, 8]
 
 

@@ -1,4 +1,4 @@
-"""Recordings of real scans, for judging estimates: the same few troubles on any release."""
+"""Recordings of real scans, to evaluate estimates: the same few troubles on any release."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ SORTING = {
     "zfs_vdev_aggregation_limit": 16384,
     "zfs_scan_vdev_limit": MIB,
 }
-"""Walk no further than memory allows, and neither read nor have in flight much at once."""
+"""Tunables that leave little memory for the walk, and few requests in flight."""
 
 Act = Callable[[PoolFactory], object]
 
 
 @dataclass(frozen=True)
 class Trace:
-    """A scan: how it is set up and started, and what happens so many seconds into it."""
+    """A scan: how it is set up and started, and what happens at which second."""
 
     name: str
     start: Act
@@ -39,12 +39,12 @@ class Trace:
 
 
 def record(machine: Machine, trace: Trace, directory: Path) -> Path:
-    """Record a scan from its start to its end into DIRECTORY/NAME.jsonl; returns the path."""
+    """Record a scan from start to end into DIRECTORY/NAME.jsonl; returns the path."""
     pool = PoolFactory(machine)
     machine.run(f"rm -f {RECORDING}; echo 1 >{PARAMETERS}/{SCAN_HOLD}")
     trace.start(pool)
     recorder = _Recorder(machine)
-    pool.wait_until(f"test -s {RECORDING}")  # else a busy machine misses the beginning
+    pool.wait_until(f"test -s {RECORDING}")  # otherwise a busy machine misses the beginning
     machine.run(f"echo 0 >{PARAMETERS}/{SCAN_HOLD}")
     began = time.monotonic()
     for moment, act in trace.events:
@@ -60,7 +60,7 @@ def record(machine: Machine, trace: Trace, directory: Path) -> Path:
 
 
 def record_all(machine: Machine, names: list[str], directory: Path) -> None:
-    """Record the named traces, or all that the machine's release has; says how each went."""
+    """Record the named traces, or all that the machine's release has; prints how each went."""
     known = {trace.name: trace for trace in TRACES}
     if unknown := sorted(set(names) - set(known)):
         raise VmError(f"no such trace: {', '.join(unknown)} (there are {', '.join(known)})")
@@ -76,19 +76,19 @@ def record_all(machine: Machine, names: list[str], directory: Path) -> None:
 
 
 class _Recorder:
-    """`zconsole record` in the guest; it ends with the scan."""
+    """A running `zconsole record` in the guest, which ends with the scan."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._process = self._start()
 
     def keep_going(self) -> None:
-        """Start it again, on the same file, where it has ended with the pool's export."""
+        """Restart it with the same file if it has ended because of the pool's export."""
         if self._process.poll() is not None:
             self._process = self._start()
 
     def ends_by(self, moment: float) -> bool:
-        """Whether it ends before a moment of the monotonic clock; waits until either."""
+        """Return whether it ends before a moment of the monotonic clock; waits until then."""
         try:
             self._process.wait(max(0.0, moment - time.monotonic()))
         except subprocess.TimeoutExpired:
@@ -96,7 +96,7 @@ class _Recorder:
         return True
 
     def wait(self, seconds: float) -> None:
-        """Wait for its end; raises VmError where it fails or takes longer."""
+        """Wait for its end; raises VmError if it fails or takes longer."""
         try:
             _, message = self._process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired as error:
@@ -111,7 +111,7 @@ class _Recorder:
 
 
 def replace_in_mirror(pool: PoolFactory, *options: str) -> None:
-    """A mirror's disk replaced by one of 8 MB/s."""
+    """Replace a mirror's disk by one of 8 MB/s."""
     pool.create("mirror d0 d1")
     pool.fill(400)
     pool.slow(2, bps=8 * MIB)
@@ -119,7 +119,7 @@ def replace_in_mirror(pool: PoolFactory, *options: str) -> None:
 
 
 def replace_in_raidz(pool: PoolFactory) -> None:
-    """A raidz2's disk replaced by one of 3 MB/s."""
+    """Replace a raidz2's disk by one of 3 MB/s."""
     pool.create("raidz2 d0 d1 d2 d3")
     pool.fill(400)
     pool.slow(4, 5, bps=3 * MIB)
@@ -146,12 +146,12 @@ def slow_scrub(pool: PoolFactory) -> None:
 
 
 def little_scan_memory(pool: PoolFactory) -> None:
-    """A scrub whose small blocks fill the memory for sorting: the stages take turns."""
+    """Scrub small blocks that fill the memory for sorting, so that both stages take turns."""
     pool.create("mirror d0 d1", options="-o ashift=9 -O recordsize=512 -O compression=off")
     pool.fill(48)
     for name, value in SORTING.items():
         pool.machine.run(f"echo {value} >{PARAMETERS}/{name}")
-    export_and_import(pool)  # or it walks in memory
+    export_and_import(pool)  # otherwise the walk reads from memory
     for disk in (0, 1):
         pool.machine.throttle(disk, iops=40)
     pool.zpool("scrub", "tank")
@@ -159,7 +159,7 @@ def little_scan_memory(pool: PoolFactory) -> None:
 
 
 def load(pool: PoolFactory) -> None:
-    """Half a minute of writes and reads that the scan has to share the disks with."""
+    """Write and read for half a minute, so that the scan has to share the disks."""
     write = "dd if=/dev/urandom of=/tank/load bs=1M count=20 conv=fsync"
     loop = f"while :; do {write}; cat /tank/data >/dev/null; done"
     pool.machine.run(f"timeout 30 sh -c '{loop}' >/dev/null 2>&1 &")
@@ -171,7 +171,7 @@ def export_and_import(pool: PoolFactory) -> None:
 
 
 def limits(disk: int, speeds: Iterable[tuple[float, float]]) -> tuple[tuple[float, Act], ...]:
-    """A disk's limit over time, from seconds and MB/s."""
+    """Return a disk's limits over time, from seconds and MB/s."""
 
     def act(speed: float) -> Act:
         return lambda pool: pool.slow(disk, bps=int(speed * MIB))
@@ -180,7 +180,7 @@ def limits(disk: int, speeds: Iterable[tuple[float, float]]) -> tuple[tuple[floa
 
 
 def wandering(seed: int) -> Iterator[tuple[float, float]]:
-    """Speeds of which each is a step from the one before, at no regular times."""
+    """Yield speeds, each a random step from the one before, at irregular times."""
     rng, speed, moment = random.Random(seed), 2.0, 0.0
     while moment < SCAN_SECONDS:
         yield moment, speed
@@ -189,7 +189,7 @@ def wandering(seed: int) -> Iterator[tuple[float, float]]:
 
 
 def stalling(seed: int) -> Iterator[tuple[float, float]]:
-    """Minutes at an even speed, and in between a minute of next to nothing."""
+    """Yield phases of constant speed, with a nearly stalled minute in between."""
     rng, moment = random.Random(seed), 0.0
     while moment < SCAN_SECONDS:
         yield moment, 2.0
@@ -199,9 +199,9 @@ def stalling(seed: int) -> Iterator[tuple[float, float]]:
 
 
 FADING = [(30.0 * n, max(0.6, 3.0 * 0.94**n)) for n in range(30)]
-"""An inner track after the other, and each slower."""
+"""Speeds of ever slower tracks, toward the inside."""
 TEETH = [(10.0 * n, 0.5 + 0.3 * (n % 10)) for n in range(90)]
-"""A minute and a half from slow to fast, and again."""
+"""Speeds that rise from slow to fast within 100 s, repeatedly."""
 
 
 TRACES = (

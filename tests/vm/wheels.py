@@ -13,20 +13,20 @@ PLATFORMS = ("manylinux2014_x86_64", "manylinux_2_28_x86_64", "manylinux_2_17_x8
 
 
 def requirements() -> list[str]:
-    """The dependencies of zconsole as pyproject.toml has them, its test tools included."""
+    """Return the dependencies of zconsole in pyproject.toml, including its test tools."""
     project = tomllib.loads((TREE / "pyproject.toml").read_text())["project"]
     return sorted([*project["dependencies"], *project["optional-dependencies"]["test"]])
 
 
 def build_requirements() -> list[str]:
-    """What builds zconsole's own wheel."""
+    """Return the requirements for building zconsole's own wheel."""
     return sorted(tomllib.loads((TREE / "pyproject.toml").read_text())["build-system"]["requires"])
 
 
 def download_command(python: str, directory: Path, *more: str) -> list[str]:
-    """The pip command that fetches wheels for a guest's Python ("3.13") into a directory.
+    """Return the pip command that downloads wheels for a guest's Python ("3.13") to a directory.
 
-    They are those of ``requirements`` and of what else is named.
+    The wheels are those of ``requirements`` and of ``more``.
     """
     platforms = [word for name in PLATFORMS for word in ("--platform", name)]
     target = ["--implementation", "cp", "--python-version", python, *platforms]

@@ -1,4 +1,4 @@
-"""The program that injects faults: part of Debian's tests of OpenZFS, not of an image."""
+"""The fault injector zinject: part of Debian's OpenZFS tests, not of an image."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ PLACE = "/usr/sbin/zinject"
 
 
 def install(machine: Machine) -> None:
-    """Give a machine the program of its OpenZFS, where it has none.
+    """Install zinject of the machine's OpenZFS release, unless it is there.
 
-    Raises NotAvailableError where the package cannot be had.
+    Raises NotAvailableError if the package is not available.
     """
     if machine.run(["test", "-x", PLACE], check=False).returncode != 0:
         machine.put(_program(machine.image), PLACE)
 
 
 def _program(image: Image) -> Path:
-    """The program, from the cache or the suite that the release's OpenZFS is from."""
+    """Return the program, from the cache or from the suite of the release's OpenZFS."""
     directory = subdirectory("zinject") / image.zfs
     program = directory / "zinject"
     if not program.exists():

@@ -1,4 +1,4 @@
-"""Plans of the lock: what every action would do in a table of situations, and says of its end."""
+"""Plans of the lock: what every action would do in many situations, and how its end is reported."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _case(name: str, told: Callable[[bool], Iterable[str]], cost: float = 0.01) 
 
 @contextlib.contextmanager
 def _in_utc() -> Iterator[None]:
-    """Have the local time be UTC, by which hours of a scrub are told."""
+    """Set the local time zone to UTC, which scrub windows use."""
     before = os.environ.get("TZ")
     try:
         os.environ["TZ"] = "UTC"

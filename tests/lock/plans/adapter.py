@@ -1,6 +1,6 @@
-"""The only module of the lock that knows how plans are made: what is kept has none of its names.
+"""The lock's only link to the functions that make plans; the kept texts have none of their names.
 
-When functions of `zconsole` move or get other parameters, this module follows, and the texts stay.
+When functions of `zconsole` move or get other parameters, only this module changes.
 """
 
 from __future__ import annotations
@@ -39,30 +39,30 @@ from zconsole.pool.topology import FAILED, placed
 from zconsole.swap.effects import plan_offline_safely
 
 DETAILS = ("check first", "where", "effect", "never undone", "bug", "warning", "needs")
-"""How lines of a plan begin that are not kept of every plan."""
+"""Prefixes of lines that are not kept for every plan."""
 Make = Callable[[Situation], ActionPlan]
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """Something an operator may want to do in a situation."""
+    """An action that an operator may want in a situation."""
 
     about: str
-    """A vdev or the pool."""
+    """A vdev, or the pool."""
     name: str
     plan: Make
     target: Target | None = None
 
 
 def _printed(vdev: Vdev) -> str:
-    """The name ``zpool status`` prints, with where it was when that is a GUID."""
+    """Return the name as in ``zpool status``, with the former path if the name is a GUID."""
     return f"{vdev.name} ({vdev.note})" if vdev.note.startswith("was ") else vdev.name
 
 
 def wishes(s: Situation, every: bool = False) -> Iterator[Wish]:
-    """Return everything that can be planned in a situation, also what must be refused.
+    """Yield every action that can be planned in a situation, including those that are refused.
 
-    Of vdevs that are alike, the first stands for all, unless ``every`` one is wanted.
+    Of equivalent vdevs, only the first is used unless ``every`` one is wanted.
     """
     for name, plan in _of_pool(s).items():
         yield Wish("the pool", name, plan)
@@ -74,7 +74,7 @@ def wishes(s: Situation, every: bool = False) -> Iterator[Wish]:
 
 
 def unlike(s: Situation) -> list[Target]:
-    """Return the first of all vdevs that are alike."""
+    """Return one vdev of each kind, the first of all equivalent ones."""
     return list({_alike(target): target for target in reversed(_targets(s))}.values())[::-1]
 
 
@@ -84,7 +84,7 @@ def _targets(s: Situation) -> list[Target]:
 
 
 def _alike(target: Target) -> tuple[object, ...]:
-    """Return all that may decide what is planned for a vdev, but for its name."""
+    """Return everything that may affect a vdev's plans, except its name."""
     vdev, top = target.vdev, target.top
     group = target.group
     return (
@@ -98,7 +98,7 @@ def _alike(target: Target) -> tuple[object, ...]:
 
 
 def candidates(s: Situation, target: Target | None) -> Iterator[str]:
-    """Return every device of the machine as it is judged for the place of a vdev."""
+    """Yield every device of the machine with its verdict as a replacement for a vdev."""
     for found in () if target is None else ranked(s.pool, target, s.facts):
         said = "; ".join((*found.problems, *found.cautions)) or "fits"
         old = " [the old one]" if found.is_old else ""
@@ -106,7 +106,7 @@ def candidates(s: Situation, target: Target | None) -> Iterator[str]:
 
 
 def lines(plan: ActionPlan) -> Iterator[str]:
-    """Return a plan as a person reads it."""
+    """Yield the lines of a plan, for people."""
     yield f"{plan.title} [{plan.action}]"
     if plan.refused is not None:
         yield f"  refused: {plan.refused}"
@@ -141,12 +141,12 @@ def _details(plan: ActionPlan) -> Iterator[str]:
 
 
 def always(plan: ActionPlan, s: Situation) -> bool:
-    """Whether a plan runs in a situation even where no log can be written."""
+    """Return whether a plan may run in a situation even if no log can be written."""
     return plan.urgent(s)
 
 
 def afterwards(plan: ActionPlan, now: Situation) -> Iterator[str]:
-    """Return what is said of a plan in a later situation: whether it may run, how it ended."""
+    """Yield what a later situation says about a plan: whether it may run, how it ended."""
     for step in plan.steps:
         if step.skip is not None and (why := step.skip(now)):
             yield f"skips {step.why}: {why}"
@@ -158,12 +158,12 @@ def afterwards(plan: ActionPlan, now: Situation) -> Iterator[str]:
 
 
 def outcome(end: ActionOutcome) -> str:
-    """Return how an action ended."""
+    """Return the outcome of an action as text."""
     return f"{'well' if end.ok else 'badly'}: {end.text}"
 
 
 def _of_pool(s: Situation) -> dict[str, Make]:
-    """Return what can be planned for a whole pool."""
+    """Return the plans for a whole pool."""
     window = ScrubWindow(s.pool.name, s.pool.guid or "77", "22:00-06:00", True, True)
     found: dict[str, Make] = {
         "scrub": plan_scrub,
@@ -208,7 +208,7 @@ def _of_pool(s: Situation) -> dict[str, Make]:
 
 
 def _fresh(s: Situation) -> tuple[str, ...]:
-    """Return devices that are in no pool: those of the machine, and some that it lacks."""
+    """Return devices that are in no pool: the machine's, and some that it lacks."""
     there = (device.path for device in s.facts.devices if device.contents.zfs_pool is None)
     return tuple(dict.fromkeys((*there, *made.FREE)))
 
@@ -218,7 +218,7 @@ def _add(layout: Layout, devices: tuple[str, ...]) -> Make:
 
 
 def _batches(s: Situation) -> dict[str, Make]:
-    """Return replaces of several devices: of those that failed, of two, of one twice."""
+    """Return plans to replace several devices: those that failed, any two, one of them twice."""
     every = [target for target in _targets(s) if not target.vdev.children]
     lost = [target.key for target in every if target.vdev.state in FAILED]
     some = [target.key for target in every[:2]]
@@ -242,7 +242,7 @@ def _batch(s: Situation, keys: Sequence[str], sequential: bool = False) -> Make:
 
 
 def _of_vdev(s: Situation, target: Target, leaves: Sequence[Target]) -> dict[str, Make]:
-    """Return what can be planned for one vdev."""
+    """Return the plans for one vdev."""
     key, new = target.key, _fresh(s)[0]
     found: dict[str, Make] = {
         "replace": _replace(key, new),

@@ -1,4 +1,4 @@
-"""The condition of a pool in words: its health, redundancy, how scans ended, what is wrong."""
+"""The condition of a pool in words: its health, redundancy, ends of scans, and problems."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from zconsole.pool.scan_outcome import blocked_repair, last_scan, not_restored, 
 from zconsole.pool.spares import spare_troubles, too_small
 
 AGES = (0.0, 5.0, 19.0, 21.0, 3600.0)
-"""Seconds since a scan's end, before and after the time in which the kernel still settles."""
+"""Seconds since the end of a scan, before and after the time in which the kernel still settles."""
 RELEASES = (
     *("0.8.6", "2.0.0", "2.1.0", "2.1.11", "2.2.0", "2.2.9", "2.2.10", "2.2.11", "2.3.0", "2.3.6"),
     *("2.3.7", "2.3.9", "2.4.0", "2.4.1", "2.4.2", "2.4.4", "2.5.0"),
@@ -28,7 +28,7 @@ COMMANDS = (
 
 
 def condition(s: Situation) -> Iterator[str]:
-    """Return what a pool's own figures say of its condition."""
+    """Yield what a pool's own figures tell about its condition."""
     pool, root = s.pool, s.pool.root
     spares = spare_troubles(root, pool.scans, s.t)
     yield from alike((_told(found), label) for label, found in _healths(s).items())
@@ -56,7 +56,7 @@ def condition(s: Situation) -> Iterator[str]:
 
 
 def _healths(s: Situation) -> dict[str, Health]:
-    """Return a pool's health by its figures, and with what else may be known of it."""
+    """Return a pool's health, from its figures alone and with other facts."""
     pool, root = s.pool, s.pool.root
     spares = spare_troubles(root, pool.scans, s.t)
     plain = health(pool, s.t, spares=spares)
@@ -74,7 +74,7 @@ def _told(found: Health) -> str:
 
 
 def _ends(s: Situation) -> Iterator[tuple[str, str]]:
-    """Return how each scan that is over went, and of which moment that is said."""
+    """Yield how each finished scan went, with the label of the moment."""
     for scan in s.pool.scans:
         for age in AGES:
             now = (scan.end or s.t) + age
@@ -89,7 +89,7 @@ def _ends(s: Situation) -> Iterator[tuple[str, str]]:
 
 
 def silent() -> Iterator[str]:
-    """Return the health of pools that give no sample."""
+    """Yield the health of pools that give no sample."""
     for state in ("ONLINE", "SUSPENDED", "FAULTED", "UNAVAIL", None):
         for absent in (False, True):
             trouble = SampleFailure("tank", 0.0, 0.0, "zpool hangs", state, absent=absent)
@@ -99,7 +99,7 @@ def silent() -> Iterator[str]:
 
 
 def bugs() -> Iterator[str]:
-    """Return what commands meet on which releases."""
+    """Yield the bugs that commands meet, by release."""
     for command in COMMANDS:
         for kind in ("mirror", "raidz2", "draid1"):
             met = ((text, release) for release in RELEASES for text in _met(command, release, kind))

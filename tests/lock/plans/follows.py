@@ -1,4 +1,4 @@
-"""How the end of an action is told over a series of looks at the pool."""
+"""Reports of the end of an action over a series of looks at the pool."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from zconsole.sim.state import PoolState
 
 PLANNED, BEGUN, ENDED = NOW, NOW + 60, NOW + 660
 AGES = (61, 665, 4000)
-"""Seconds after the plan at which the pool is looked at: while it runs, just over, long over."""
+"""Seconds between the plan and each look: while it runs, just after it, long after it."""
 SDA, SDB, NEW1 = "/dev/disk/by-id/A", "/dev/disk/by-id/B", "/dev/disk/by-id/NEW1"
 GUIDS = {path: number for number, path in enumerate((SDA, SDB, GOOD, NEW1), 1000)}
 
@@ -27,7 +27,7 @@ Row = Mapping[str, Any]
 
 
 def series() -> Iterator[tuple[str, Callable[[], Iterator[str]]]]:
-    """Return all series of looks, each with its name."""
+    """Yield all series of looks, each with its name."""
     for name, (wish, about, looks) in _LOOKS.items():
         yield (
             f"looks/{name}",
@@ -45,7 +45,7 @@ def _scan(function: str, state: str, start: float = BEGUN, errors: int = 0) -> R
 
 
 def _status(scan: Row, *rows: Row, spare: str = "", checkpoint: bool = False) -> str:
-    """Return `zpool status -j` of a pool with these top-level vdevs."""
+    """Return the `zpool status -j` output of a pool with these top-level vdevs."""
     root = _vdev("tank", "root", 1, *rows)
     found = {"name": "tank", "state": "ONLINE", "pool_guid": "1", "vdevs": {"tank": root}}
     found |= {"scan_stats": scan, "error_count": "0"}
@@ -77,7 +77,7 @@ def _pair(kind: str, old: Row, new: Row) -> Row:
 
 
 def _rebuilt(scan: Row, start: float, errors: int = 0) -> Row:
-    """Return a scan beside which a mirror was rebuilt."""
+    """Return a scan during which a mirror was rebuilt."""
     times = {"start_time": int(start), "end_time": int(start + ENDED - BEGUN)}
     rebuild = {"name": "mirror-0", "state": "COMPLETE", "errors": errors, **times}
     return {**scan, "rebuild_stats": {"mirror-0": rebuild}}
@@ -97,7 +97,7 @@ NEW_FILLING = _side(GOOD, scan_processed=4096)
 NEW_WAITING = _side(GOOD, resilver_deferred=1)
 
 _Looks = tuple[str, str, tuple[str, ...]]
-"""What is wished, of which device, and what is seen: before it, then again and again."""
+"""The action, its device, and what is seen: before it, and at each later look."""
 _PLAIN = _mirror(BEFORE, A, B)
 _BEGUN = _mirror(FILLING, _pair("replacing", A, NEW_FILLING), B)
 _LOOKS: Mapping[str, _Looks] = {
@@ -233,7 +233,7 @@ _LOOKS: Mapping[str, _Looks] = {
 
 
 def _looked(wish: str, about: str, looks: tuple[str, ...]) -> Iterator[str]:
-    """Return what is said at each look, also where they would not come in this order."""
+    """Yield the report at each look, also for looks that would not come in this order."""
     plan = _wished(read(looks[0], "2.3.9", PLANNED)[0], wish, about)
     yield from adapter.lines(plan)
     for number, text in enumerate(looks[1:], 1):
@@ -250,10 +250,10 @@ def _wished(s: Situation, name: str, about: str) -> ActionPlan:
 
 
 class _Played:
-    """A plan carried out on a simulated pool, and what is said while time passes."""
+    """A plan carried out on a simulated pool, and the reports while time passes."""
 
     def __init__(self, scenario: str, wish: str, leaf: int | None = None) -> None:
-        """``leaf``: which device it is about; None: the pool."""
+        """Plan ``wish`` for a device, by its number ``leaf``, or for the pool if it is None."""
         self.world = World(scenario, 7)
         self.pool: PoolState = self.world.pools[0]
         self.elapsed = 0.0
@@ -263,20 +263,20 @@ class _Played:
         self.plan = _wished(self._last, wish, about)
 
     def situation(self) -> Situation:
-        """Return the pool as it is now."""
+        """Return the current situation of the pool."""
         found = simulated(self.world, self.pool, getattr(self, "_last", None))
         assert found is not None
         self._last = found
         return found
 
     def run(self) -> Iterator[str]:
-        """Run the commands; returns them with what they print."""
+        """Run the commands; yields them with their output."""
         for step in self.plan.steps:
             done = execute(self.world.pools, step.argv)
             yield f"$ {step.command}: {done.returncode} {done.stdout}{done.stderr}".rstrip()
 
     def wait(self, *moments: float) -> Iterator[str]:
-        """Let time pass; returns what is said at each moment, in seconds since the plan."""
+        """Let time pass; yields the report at each moment, in seconds since the plan."""
         looks: list[tuple[str, str]] = []
         for elapsed in moments:
             self.world.advance(elapsed)
@@ -309,23 +309,23 @@ def _disturbed(
 
 
 def _lose_new(played: _Played) -> None:
-    """The new disk of a replace is pulled."""
+    """Pull the new disk of a replace."""
     path = played.plan.steps[0].argv[-1]
     lifecycle.lose(played.pool, next(x for x in played.pool.leaves() if path in x.path))
 
 
 def _lose_another(played: _Played) -> None:
-    """Another disk fails."""
+    """Let another disk fail."""
     lifecycle.lose(played.pool, list(played.pool.leaves())[1], FAULTED, aux=11)
 
 
 def _another_pool(played: _Played) -> None:
-    """Another pool is imported under the name."""
+    """Import another pool under the same name."""
     played.pool.guid += 1
 
 
 def _detach(word: int) -> Callable[[_Played], None]:
-    """The old or the new disk of a replace is detached."""
+    """Detach the old or the new disk of a replace."""
 
     def _run(played: _Played) -> None:
         execute(
@@ -337,7 +337,7 @@ def _detach(word: int) -> Callable[[_Played], None]:
 
 
 def _command(*words: str) -> Callable[[_Played], object]:
-    """A command that somebody else runs on the pool."""
+    """Return a command that somebody else runs on the pool."""
     return lambda played: execute(played.world.pools, ("zpool", *words, played.pool.name))
 
 

@@ -1,4 +1,4 @@
-"""Plans of the rebalance: of a tree of files, of made-up pools, and of the simulated ones."""
+"""Plans of the rebalance: of a tree of files, of faked pools, and of the simulated ones."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from zconsole.sim.source import World
 from zconsole.system.process import Completed
 
 MEMORY = "/dev/shm"
-"""A filesystem that every Linux has, where files take whole pages, and leases are given."""
+"""A filesystem that every Linux has, where files use whole pages and leases are supported."""
 OF_THE_MACHINE = ("cannot see which", "in a container", "not root", "exported over")
-"""How notes begin that depend on who else is on the machine."""
+"""Prefixes of notes that depend on what else runs on the machine."""
 UNSTABLE = {"available_bytes": "of the machine"}
 PAGE, MIB, GIB = 1 << 16, 1 << 20, 1 << 30
 
 
 def plans() -> Iterator[tuple[str, Callable[[bool], Iterable[str]]]]:
-    """Return all plans, each with its name; with True their JSON is whole."""
+    """Yield all plans, each with its name; with True, their JSON is complete."""
     for name, words in _COMMANDS.items():
         answer = name.rpartition(" ")[2]
         yield f"files/{name}", lambda _, words=words, answer=answer: _planned(words, answer)
@@ -61,7 +61,7 @@ _COMMANDS: Mapping[str, tuple[str, ...]] = {
 
 
 def _planned(words: Sequence[str], answer: str) -> Iterator[str]:
-    """Return what `zconsole rebalance` prints of a tree of files, given an answer."""
+    """Yield the output of `zconsole rebalance` for a tree of files, given an answer."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as place:
         _grow(Path(place, "tree"))
         named = [word.replace("TREE", f"{place}/tree") for word in words]
@@ -83,7 +83,7 @@ def _planned(words: Sequence[str], answer: str) -> Iterator[str]:
     if out.startswith("{"):
         out = "\n".join(_rows(_steady(json.loads(out))))
     lines = (*out.splitlines(), *done.stderr.splitlines())
-    # Reasons to skip files come in the order of the directory, which each kernel has its own of.
+    # Reasons to skip files come in directory order, which differs between kernels.
     for line in sorted(lines, key=lambda line: line if "skipped" in line else ""):
         if not line.startswith(tuple(f"note: {words}" for words in OF_THE_MACHINE)):
             steady = re.sub(r"[\d.]+[KMGT]? is usable", "SOME is usable", line.replace(place, ""))
@@ -92,7 +92,7 @@ def _planned(words: Sequence[str], answer: str) -> Iterator[str]:
 
 
 def _grow(root: Path) -> None:
-    """Make files that a plan counts, and some that it must leave out."""
+    """Create files that a plan counts, and some that it must leave out."""
     for name in ("a", "b", "b/deep"):
         (root / name).mkdir(parents=True)
     sizes = {"a/one": 2 * PAGE, "a/out": PAGE, "b/big": 3 * MIB, "b/deep/ro": PAGE, "a/empty": 0}
@@ -110,13 +110,13 @@ def _grow(root: Path) -> None:
 
 
 def _steady(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON of a plan without what depends on the machine."""
+    """Return the JSON of a plan without the values that depend on the machine."""
     notes = [note for note in document["notes"] if not note.startswith(OF_THE_MACHINE)]
     return document | UNSTABLE | {"notes": notes}
 
 
 def _rows(value: Any, head: str = "") -> Iterator[str]:
-    """Return a JSON value as lines, a path and a value each."""
+    """Yield a JSON value as lines of a path and a value."""
     if isinstance(value, dict) and value:
         for name, part in value.items():
             yield from _rows(part, f"{head}.{name}" if head else name)
@@ -129,14 +129,14 @@ def _rows(value: Any, head: str = "") -> Iterator[str]:
 
 @dataclass
 class _Pool:
-    """A made-up pool with one dataset, as zfs and zpool print them, and what a walk found."""
+    """A faked pool with one dataset, as zfs and zpool print it, and the result of a walk."""
 
     version: str = "2.3.9"
     vdevs: tuple[tuple[str, int, int], ...] = (
         ("mirror-0", 1000 * GIB, 900 * GIB),
         ("mirror-1", 1000 * GIB, 100 * GIB),
     )
-    """Name, size and allocated bytes."""
+    """Name, size and allocated bytes of each vdev."""
     special: tuple[tuple[str, int, int], ...] = ()
     pool: Mapping[str, str] = field(default_factory=dict)
     dataset: Mapping[str, str] = field(default_factory=dict)
@@ -145,10 +145,10 @@ class _Pool:
     quotas: str = ""
     settings: tuple[Settings, ...] = ()
     found: Mapping[str, Any] = field(default_factory=dict)
-    """What is unusual of the walk."""
+    """Unusual results of the walk."""
 
     def told(self, whole: bool) -> Iterable[str]:
-        """Return the plan of each of the settings."""
+        """Return the plans for all settings."""
         told = _Told()
         with tempfile.TemporaryDirectory() as place:
             module = Path(place, "sys/module/zfs/version")
@@ -168,7 +168,7 @@ class _Pool:
         return told.lines(whole)
 
     def _plan(self, reader: FactsReader, settings: Settings) -> PlanDocument:
-        """Return a plan of what is made up here; the walk is left out, and who else is there."""
+        """Return a plan with these fakes, without a walk or anybody else on the machine."""
         dataset = reader.dataset("tank/a")
         place = JobDirectory(b"/made/up", "zfs", "tank/a", dataset)
         pool = reader.pool("tank")
@@ -255,11 +255,11 @@ class _Told:
 
     every: list[str] = field(default_factory=list)
     short: list[str] = field(default_factory=list)
-    """Of the first its text, of others what is different."""
+    """The text of the first plan; of later ones, the differences."""
     first: Sequence[str] = ()
 
     def add(self, head: str, text: Sequence[str], made: PlanDocument | None) -> None:
-        """Write down one more plan."""
+        """Add a plan."""
         text, rows = list(map(safe, text)), () if made is None else _rows(made.as_json())
         self.every += [f"-- {head}", *text, *map(safe, rows)]
         unlike = [line for line in text if line not in self.first]
@@ -267,15 +267,15 @@ class _Told:
         self.first = self.first or text
 
     def lines(self, whole: bool) -> Sequence[str]:
-        """Return all plans; not ``whole``: what differs, and one digest."""
+        """Return all plans; without ``whole``, the differences and one digest."""
         return self.every if whole else (*self.short, f"sha256 {digest(chr(10).join(self.every))}")
 
 
 class _Nobody:
-    """No other process uses the files."""
+    """A machine on which no other process uses the files."""
 
     def overlay(self, _descriptor: int) -> None:
-        """Return that no overlay is made of a directory."""
+        """Return None: no overlay uses the directory."""
 
 
 def _given(limits: Limits) -> Iterator[tuple[str, object]]:
@@ -362,7 +362,7 @@ _POOLS: Mapping[str, _Pool] = {
 
 
 def _simulated(scenario: str, whole: bool) -> Iterable[str]:
-    """Return plans of the demo: of all directories of its pools, and of a part."""
+    """Return plans of the demo: for all directories of its pools, and for some."""
     world = World(scenario, 7)
     backend, told = SimulatedRebalance(world), _Told()
     for pool in world.pools:

@@ -1,4 +1,4 @@
-"""Pools to plan on: saved outputs, texts written here, and the simulator's scenarios."""
+"""Pools to plan on: saved outputs, texts in this directory, and scenarios of the simulator."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from zconsole.zfs.raw import Raw
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 TEXTS = Path(__file__).parent / "pools"
 NOW = 1_795_000_000.0
-"""When saved outputs are looked at: five hours after midnight UTC, on 2026-11-18."""
+"""The time at which saved outputs are read: 2026-11-18, five hours after midnight UTC."""
 TIB = 1 << 40
 DISKS = "/dev/disk/by-id/"
 GOOD, BETTER, SMALL, SECTORS = (f"{DISKS}{name}" for name in ("NEW0", "NEW1", "SMALL", "4KN"))
@@ -36,24 +36,24 @@ VERSIONS = ("2.1.11", "2.2.2", "2.3.9", "2.4.1", "2.4.4", "0.8.6", "")
 LIKE_OTHERS = frozenset(
     ("straggler", "shingled", "random", "few-requests", "shared-bus", "cpu", "foreground")
 )
-"""Scenarios whose pools differ from others only by what makes them slow."""
+"""Scenarios whose pools differ from others only in what makes them slow."""
 CHANGING = ("second-replace", "flaky", "suspended", "not-restored", "nvme", "trim", "removal")
-"""Scenarios that are another situation a quarter of an hour later."""
+"""Scenarios in which the situation is different a quarter of an hour later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One or more pools as they are seen at one moment, and what is seen some time later."""
+    """One or more pools at one moment, and the same pools some time later."""
 
     name: str
     now: Callable[[], tuple[Situation, ...]]
     later: Callable[[], tuple[Situation, ...]] | None = None
     plans: bool = True
-    """Whether what is planned differs from what is planned at any other moment."""
+    """Whether plans here differ from those at every other moment."""
 
 
 def moments() -> Iterator[Moment]:
-    """Return every moment: of saved outputs, of the texts beside this module, of scenarios."""
+    """Yield every moment: of saved outputs, of the texts in this directory, of scenarios."""
     yield from _captured()
     for number, file in zip(count(), sorted((FIXTURES / "corpus" / "status").glob("*.txt"))):
         version = VERSIONS[number % len(VERSIONS)]
@@ -100,7 +100,7 @@ def read(text: str, version: str, t: float = NOW) -> tuple[Situation, ...]:
 
 
 def _facts(pool: Pool, version: str) -> Facts:
-    """Return facts of a made-up machine: the disks of the pool, and more to choose from."""
+    """Return facts of a faked machine: the disks of the pool, and more to choose from."""
     words = parse_version(version)
     leaves = [place for place in placed(pool.root) if not place.vdev.children]
     return Facts(
@@ -126,7 +126,7 @@ def _facts(pool: Pool, version: str) -> Facts:
 
 
 def _devices(pool: Pool) -> tuple[Device, ...]:
-    """Return the disks of a pool, and others to choose from that are not in it yet."""
+    """Return the disks of a pool, and others to choose from that are not in a pool yet."""
     leaves = enumerate(pool.root.leaves())
     own = [_member(pool, leaf.path or "", leaf.state, number) for number, leaf in leaves]
     paths = {device.path for device in own}
@@ -135,7 +135,7 @@ def _devices(pool: Pool) -> tuple[Device, ...]:
 
 
 def _member(pool: Pool, path: str, state: str, number: int) -> Device:
-    """Return the disk of a leaf; those that are gone have nothing readable on them."""
+    """Return the disk of a leaf; a disk that is gone has no readable contents."""
     whole = path.removesuffix("-part1")
     size = 20 * TIB if whole in FREE else (4 + number % 2) * TIB
     label = Contents() if state in ("UNAVAIL", "REMOVED") else Contents(zfs_pool=pool.name)
@@ -168,7 +168,7 @@ def _playing(name: str, seconds: float) -> Callable[[], tuple[Situation, ...]]:
     def _at() -> tuple[Situation, ...]:
         world = World(name, 7)
         seen: dict[str, Situation] = {}
-        # What a suspended pool showed last stays on the screen.
+        # A suspended pool keeps its last situation on the screen.
         for elapsed in (0.0, seconds / 2, seconds):
             world.advance(elapsed)
             for state in world.pools:
@@ -180,7 +180,7 @@ def _playing(name: str, seconds: float) -> Callable[[], tuple[Situation, ...]]:
 
 
 def simulated(world: World, state: PoolState, before: Situation | None = None) -> Situation | None:
-    """Return the situation of a simulated pool; a suspended one is as it was before."""
+    """Return the situation of a simulated pool; a suspended pool keeps its previous one."""
     pool = None if before is None else before.pool
     if not state.suspended:
         (sample,) = decode(glance(state))

@@ -1,4 +1,4 @@
-"""Guided swaps, played on the simulated shelf: each stage as a person reads it."""
+"""Guided swaps on the simulated shelf: each stage as text for people."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ DETAILS = (
     *(f"{room}{word}: " for room in ("    ", "      ") for word in adapter.DETAILS),
     *("- 20", "  - `", "      is followed", "    is followed", "  undone: "),
 )
-"""How lines begin that are not kept of every stage and report."""
+"""Prefixes of lines that are not kept for every stage and report."""
 WRONG, OTHER = "Slot 06", "Slot 08"
 
 
 def swaps() -> Iterator[tuple[str, Callable[[bool], Iterator[str]]]]:
-    """Return all swaps, each with its name; with True their plans are whole."""
+    """Yield all swaps, each with its name; with True, their plans are complete."""
     for name, play in _SWAPS.items():
         yield f"played/{name}", lambda whole, play=play: _told(play, whole)
     for scenario in ("failed-disk", "healthy", "hot-spare", "six-disk-swap", "flaky", "draid"):
@@ -41,12 +41,12 @@ def swaps() -> Iterator[tuple[str, Callable[[bool], Iterator[str]]]]:
 
 @dataclass
 class Told(Play):
-    """A swap that writes down what is shown, whenever that changes."""
+    """A swap that records what is shown, whenever that changes."""
 
     said: list[str] = field(default_factory=list)
     before: list[str] = field(default_factory=list)
     marked: bool = True
-    """Whether zpool shows a resilver that has just begun, and what it fills."""
+    """Whether zpool already shows a new resilver and the disk being filled."""
 
     def situation(self, pool: PoolState) -> Situation:
         """Return a pool as zpool shows it."""
@@ -57,13 +57,13 @@ class Told(Play):
         return replace(found, pool=pool_now)
 
     def choice(self, bay: str = OLD) -> SwapChoice:
-        """Write down what is to be known before it begins."""
+        """Record what the user is told before the swap begins."""
         found = super().choice(bay)
         self.said += _chosen(found)
         return found
 
     def look(self) -> SwapStage:
-        """Write down the stage, unless it was the last one, too."""
+        """Record the stage unless it is the same as the last one."""
         stage = super().look()
         lines = list(_shown(stage))
         if lines != self.before:
@@ -73,7 +73,7 @@ class Told(Play):
 
 
 def _told(play: Callable[[Told], object], whole: bool) -> Iterator[str]:
-    """Return everything that is shown; not ``whole``: each line once, and of plans the command."""
+    """Return everything shown; without ``whole``, each line once, and only the command of plans."""
     told = Told()
     play(told)
     report = [] if told.guide is None else markdown(told.checklist).splitlines()
@@ -86,7 +86,7 @@ def _told(play: Callable[[Told], object], whole: bool) -> Iterator[str]:
 
 
 def _shown(stage: SwapStage) -> Iterator[str]:
-    """Return a stage as a person reads it."""
+    """Yield the lines of a stage, for people."""
     yield f"{'!!! ' if stage.alarm else ''}{stage.title} [{stage.step}]"
     parts = {"text": stage.text, "warning": stage.warnings, "undone": stage.undone}
     parts |= {"remember": stage.reminders, "then": tuple(disk.words for disk in stage.then)}
@@ -112,7 +112,7 @@ def _shown(stage: SwapStage) -> Iterator[str]:
 
 
 def _numberless(text: str) -> str:
-    """Return what is waited for without its progress, which each look would show anew."""
+    """Return a waiting text with its numbers masked; they would change at each look."""
     return "".join("#" if mark.isdigit() else mark for mark in text)
 
 
@@ -125,7 +125,7 @@ def _chosen(choice: SwapChoice) -> Iterator[str]:
 
 
 def _choices(scenario: str) -> Iterator[str]:
-    """Return what is to be known before a swap of each kind of device, and of several at once."""
+    """Yield what is shown before a swap of each kind of device, and of several at once."""
     play = Told(world=World(scenario, 7))
     view = play.view()
     for target in adapter.unlike(view.situation):
@@ -145,7 +145,7 @@ def _choices(scenario: str) -> Iterator[str]:
 
 
 def _right(told: Told) -> None:
-    """The old disk is pulled first; all goes well."""
+    """Pull the old disk first; everything goes well."""
     told.begin()
     told.do()
     told.exchanged()
@@ -171,7 +171,7 @@ def _lit(told: Told) -> None:
 
 
 def _replaced_first(told: Told) -> None:
-    """A free disk takes over; a wrong disk is pulled on the way."""
+    """Fill a free disk first; a wrong disk is pulled on the way."""
     told.hands.insert(NEW, EMPTY)
     told.begin(REPLACE_FIRST)
     told.do()
@@ -198,7 +198,7 @@ def _spared(told: Told) -> None:
 
 
 def _spared_unmarked(told: Told) -> None:
-    """The resilver that was begun is not to be seen yet."""
+    """Use a spare; its resilver is not visible at first."""
     told.pool.spares.append(fresh())
     told.begin(SPARE_FIRST)
     told.do()
@@ -223,7 +223,7 @@ def _spared_already(told: Told) -> None:
 
 
 def _adopted(told: Told) -> None:
-    """Somebody else has begun the replace already."""
+    """Adopt a replace that somebody else has begun."""
     told.hands.insert(NEW, EMPTY)
     commands.replace(told.pool, str(told.leaf().guid), str(told.pool.host.shelf[0].guid))
     told.begin()
@@ -231,7 +231,7 @@ def _adopted(told: Told) -> None:
 
 
 def _gone(told: Told) -> None:
-    """The machine has lost the disk, so that nothing shows its pull."""
+    """Swap a disk that the machine has already lost, so that its pull cannot be seen."""
     old = told.leaf()
     lifecycle.lose(told.pool, old, CANT_OPEN, aux=1)
     told.begin()
@@ -253,7 +253,7 @@ def _backed_out(told: Told) -> None:
 
 
 def _backed_out_late(told: Told) -> None:
-    """The new disk is detached while it is filled."""
+    """Detach the new disk while it is being filled."""
     told.hands.insert(NEW, EMPTY)
     told.begin(REPLACE_FIRST)
     told.do()
@@ -261,7 +261,7 @@ def _backed_out_late(told: Told) -> None:
 
 
 def _put_back(told: Told) -> None:
-    """The same disk is put in again, first one that is too small, then another bay is used."""
+    """Put the same disk back; before it, one that is too small; later, use another bay."""
     told.pulled()
     told.look()
     told.hands.insert(SMALL, OLD)
@@ -294,7 +294,7 @@ def _elsewhere(told: Told) -> None:
 
 
 def _unseen(told: Told) -> None:
-    """The machine does not show the pull."""
+    """Swap on a machine that does not show the pull."""
     told.begin()
     told.do()
     told.answer("pulled")
@@ -302,7 +302,7 @@ def _unseen(told: Told) -> None:
 
 
 def _wrong(told: Told) -> None:
-    """A wrong disk is pulled, with the right one already out, and both come back."""
+    """Pull a wrong disk while the right one is already out; both come back."""
     told.pulled()
     told.look()
     told.hands.pull(WRONG)
@@ -324,7 +324,7 @@ def _meant(told: Told) -> None:
 
 
 def _two_wrong(told: Told) -> None:
-    """So many wrong disks that the pool is suspended."""
+    """Pull so many wrong disks that the pool is suspended."""
     told.begin()
     told.do()
     for bay in (WRONG, OTHER, "Slot 05"):
@@ -338,7 +338,7 @@ def _two_wrong(told: Told) -> None:
 
 
 def _another_fails(told: Told) -> None:
-    """Another disk fails before the old one is offline, and while it is filled."""
+    """Let another disk fail before the old one is offline, and again during the resilver."""
     told.begin()
     lifecycle.lose(told.pool, told.leaf("Slot 01"), FAULTED, aux=11)
     told.look()
@@ -358,7 +358,7 @@ def _fails_while_filled(told: Told) -> None:
 
 
 def _used(told: Told) -> None:
-    """The new disk holds data, is in use, has other sectors."""
+    """Insert a new disk that holds data, is in use, or has another sector size."""
     told.pulled()
     told.look()
     told.hands.insert(NEW, OLD)
@@ -378,7 +378,7 @@ def _changed(changes: Mapping[str, object]) -> Callable[[tuple[Device, ...]], tu
 
 
 def _shared(told: Told, *bays: str) -> None:
-    """A second pool has partitions on the same disks."""
+    """Create a second pool on partitions of the same disks."""
     make = Build(3, "fast", told.pool.start)
     leaves = make.leaves(len(bays), SSD_400G)
     second = make.pool([make.mirror(leaves, fill=0.01)], host=told.pool.host)
@@ -391,7 +391,7 @@ def _shared(told: Told, *bays: str) -> None:
 
 
 def _partition(told: Told, bay: str, number: int, leaf: Leaf) -> None:
-    bits = 0xFF_FFFF_FFFF  # of a device's GUID, which are its World Wide Name, too
+    bits = 0xFF_FFFF_FFFF  # of a device's GUID; they are also its World Wide Name
     disk = told.leaf(bay)
     leaf.guid = leaf.guid & ~bits | disk.guid & bits
     leaf.path = f"/dev/disk/by-id/{disk.devid}-part{number}"
@@ -418,13 +418,13 @@ def _two_pools_back(told: Told) -> None:
 
 
 def _lone_pool(told: Told) -> None:
-    """Another pool would lose its data by the pull."""
+    """Plan a pull that would cost another pool its data."""
     _shared(told, OLD)
     told.choice()
 
 
 def _given_up(told: Told) -> None:
-    """It is given up with the disk offline, and the light on."""
+    """Give up with the disk offline and the light on."""
     told.lights = True
     told.begin()
     told.do()
@@ -437,7 +437,7 @@ def _given_up(told: Told) -> None:
 
 
 def _absent(told: Told) -> None:
-    """The pool is exported, then imported under another name."""
+    """Export the pool, then import it under another name."""
     told.begin()
     told.do()
     assert told.guide is not None

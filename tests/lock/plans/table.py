@@ -1,4 +1,4 @@
-"""Every plan of a situation as text."""
+"""All plans of a situation as text."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tests.lock.plans import adapter
 from zconsole.actions.plan import ActionPlan, Situation
 
 EVERY = 150
-"""Of so many plans one is kept as it is, for who reads what is kept; of the others a digest."""
+"""One plan in this many is kept as text, for human readers; of the others, a digest."""
 
 
 def planned(place: str, s: Situation, later: Situation | None, whole: bool) -> Iterator[str]:
-    """Return every plan of a pool; not ``whole``: what each vdev can do, a digest, some plans."""
-    number = int(digest(place), 16)  # else the same plans would be kept of every place
+    """Yield all plans of a pool; unless ``whole``, each vdev's actions, a digest, some plans."""
+    number = int(digest(place), 16)  # otherwise the same plans would be kept for every situation
     for about, wanted in groupby(adapter.wishes(s), key=lambda wish: wish.about):
         texts: list[str] = []
         possible: list[str] = []
@@ -42,7 +42,7 @@ def _told(plan: ActionPlan, s: Situation, later: Situation | None) -> str:
 
 
 def alike(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Return each text once, after all that it is said of."""
+    """Return each text once, after all the labels that it belongs to."""
     found: dict[str, list[str]] = {}
     for text, of in pairs:
         found.setdefault(text, []).append(of)
@@ -50,7 +50,7 @@ def alike(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def safe(text: str) -> str:
-    """Return a text without what a terminal would obey, or a line of a file could not hold."""
+    """Escape what a terminal would interpret, or what cannot stand in a line of a file."""
     if text.replace("\n", "").isprintable():
         return text
     return "".join(

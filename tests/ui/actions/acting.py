@@ -1,4 +1,4 @@
-"""An acting console over a simulated pool whose time passes when a test says so."""
+"""A console that may act, on a simulated pool whose time a test advances."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RUN = ("tab", "enter")
 
 
 class SteppedFeed(Feed):
-    """Rounds of a world's frames, one whenever ``step`` is called or a flow waits for one."""
+    """A feed of a world's frames, one round whenever ``step`` is called or a flow waits for one."""
 
     def __init__(self, world: World, capabilities: Capabilities | None = None) -> None:
         super().__init__(1.0)
@@ -42,10 +42,10 @@ class SteppedFeed(Feed):
         self.queue: asyncio.Queue[Update] = asyncio.Queue()
         self.clock = Clock()
         self.unseen = False
-        """Whether the terminal is still busy, so that a round is taken in and not drawn."""
+        """Whether the terminal is still busy, so that a round is processed but not drawn."""
 
     def step(self, seconds: float = 1.0) -> None:
-        """Let simulated time pass, and give a round."""
+        """Advance simulated time, and provide a round."""
         self.elapsed += seconds
         self.clock.now += seconds
         self.world.advance(self.elapsed)
@@ -58,14 +58,14 @@ class SteppedFeed(Feed):
 
     @contextmanager
     def hurried(self, seconds: float) -> Iterator[None]:
-        """Two rounds are what a flow waits for."""
+        """Provide the two rounds that a flow waits for."""
         assert seconds < self.interval
         self.step()
         self.step()
         yield
 
     async def next(self) -> Update | None:
-        self._begun = None  # a round comes when it is stepped, not at an interval
+        self._begun = None  # rounds come when stepped, not at an interval
         return await super().next()
 
     async def sample(self) -> Update | None:
@@ -93,7 +93,7 @@ class Acting:
             await self.rest()
 
     async def read(self, done: Awaitable[object]) -> str:
-        """The screen's text once this is done: drawing it takes as long as a key."""
+        """Await ``done``, then return the screen's text; drawing it takes as long as a key."""
         await done
         return self.screen
 
@@ -102,22 +102,22 @@ class Acting:
         for _ in range(3):
             await self.pilot.pause()
         while any(w.group == "plans" and not w.is_finished for w in self.app.workers):
-            self.feed.step()  # of two rounds at once the console may have seen one
+            self.feed.step()  # of two rounds at once the console may have seen only one
             await self.pilot.pause()
         await self.pilot.pause()
-        for _ in range(100):  # a list is filled in late on a busy machine, and some never are
+        for _ in range(100):  # a list is filled late on a busy machine, and some never are
             if all(w.group != "fill" or w.is_finished for w in self.app.workers):
                 break
             await self.pilot.pause(0.01)
         await until(self.pilot, self.is_laid_out)
 
     def is_laid_out(self) -> bool:
-        """Whether the screen on top can be read, or the console has ended."""
+        """Return whether the top screen can be read, or the console has ended."""
         app = self.app
         return not app.is_running or app.screen._compositor.size == app.size
 
     async def pass_time(self, seconds: float, step: float = 60.0) -> None:
-        """Let rounds pass by, of which the last is drawn."""
+        """Let rounds pass, of which only the last is drawn."""
         for left in reversed(range(int(seconds / step))):
             self.feed.unseen = left > 0
             self.feed.step(step)
@@ -126,7 +126,7 @@ class Acting:
         await self.rest()
 
     async def kept(self) -> None:
-        """Wait until the keeper has done what is due now."""
+        """Wait until the keeper has done everything that is due now."""
 
         async def _done() -> None:
             keeper._keeper.begin_due()
@@ -138,17 +138,17 @@ class Acting:
             await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_done(), keeper._loop))
 
     async def home(self) -> None:
-        """Esc, until the main screen is on top."""
+        """Press Esc until the main screen is on top."""
         while not self.app.main_on_top:
             await self.press("escape")
 
     async def resize(self, size: tuple[int, int]) -> None:
-        """Have a terminal of another size."""
+        """Resize the terminal."""
         await self.pilot.resize_terminal(*size)
         await self.rest()
 
     async def to(self, name: str) -> None:
-        """Move the cursor to a device, or to the vdev of just this name."""
+        """Move the cursor to a device, or to the vdev with exactly this name."""
         self.app.devices.focus()
         await self.pilot.press("g")
         for _ in range(60):
@@ -163,18 +163,18 @@ class Acting:
 
     @property
     def upkeep(self) -> Upkeep:
-        """What the console does beside its flows, loaded by now."""
+        """Return the console's background work, which must be loaded by now."""
         assert self.app.actions is not None
         assert self.app.actions.upkeep is not None
         return self.app.actions.upkeep
 
     @property
     def session(self) -> FlowSession:
-        """What its flows share."""
+        """Return the session that its flows share."""
         return self.upkeep.session
 
     def use(self, backend: ActionBackend) -> None:
-        """Act by another backend from now on."""
+        """Replace the backend of actions."""
         self.session.backend = backend
         self.session.swaps = replace(self.session.swaps, machine=backend, _session=None)
 
@@ -196,7 +196,7 @@ async def acting(
     sampled: bool = True,
     **options: object,
 ) -> AsyncIterator[Acting]:
-    """An acting console over a scenario, its first frame shown unless not ``sampled``."""
+    """Open a console on a scenario, with its first frame shown unless ``sampled`` is false."""
     simulated = world_of(scenario)
     feed = SteppedFeed(simulated, capabilities)
     backend = simulated_backend(simulated)
@@ -226,13 +226,13 @@ def commands(a: Acting) -> list[list[str]]:
 
 
 async def pick(a: Acting, text: str) -> None:
-    """Choose a line of the menu that is open, be it behind the one for what is not possible."""
+    """Choose a line of the open menu, or of the menu of unavailable actions behind it."""
     await reach(a, text)
     await a.press("enter")
 
 
 async def reach(a: Acting, text: str) -> None:
-    """Put the cursor on the line of the menu that begins so."""
+    """Put the cursor on the menu line that begins with a text."""
     if _row(a, text) is None:
         await a.press("G", "enter")
     row = _row(a, text)

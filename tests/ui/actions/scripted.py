@@ -1,7 +1,7 @@
-"""Flows by a script: a session over a simulated pool that is answered without an app.
+"""Scripted flows: a session on a simulated pool whose questions are answered without an app.
 
-What a flow asks is text in ``shown``, in order; the script answers it. What comes after its last
-answer is left, as by Esc.
+The questions of a flow are collected as text in ``shown``, and the script answers them in order.
+After its last answer, further questions are left as by Esc.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ WIDTH = 100
 
 @dataclass(frozen=True)
 class Run:
-    """Runs a plan, in one of its ways, by the word it wants typed."""
+    """An answer that runs a plan, in one of its ways, with the word to type if it requires one."""
 
     way: int = 0
     typed: str | None = None
@@ -45,12 +45,12 @@ class Run:
 AGREED = Run()
 ESC = None
 Reply = str | Run | Callable[[Any], Any] | None
-"""The beginning of a line to pick, what is typed, or how a plan is run; of any other screen a
-function that gives its result."""
+"""Answer to a question: the beginning of a line to pick, a text to type, or how to run a plan; for
+any other screen, a function that returns its result."""
 
 
 class ScriptedFeed(Feed):
-    """Rounds of a world's frames, one whenever ``step`` is called or a flow waits for one."""
+    """A feed of a world's frames, one round whenever ``step`` is called or a flow waits for one."""
 
     def __init__(self, world: World, capabilities: Capabilities) -> None:
         super().__init__(1.0)
@@ -60,14 +60,14 @@ class ScriptedFeed(Feed):
         self.hear: Callable[[Update], None] = lambda _: None
 
     def step(self, seconds: float = 1.0) -> None:
-        """Let simulated time pass, and give a round."""
+        """Advance simulated time, and provide a round."""
         self.elapsed += seconds
         self.world.advance(self.elapsed)
         self.hear(Update(self.session.advance(self.world.raws()), self.capabilities))
 
     @contextmanager
     def hurried(self, seconds: float) -> Iterator[None]:
-        """Two rounds are what a flow waits for."""
+        """Provide the two rounds that a flow waits for."""
         self.step(seconds)
         self.step(seconds)
         yield
@@ -86,7 +86,7 @@ class ScriptedFeed(Feed):
 
 
 class SilentApp:
-    """What a session wants of an app besides its screens."""
+    """The parts of an app that a session needs besides screens."""
 
     def __init__(self, view_state: ViewState) -> None:
         self.view_state = view_state
@@ -114,7 +114,7 @@ class ScriptedSession(FlowSession):
         prepare: Callable[[World], None] = lambda _: None,
         **options: object,
     ) -> None:
-        """``prepare`` changes the world before its first sample."""
+        """Open a session on a scenario; ``prepare`` changes the world before its first sample."""
         self.world = world_of(scenario)
         prepare(self.world)
         feed = ScriptedFeed(self.world, capabilities or Capabilities("demo", flags=("DEMO",)))
@@ -127,9 +127,9 @@ class ScriptedSession(FlowSession):
         self.answers = deque(answers)
         self.shown: list[str] = []
         self.plans: list[str] = []
-        """The plans among it, each in its ways."""
+        """The plans in ``shown``, each in all its ways."""
         self.ran: list[str] = []
-        """What plans said as they ran."""
+        """Messages of plans while they ran."""
         feed.hear = self._take
         feed.step(0.0)
 
@@ -141,12 +141,12 @@ class ScriptedSession(FlowSession):
             self.ended(plan, outcome)
 
     def pass_time(self, seconds: float, step: float = 60.0) -> None:
-        """Let rounds pass by."""
+        """Let rounds pass."""
         for _ in range(int(seconds / step)):
             self.stepped.step(step)
 
     def key(self, name: str) -> str:
-        """The key of the vdev of just this name, or of the device that has it in its own."""
+        """Return the key of the vdev with this name, or of the device whose name contains it."""
         assert self.frame is not None
         rows = [row for row in self.frame.rows if row.vdev.name == name] or [
             row for row in self.frame.rows if not row.vdev.children and name in row.vdev.name
@@ -156,12 +156,12 @@ class ScriptedSession(FlowSession):
 
     @property
     def said(self) -> str:
-        """What was asked last, its words as if on one line."""
+        """Return the last question, joined to one line."""
         return " ".join(self.shown[-1].split())
 
     @property
     def plan(self) -> str:
-        """The plan shown last, its words as if on one line."""
+        """Return the plan shown last, joined to one line."""
         return " ".join(self.plans[-1].split())
 
     @property

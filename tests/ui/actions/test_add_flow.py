@@ -1,4 +1,4 @@
-"""Adding to a pool, by a script and by keys: what, which devices, the plan, the result."""
+"""Adding to a pool, by script and by keys: what to add, which devices, the plan, the result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from zconsole.ui.dialogs.screens import PickScreen
 
 @asynccontextmanager
 async def adding(scenario: str = "mirror-scrub", disks: int = 2, size=(100, 44)):
-    """The console at the list of what can be added, with disks for that on the shelf."""
+    """Open the list of what can be added, with suitable disks on the shelf."""
     async with acting(scenario, size) as a:
         pool = a.feed.world.pools[0]
         model = next(pool.tops[0].leaves()).model
@@ -31,7 +31,7 @@ async def adding(scenario: str = "mirror-scrub", disks: int = 2, size=(100, 44))
 
 
 async def at_line(a: Acting, text: str) -> None:
-    """Move the cursor of a list to the line that begins so."""
+    """Move the cursor of a list to the line that begins with a text."""
     view = a.app.screen.view
     while not view.line_at(view.cursor)[0].text.strip(" ›").startswith(text):
         await a.press("j")
@@ -59,7 +59,7 @@ async def test_a_mirror_is_added_with_what_if_in_its_plan():
 
 
 def scripted(scenario: str, disks: int, *answers: Reply) -> ScriptedSession:
-    """A session with so many disks for the pool on the shelf."""
+    """Return a session with ``disks`` disks for the pool on the shelf."""
 
     def _prepare(world: World) -> None:
         pool = world.pools[0]
@@ -70,7 +70,7 @@ def scripted(scenario: str, disks: int, *answers: Reply) -> ScriptedSession:
 
 
 def marking(count: int) -> Callable[[DevicesScreen], int]:
-    """Mark so many of the disks that are listed, and go on with them."""
+    """Return an answer that marks the first ``count`` disks in the list and continues."""
 
     def _mark(screen: DevicesScreen) -> int:
         for index in range(count):
@@ -161,7 +161,7 @@ async def test_a_path_that_is_typed_is_marked_and_asked_about():
 
 
 async def test_the_cursor_stays_where_a_path_is_typed():
-    """Of one that was listed already it was behind the last line, and on none."""
+    """For a path that was already listed, the cursor was behind the last line, on none."""
     async with adding() as a:
         await a.press("enter", "G")
         for _ in range(2):

@@ -1,4 +1,4 @@
-"""Flows on the simulated pool, by a script and by keys, and what goes on beside them."""
+"""Flows on the simulated pool, by script and by keys, and background work."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def test_a_scrub_is_paused_by_keys_and_cancel_has_the_focus():
 
 
 async def test_what_was_said_of_a_scrub_goes_once_it_is_not_true_any_more():
-    """For 20 seconds the last line called a scrub paused that was running again."""
+    """For 20 seconds, the last line called a scrub paused that was running again."""
     ui = ScriptedSession("mirror-scrub", "Pause", AGREED)
     await scans_flow(ui, "")
     ui.pass_time(4.0, 2.0)
@@ -97,7 +97,7 @@ LOOKS = ("read_past", "read_held", "read_windows")
 
 
 async def test_what_consoles_keep_is_read_only_where_it_may_have_changed(monkeypatch):
-    """Five reads in ten threads every five seconds were a fifth of what an idle console took."""
+    """Five reads in ten threads every five seconds took a fifth of an idle console's CPU time."""
     async with acting("mirror-scrub") as a:
         marks, looks = ["first"], []
 
@@ -114,7 +114,7 @@ async def test_what_consoles_keep_is_read_only_where_it_may_have_changed(monkeyp
         marks.append("another")
         await a.pass_time(6, 1)
         assert len(looks) == 2 * len(LOOKS)
-        marks.append(None)  # it cannot be told
+        marks.append(None)  # no change can be detected
         await a.pass_time(12, 1)
         assert len(looks) >= 4 * len(LOOKS)
         marks.append("another")
@@ -193,7 +193,7 @@ async def test_escape_and_q_leave_a_plan_without_running_it(key):
 
 
 async def test_the_whole_story_of_a_failed_disk():
-    """A disk has failed, is replaced, watched, sped up; the tunables go back by themselves."""
+    """A disk has failed, is replaced, watched, sped up; the tunables are restored automatically."""
     async with acting("failed-disk") as a:
         await a.to("bay05")
         said = await a.read(a.press("R"))
@@ -330,7 +330,7 @@ async def test_a_vdev_of_larger_disks_is_expanded_once_it_is_whole():
 
 
 class Stuck:
-    """Commands that do not come back until they are let."""
+    """Commands that do not return until they are released."""
 
     def __init__(self) -> None:
         self.go = asyncio.Event()

@@ -1,4 +1,4 @@
-"""What was done from a console, on the timeline of the rate and in the tunables pane."""
+"""Actions of a console, as shown on the timeline of the rate and in the tunables pane."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def test_the_pane_says_until_when_a_value_stays():
 
 
 def cells_ago(screen: str) -> int:
-    """Cells from the mark on the time axis to its end, which is now."""
+    """Return the cells from the mark on the time axis to its end, which is now."""
     axis = next(line for line in screen.splitlines() if "▴" in line)
     return 119 - axis.index("▴")
 
@@ -101,7 +101,7 @@ async def test_how_an_action_ended_and_what_it_allows_stay_among_the_events():
 
 
 async def test_what_was_sampled_before_a_command_was_done_shows_no_end_of_it():
-    """Right after a replace the newest sample still has the old device alone: not backed out."""
+    """Right after a replace, the newest sample still shows only the old device: not backed out."""
     world = World("failed-disk", 1)
     feed = SteppedFeed(world)
     watch = FollowUp(feed)
@@ -118,7 +118,7 @@ async def test_what_was_sampled_before_a_command_was_done_shows_no_end_of_it():
 
 
 def tried(effect: TunableEffect, seconds: float = 0.0) -> tuple[EffectWatch, Change]:
-    """Of a pool whose suggestion goes by this effect of a change so long ago, and that change."""
+    """Return the follow-up of a pool with this effect of a change, and that change."""
     watch, frame = EffectWatch(), frames.resilver()
     change = Change(frame.sample.t - seconds, "zfs_resilver_min_time_ms", 3000, 6000)
     step = TunableStep(3000, 6000, effect, at=frame.sample.clock - seconds + 1)
@@ -146,7 +146,7 @@ def test_a_faster_scan_is_no_effect_of_a_change_where_a_slow_disk_limited_it(cau
 
 
 def test_what_a_change_did_is_told_as_the_suggestion_has_it():
-    """Of windows a sample apart, one called it no clear effect, the other suggested to go on."""
+    """For windows a sample apart, one said "no clear effect", the other suggested to continue."""
     watch, change = tried(CLEAR)
     pool = frames.resilver().pool
     found = watch.effect(pool, change, (change,))
@@ -156,7 +156,7 @@ def test_what_a_change_did_is_told_as_the_suggestion_has_it():
 
 
 def test_what_the_same_change_did_before_is_not_told_of_it():
-    """As in the scan before, or once it was put back and is tried again."""
+    """The same change was made in the scan before, or was undone and is tried again."""
     watch, first = tried(CLEAR, 3600.0)
     pool, again = frames.resilver().pool, dataclasses.replace(first, t=first.t + 60.0)
     for change in (again, dataclasses.replace(first, t=first.t + 3500.0)):

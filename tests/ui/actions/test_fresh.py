@@ -1,4 +1,4 @@
-"""What the console's feed delivers is looked at for when it was taken."""
+"""Samples from the console's feed count by the time at which they were taken."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def frame():
 
 
 class Asked:
-    """Facts of a machine that has only the pool of a frame."""
+    """Facts of a machine that only has the pool of a frame."""
 
     def __init__(self, guid: str) -> None:
         self.answer = guid
@@ -52,7 +52,7 @@ def round_of(*frames) -> Update:
 
 
 async def delivered(frame, *rounds, make=plan_scrub, patience=30.0):
-    """The events of an action whose console is given these rounds after the question."""
+    """Run an action whose console gets these rounds after the question; returns its events."""
     watch = FollowUp(SimpleNamespace(hurried=nullcontext))
     watch.take(round_of(frame))
     plan, runner = make(situation_of(frame, Facts())), Canned()
@@ -74,7 +74,7 @@ async def delivered(frame, *rounds, make=plan_scrub, patience=30.0):
 
 @pytest.mark.parametrize("make", [plan_scrub, plan_clear])
 async def test_a_read_that_began_before_the_question_does_not_count(frame, make):
-    """It may go on over any number of rounds, and what it gives is delivered afterwards."""
+    """Such a read may take any number of rounds, and its result comes after them."""
     silent = replace(frame, problem="no answer for 1 s", looked=QUESTION + 1)
     late = replace(frame, t=frame.t + 5, looked=QUESTION - 1)
     rounds = (silent,), (silent,), (silent,), (late,)

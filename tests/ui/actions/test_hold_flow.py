@@ -1,6 +1,6 @@
 """The autopilot by keys, on the simulated pool.
 
-A test leads one console through several cases, in the order in which its tunables allow them.
+Each test leads one console through several cases, in an order that its tunables allow.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SCENARIO = "foreground"
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch):
     monkeypatch.setattr(keeper, "PAUSE", 0.001)  # shorter than a pause of the pilot
-    # A busy machine asks again later than that: a complaint would stay on the screen before.
+    # A busy machine asks again later than usual: a complaint would cover the screen until then.
     monkeypatch.setattr("zconsole.ui.messages.SETTLES", 60.0)
 
 

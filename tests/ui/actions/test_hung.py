@@ -1,4 +1,4 @@
-"""The console goes on while the disk that knows what was set doesn't answer."""
+"""The console continues while the disk that holds the changed tunables doesn't answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.ui.actions.acting import acting
 from zconsole.tunables.store import SavedTunables, TunableStore
 
 HANG = 30.0
-"""Seconds a look takes, unless the test is over sooner."""
+"""Seconds that a read hangs, unless the test ends sooner."""
 
 
 @pytest.mark.usefixtures("unwatched")

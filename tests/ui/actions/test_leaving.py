@@ -1,4 +1,4 @@
-"""Quitting says what goes on and what ends, and asks; where nothing runs, nothing is asked."""
+"""On quitting, the console lists what goes on and what ends, and asks only if something runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEYS = [("q", ExitCode.OK), ("ctrl+c", ExitCode.INTERRUPTED)]
 
 
 async def asked(a: Acting, key: str) -> str:
-    """What is asked when leaving by a key; the safe answer has the focus."""
+    """Return the question when leaving by a key; the safe answer has the focus."""
     said = " ".join((await a.read(a.press(key))).split())
     assert "Quit?" in said
     assert a.app.focused is not None

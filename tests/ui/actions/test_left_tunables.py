@@ -1,4 +1,4 @@
-"""Tunables that a console left which is gone: what the next one says of them, and does."""
+"""Tunables left by a console that has ended: what the next one reports and does."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def kernel(tmp_path: Path) -> Kernel:
 
 @pytest.fixture
 def other() -> Iterator[subprocess.Popen[bytes]]:
-    """Another console: a process that runs."""
+    """A running process that stands for another console."""
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     yield process
     process.kill()
@@ -43,7 +43,7 @@ def mark_of(process: subprocess.Popen[bytes]) -> str:
 
 
 def leave(kernel: Kernel, owner: subprocess.Popen[bytes], guid: str | None = None) -> None:
-    """Have another console set a tunable, to be restored at the end of a pool's scan or not."""
+    """Let another console set a tunable, optionally until the end of a pool's scan."""
     control = kernel.console(mark_of(owner))
     control.set({TIME: 5000}, 1.0)
     if guid is not None:
@@ -61,7 +61,7 @@ async def shows(a: Acting, text: str) -> None:
 
 
 class Seen:
-    """A console that was started on this kernel, and what it says."""
+    """A console that was started on this kernel, and its messages."""
 
     def __init__(self, a: Acting, kernel: Kernel, **backend: object) -> None:
         control = kernel.console(process_mark(os.getpid()))
@@ -69,15 +69,15 @@ class Seen:
         a.use(made)
         self._acting, self._notify = a, a.app.notify
         self.said: list[str] = []
-        a.app.notify = self._tell  # messages go by the wall clock
+        a.app.notify = self._tell  # displayed messages depend on real time
 
     def _tell(self, message: str, **more: object) -> None:
-        if not message.startswith("Reading the pool"):  # said where a screen is long in coming
+        if not message.startswith("Reading the pool"):  # shown while a screen is slow to open
             self.said.append(message)
         self._notify(message, **more)
 
     async def look(self) -> str:
-        """What it has said since the last time, after two looks at the tunables."""
+        """Return its messages since the last call, after checking the tunables twice."""
         self.said.clear()
         for _ in range(2):
             await self._acting.pass_time(1, 1)
@@ -228,7 +228,7 @@ async def test_what_another_version_set_is_shown_and_restored(kernel):
 
 
 def pools(*scans: str) -> tuple[Pool, ...]:
-    """Pools of the machine, each with a scan in a state."""
+    """Return pools of the machine, each with a scan in one of these states."""
     return tuple(
         Pool("other", "ONLINE", Vdev("other", "root"), scans=(Scan("resilver", state),))
         for state in scans

@@ -1,4 +1,4 @@
-"""What acts is loaded once something is shown; without it, its keys say why they do nothing."""
+"""Code for actions is loaded after the first paint; until then, keys say why they do nothing."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ async def test_what_was_run_is_listed_with_its_result_and_can_be_copied():
         assert "done    zpool scrub" in said[2]
         await a.press("j", "y")
         assert a.app.clipboard.startswith("zpool scrub")
-        said = await a.read(a.press("enter"))  # the whole command stands below already
+        said = await a.read(a.press("enter"))  # the whole command is already shown below
         assert said.startswith(" COMMANDS RUN")
         assert "Key Enter does nothing here" in said
         await a.press("escape")

@@ -1,4 +1,4 @@
-"""Lists to pick from: the cursor is in sight, what a line had to cut is told below the list."""
+"""Menus: the cursor is visible, and the full text of a shortened line is shown below the list."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ async def test_the_reasons_of_the_scan_menu_stand_whole_or_end_with_a_clause_whe
         assert "no resilver runs or waits" in said
     async with acting("resilver", (60, 15)) as a:
         said = await a.read(a.press("S"))
-        assert said.count("resilver running (45.7 %)") == 5  # four, and the line at the cursor
+        assert said.count("resilver running (45.7 %)") == 5  # four lines, and the cursor's line
         assert said.count("resilver running…\n") == 2
         assert "ZFS cannot pause or stop it\n" in said
 

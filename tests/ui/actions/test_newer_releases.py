@@ -1,4 +1,4 @@
-"""What only newer releases have: the exact command there, the reason elsewhere."""
+"""Features of newer releases: the exact command there, the reason on others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from zconsole.ui.actions.scan_flow import scans_flow
 
 
 def of_release(version: str, world: World) -> None:
-    """Have the simulated pool as this release has it."""
+    """Give the simulated pool this release."""
     world.pools[0].version = version
 
 

@@ -1,4 +1,4 @@
-"""Lists of devices and questions about tunables, where it is narrow too."""
+"""Lists of devices and questions about tunables, including narrow screens."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_where_an_effect_cannot_be_the_tunables_the_reason_is_told_and_no_percen
 
 
 def test_reasons_are_as_readable_as_other_text() -> None:
-    """A bar's track is hardly to be seen, on purpose."""
+    """A bar's track is faint, on purpose."""
     refused = Entry("Put it online", refused="bay02 is online")
     lines = [*candidate_lines([candidate("bay01", USED)], LOOK, 80)]
     lines += menu_lines([Entry("Take it offline"), refused], LOOK, 80)

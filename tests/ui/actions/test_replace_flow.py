@@ -1,4 +1,4 @@
-"""Which device is replaced, by what and how: what the flow asks, by a script, and what by keys."""
+"""The questions before a replace: which device, by what and how; by script and by keys."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def test_what_is_chosen_for_one_device_is_not_offered_for_the_next():
 
 @pytest.mark.parametrize(("version", "errs"), [("2.3.9", False), ("2.3.6", True)])
 async def test_a_sequential_rebuild_comes_first_only_where_it_works(version, errs):
-    """Another rebuild runs, which bars the healing way."""
+    """Another rebuild is running, which rules out the healing resilver."""
 
     def _released(world):
         for pool in world.pools:

@@ -1,4 +1,4 @@
-"""Tunables listed, set and put back on the simulated pool, by a script and by keys."""
+"""Tunables listed, set and restored on the simulated pool, by script and by keys."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ TIME = "zfs_resilver_min_time_ms"
 
 
 def asking(request: str) -> Callable[[TunablesScreen], int]:
-    """Press the key of this request with the cursor on the first tunable."""
+    """Return an answer that presses a request's key with the cursor on the first tunable."""
 
     def _press(screen: TunablesScreen) -> int:
         screen.request = request

@@ -1,4 +1,4 @@
-"""The screen with the map of the chassis, by keys."""
+"""The screen with the map of the chassis, operated by keys."""
 
 from __future__ import annotations
 

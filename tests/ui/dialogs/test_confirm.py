@@ -12,7 +12,7 @@ from zconsole.ui.widgets.draw import Span
 
 
 def asking(a: Acting, *ways: str, typed: str | None = None) -> list[str]:
-    """Open a question with these ways of doing it; what is run."""
+    """Open a question with these ways to do it; returns the list to which runs are added."""
     ran: list[str] = []
 
     def _way(title: str) -> Confirmation:
@@ -62,7 +62,7 @@ async def test_a_button_is_pressed_by_enter_in_the_same_packet_as_the_way_to_it(
     async with acting("mirror-scrub") as a:
         ran = asking(a, "one", "two")
         await a.rest()
-        for key in (move, "enter"):  # none of them waits for what the one before does
+        for key in (move, "enter"):  # no key waits for the effect of the one before
             a.app.post_message(Key(key, None))
         await a.rest()
         assert ran == does

@@ -1,4 +1,4 @@
-"""What a click on a key in the last lines of a dialog does: just what the key does."""
+"""A click on a key in the last lines of a dialog does the same as the key."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from zconsole.ui.widgets.draw import Span
 from zconsole.ui.widgets.footer_view import FooterView
 
 KEYED = ("key", "track")
-"""Roles of keys, also of those that do nothing now."""
+"""Roles of keys, including those that do nothing now."""
 
 
 def by(*keys):
@@ -40,13 +40,13 @@ OPENED = {
     "plan of a rebalance": to_plan,
     "job": running,
 }
-"""Dialogs, and how each is opened."""
+"""Dialogs, and how to open each."""
 REBALANCED = ("options of a rebalance", "directories", "plan of a rebalance", "job")
-"""Those that need a pool to spread."""
+"""Dialogs that need an unbalanced pool."""
 
 
 def spans(screen: Dialog) -> list[tuple[Span, int, int]]:
-    """The pieces of its last lines, and where each begins on the screen."""
+    """Return the spans in its last lines, and the screen position where each begins."""
     found = []
     for view in screen.query(FooterView):
         left, top = view.region.offset

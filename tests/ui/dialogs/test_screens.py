@@ -1,4 +1,4 @@
-"""Dialogs are painted by rounds, timers and workers, whenever these come."""
+"""Dialogs are painted by rounds, timers and workers, at any moment."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EVERY_MODULE = (
     tunables_pane,
     what_if_screen,
 )
-"""Import them, and every dialog is a subclass that is known."""
+"""Importing them makes every dialog known as a subclass."""
 
 
 def _lines(_):
@@ -94,7 +94,7 @@ async def test_a_dialog_that_was_left_is_drawn_no_more(monkeypatch):
     [("mirror-scrub", "Sgj", ConfirmScreen), ("failed-disk", "c", ChassisScreen)],
 )
 async def test_a_screen_is_made_ready_once_as_it_opens(scenario, keys, kind, monkeypatch):
-    """Textual calls the handlers of base classes itself: one that does so, too, acts twice."""
+    """Textual itself calls the handlers of base classes: super() would run them twice."""
     async with acting(scenario, (80, 24)) as a:
         ready, found = a.app.screen_ready, []
         monkeypatch.setattr(a.app, "screen_ready", lambda s: (found.append(s), ready(s)))

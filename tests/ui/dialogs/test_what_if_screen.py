@@ -1,4 +1,4 @@
-"""The what-if screen: its answer at every width, and typing it."""
+"""The what-if screen: its answer at every width, and how it is typed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames made by hand: the situations an operator meets, and some no operator should."""
+"""Hand-made frames: situations that an operator meets, and some that should never occur."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from zconsole.timeline.frame import ActivityView, Frame, ScanView
 
 
 def swap() -> Frame:
-    """All six disks of a raidz2 replaced at once, some resilvering, some waiting."""
+    """Return a raidz2 with all six disks being replaced, some resilvering, some waiting."""
     replacing = [
         group(
             f"replacing-{i}",
@@ -58,7 +58,7 @@ def swap() -> Frame:
 
 
 def rebuilds() -> Frame:
-    """dRAID: two rebuilds at once, a scrub, a removal, a checkpoint, a spare in use, trim."""
+    """Return a dRAID: two rebuilds, a scrub, a removal, a checkpoint, a spare in use, trim."""
     spare = group(
         "spare-3",
         "spare",

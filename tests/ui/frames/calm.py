@@ -1,4 +1,4 @@
-"""Pools at rest, at large and with odd names."""
+"""Pools at rest, very large ones, and ones with odd names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zconsole.timeline.frame import Frame, ScanView
 
 
 def healthy() -> Frame:
-    """An idle pool with a vdev of every class."""
+    """Return an idle pool with a vdev of every class."""
 
     def mirror(index: int, *names: str, vclass: str = "normal") -> Vdev:
         disks = tuple(disk(name, vclass=vclass) for name in names)
@@ -71,7 +71,7 @@ def healthy() -> Frame:
 
 
 def imbalance() -> Frame:
-    """93 % and 0.2 % after a vdev was added."""
+    """Return a pool whose vdevs are 93 % and 0.2 % full after one was added."""
 
     def raidz(index: int, alloc: float) -> Vdev:
         disks = (disk(f"sd{'abcdefgh'[index * 4 + i]}") for i in range(4))
@@ -114,7 +114,7 @@ def imbalance() -> Frame:
 
 
 def many(leaves: int = 1000) -> Frame:
-    """A pool of many mirrors, all busy."""
+    """Return a pool of many mirrors, all busy."""
     mirrors = tuple(
         group(f"mirror-{i}", "mirror", disk(f"slot{2 * i:04}"), disk(f"slot{2 * i + 1:04}"))
         for i in range(leaves // 2)
@@ -130,7 +130,7 @@ def many(leaves: int = 1000) -> Frame:
 
 
 def odd_names() -> Frame:
-    """Names with escapes, markup, wide characters and no end."""
+    """Return a pool with names that have escapes, markup, wide characters and great length."""
     names = (
         "a\x1b[31mred\x07",
         "[bold]no[/bold]",

@@ -1,4 +1,4 @@
-"""How a frame is made by hand: leaves, groups, rows with their rates and past."""
+"""Building blocks of hand-made frames: leaves, groups, rows with their rates and past."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KIB, MIB, GIB, TIB = 2**10, 2**20, 2**30, 2**40
 
 @dataclass
 class Past:
-    """A series that answers from a table, and for the rest wobbles around a row's own rate."""
+    """A series that answers from a table, and otherwise varies around a row's own rate."""
 
     rates: Mapping[str, IoRates] = field(default_factory=dict)
     tables: Mapping[tuple[str, str], Sequence[float | None]] = field(default_factory=dict)
@@ -44,13 +44,13 @@ class Past:
 
 
 def disk(name: str, **fields: object) -> Vdev:
-    """A leaf with zero errors."""
+    """Return a leaf with zero errors."""
     fields.setdefault("errors", ErrorCounters(0, 0, 0, 0))
     return Vdev(name, "disk", path=f"/dev/disk/by-id/{name}", **fields)  # type: ignore[arg-type]
 
 
 def group(name: str, kind: str, *children: Vdev, **fields: object) -> Vdev:
-    """An interior vdev."""
+    """Return an interior vdev."""
     fields.setdefault("errors", ErrorCounters(0, 0, 0))
     return Vdev(name, kind, children=children, **fields)  # type: ignore[arg-type]
 
@@ -63,7 +63,7 @@ def frame(
     missing: Mapping[str, float] | None = None,
     **fields: object,
 ) -> Frame:
-    """A frame over a topology; rates, slow siblings and missing devices by vdev name."""
+    """Return a frame of a topology; rates, slow siblings and missing devices are by vdev name."""
     rates, slow, missing = rates or {}, slow or {}, missing or {}
     rows = tuple(
         VdevRow(

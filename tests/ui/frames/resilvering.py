@@ -1,4 +1,4 @@
-"""A raidz2 whose disk is replaced, and what can befall it."""
+"""A raidz2 with a disk being replaced, and the problems that may occur."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ IDS = (
     "ata-WDC_WD40EFRX-68N32N0_WD-WCC7K0F34DA",
     "ata-WDC_WD40EFRX-68N32N0_WD-WCC7K02B5AF",
 )
-"""The disks: kept, new, kept, slow, kept."""
+"""Names of the disks: kept, new, kept, slow, kept."""
 
 
 def resilver() -> Frame:
-    """The raidz2 of screens.md: one disk replaced, one sibling slow."""
+    """Return the raidz2 of screens.md: one disk replaced, one sibling slow."""
     made = frame(
         _raidz2(),
         rates=_rates(),
@@ -126,7 +126,7 @@ def _issuing() -> ScanView:
 
 
 def _past() -> PastRates:
-    """Five and a half hours: metadata first, a dip where a disk was gone, and a restart."""
+    """Return rates over 5.5 hours: metadata first, a dip while a disk was gone, a restart."""
     rates = [0.0 if n < 40 else 124.0 * MIB * (0.9 + 0.1 * math.sin(n / 9)) for n in range(313)]
     rates[276:280] = [None, 20.0 * MIB, 12.0 * MIB, 60.0 * MIB]
     marks = (Mark(NOW - 17400, "resilvering"), Mark(NOW - 2280, "restart"))
@@ -163,7 +163,7 @@ _EVENTS = (
 
 
 def flaky() -> Frame:
-    """The resilver, its slow disk with a bad cable, and a tunable that somebody changed."""
+    """Return the resilver, its slow disk with a bad cable, and a tunable that somebody changed."""
     made = resilver()
     shaky = next(row for row in made.rows if row.vdev.name.endswith("F34DA"))
     found = DeviceFault(
@@ -186,7 +186,7 @@ def flaky() -> Frame:
 
 
 def suspended() -> Frame:
-    """A pool that has not answered for two minutes."""
+    """Return a pool that has not answered for two minutes."""
     base = resilver()
     gone = {row.vdev.name: NOW - 130 for row in base.rows[3:5]}
     rows = tuple(
@@ -215,7 +215,7 @@ def suspended() -> Frame:
 
 
 def deserted() -> Frame:
-    """A pool that does not answer, and a device that left since: the last tree has it ONLINE."""
+    """Return a pool that does not answer and has lost a device, ONLINE in its last tree."""
     base = suspended()
     lost = base.rows[5]
     row = replace(lost, rates=IoRates(), missing_since=NOW - 60)
@@ -223,7 +223,7 @@ def deserted() -> Frame:
 
 
 def unrestored() -> Frame:
-    """Finished is not safe: a replacing vdev is still there after the resilver."""
+    """Return a pool with a replacing vdev left after its resilver: finished is not safe."""
     base = resilver()
     done = replace(base.scans[0].scan, state="finished", end=NOW - 600, errors=2, percent=None)
     view = replace(base.scans[0], scan=done, stage=None, percent=None, notes=())

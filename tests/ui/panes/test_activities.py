@@ -1,4 +1,4 @@
-"""What the scan pane says of work that is no scan: trims, copies, checkpoints."""
+"""Activities in the scan pane: trims, copies, checkpoints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DISCARDING = Activity("checkpoint", "running", start=1.0, total_bytes=11 << 20)
 
 
 def with_activities(*activities):
-    """A frame without scans in which the activities have been seen for some time."""
+    """Return a frame without scans in which the activities have been running for some time."""
     estimate = Estimate(600.0, 500.0, 700.0, "moving at 1M/s")
     views = tuple(ActivityView(a, 1 << 20, estimate) for a in activities)
     return replace(frames.healthy(), scans=(), activities=views)

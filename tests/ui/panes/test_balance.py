@@ -1,4 +1,4 @@
-"""The balance: a bar a vdev, and what it is short of evenness."""
+"""The balance: one bar per vdev, and the imbalance."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def shelf(slots: int, key: str = KEY, empty: tuple[int, ...] = (3,)) -> Enclosur
 
 
 def frame(*shelves: Enclosure, at: int = 1, **fields: object):
-    """``many``, whose first leaf is in slot ``at`` of the first shelf, with these fields."""
+    """Return ``many``, changed by ``fields``, with its first leaf in slot ``at``."""
     made = frames.many()
     rows = list(made.rows)
     index = next(i for i, row in enumerate(rows) if not row.vdev.children)

@@ -1,4 +1,4 @@
-"""The columns of the device list: by worth and width, and never by the numbers of the moment."""
+"""The columns of the device list: chosen by importance and width, never by current figures."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def drawn(frame, index, width, has=None):
 
 
 def failing(frame, index, **fields):
-    """The frame with this row's vdev or the row itself changed."""
+    """Return the frame with this row, or its vdev, changed."""
     row = frame.rows[index]
     if "slow_sibling" in fields:
         changed = replace(row, **fields)
@@ -112,7 +112,7 @@ def test_two_hundred_have_everything():
 
 
 def at_bays(frame, bays):
-    """The frame with leaves in these bays, the first leaves first."""
+    """Return the frame with its first leaves in these bays."""
     rows, left = [], list(bays)
     for row in frame.rows:
         if left and not row.vdev.children:

@@ -1,4 +1,4 @@
-"""What the detail of a row tells."""
+"""The detail of a row in the device list."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TestDetail:
             assert wanted in said
 
     def test_the_pools_own_row_says_every_reason_of_its_state(self):
-        """At 60x15 the header said ``+1 more``, and nothing said which."""
+        """Earlier, at 60x15, the header said ``+1 more``, and nothing said which."""
         frame = frames.resilver()
         reasons = ("resilver again: zpool resilver tank", "keep the old disk: it still counts")
         frame = replace(frame, health=frame.health._replace(reasons=reasons))
@@ -43,7 +43,7 @@ class TestDetail:
 
     @rows("name", ["suspended", "deserted"])
     def test_what_the_header_counts_of_a_suspended_pool_is_all_in_its_row(self, name):
-        """At 80x24 the header said ``+4 more: Enter on the pool's row``, which had two of them."""
+        """At 80x24 the header once said ``+4 more: Enter on the pool's row``; that had two."""
         rows = tuple(replace(r, missing_since=frames.NOW) for r in frames.resilver().rows)
         for frame in (frames.ALL[name](), replace(frames.ALL[name](), rows=rows)):
             said = text(detail_lines(frame.rows[0], frame, (), LOOK, 80))

@@ -1,4 +1,4 @@
-"""The past of a device as graphs: how wide, how high, what they say."""
+"""Graphs of a device's past: their width, height and labels."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def drawn(width, rows, look=LOOK, frame=FRAME, row=SLOW, until=None):
 
 
 def with_marks(*marks, **fields):
-    """The frame with these marks on its scan, and no events but those in ``fields``."""
+    """Return the frame with these marks on its scan, and no events except those in ``fields``."""
     view = FRAME.scans[0]
     marked = view._replace(past=view.past._replace(marks=marks))
     return replace(FRAME, **{"events": (), "scans": (marked,), **fields})
@@ -99,7 +99,7 @@ def test_marks_of_another_time_than_the_shown_are_left_out():
 
 
 def test_rare_samples_after_frequent_ones_have_as_much_room_as_their_time():
-    """The first minute of ``last 3h38m`` took most of the width."""
+    """Earlier, the first minute of ``last 3h38m`` took most of the width."""
     times = [*range(60), *range(120, 120 + 60 * 60, 60)]
     values = [1.0] * 60 + [2.0] * 60
     even = even_in_time([float(t) for t in times], values)

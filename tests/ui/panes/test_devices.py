@@ -1,4 +1,4 @@
-"""The device list on the screen: cursor, tint, details that are opened, keys without a list."""
+"""The device list on the screen: cursor, tint, opened details, keys when there is no list."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from zconsole.ui.panes.devices import HOLD, DeviceMemory
 
 
 def grounds(app):
-    """What each line of the list on the screen stands on."""
+    """Return the background of each line of the list on the screen."""
     devices = app.devices
     return [devices._at(y, 0)[1] for y in range(1, devices.size.height)]
 
@@ -60,7 +60,7 @@ async def test_the_cursor_is_seen_also_while_another_pane_is_in_focus():
 
 
 async def test_the_row_of_a_suspended_pool_says_so_as_the_header_does():
-    """Zpool prints the state of its vdevs there: the header said SUSPENDED, the row DEGRADED."""
+    """There, zpool prints the state of the vdevs: the header said SUSPENDED, the row DEGRADED."""
     async with view_state(frames.suspended()) as (_, __, screen):
         (row,) = [line for line in screen().splitlines() if line.startswith(" tank  ")]
         assert " x SUSPENDED " in row
@@ -143,7 +143,7 @@ async def test_where_the_cursor_is_is_told_only_of_a_list_that_is_longer_than_th
 
 
 def low(state: str):
-    """A pool whose last data disk is in a state."""
+    """Return a pool whose last data disk is in this state."""
     made = frames.healthy()
     rows = list(made.rows)
     index = max(i for i, row in enumerate(rows) if not row.vdev.children)
@@ -233,7 +233,7 @@ SLOW, OTHER = FRAME.rows[6].vdev.name, FRAME.rows[5].vdev.name
 
 
 def at(seconds, disk="", *, limited=True):
-    """The resilver so much later, limited by this disk, by none, or not at all."""
+    """Return the resilver ``seconds`` later, limited by this disk, by none, or not at all."""
     limit = Verdict("slow-disk", "slow", disk=disk) if limited else None
     sample = replace(FRAME.sample, t=FRAME.t + seconds)
     return replace(FRAME, sample=sample, limit=limit)

@@ -1,4 +1,4 @@
-"""What holds now: damaged files, zpool's own words, why the pool is not read in a better way."""
+"""Current conditions: damaged files, zpool's messages, why the pool is not read in a better way."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_load_is_told_as_far_as_it_is_known():
 
 
 def event_lines(events, width, room=0):
-    """The events pane with nothing else in it."""
+    """Return the lines of the events pane with nothing else in it."""
     return pane_lines(
         replace(frames.resilver(), events=tuple(events)), None, LOOK, width, room=room
     )

@@ -1,4 +1,4 @@
-"""The header: health, redundancy left, what stands out, age and clock."""
+"""The header: health, redundancy left, notable problems, age and clock."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def role_of(frame, needle, width=80):
 
 
 def of_scan(**fields):
-    """The resilver with other facts of its scan."""
+    """Return the resilver with other fields of its scan view."""
     base = frames.resilver()
     return replace(base, scans=(base.scans[0]._replace(**fields),))
 
@@ -104,7 +104,7 @@ CANCELED = Scan("scrub", "canceled", start=frames.NOW - 9000, end=frames.NOW - 3
 
 
 def idle(scan: Scan, scrub: ScrubAge) -> Frame:
-    """An idle pool whose newest scan is this one."""
+    """Return an idle pool whose newest scan is this one."""
     return replace(frames.healthy(), scans=(view(scan, percent=43.0),), scrub=scrub)
 
 
@@ -247,7 +247,7 @@ def test_after_a_repair_that_is_not_complete_redundancy_is_said_to_hang_on_the_o
 
 
 def test_redundancy_that_is_full_by_a_spare_says_so_beside_not_restored():
-    """Seen as NOT RESTORED beside "raidz2-0: 2 disks"; "2 with a spare" was read as a loss of 2."""
+    """Users saw NOT RESTORED next to "raidz2-0: 2 disks"; "2 with a spare" looked like a loss."""
     base = frames.unrestored()
     frame = replace(base, health=base.health._replace(reasons=(BY_SPARE,)))
     whole = replace(frame, redundancy=(Redundancy("raidz2-0", 2),))
@@ -342,7 +342,7 @@ def test_the_last_cell_is_whole_on_a_narrow_screen(width):
 
 @cache
 def crowded():
-    """Frames whose cells have more to say than there is room for."""
+    """Return frames whose cells have more text than room."""
     return tuple(_crowded())
 
 
@@ -366,7 +366,7 @@ def _crowded():
 @rows("width", range(54, 200, 3))
 @rows("unit", ["binary", "exact"])
 def test_cells_are_shortened_by_worth_not_cut_and_parted_by_two_blanks(width, unit):
-    """With one blank, "best seen 403M/s raidz2-0" was read as one fact."""
+    """With only one blank in between, "best seen 403M/s raidz2-0" was read as one fact."""
     for frame in crowded():
         rows = said(frame, width, 2 + (width >= 80), replace(LOOK, unit=unit))
         starts = [rows[0].index(word) for word in ("REDUNDANCY", "ERR 1h" if width < 80 else "NEW")]

@@ -1,4 +1,4 @@
-"""Which action the line of keys names first."""
+"""The action that the line of keys names first."""
 
 from __future__ import annotations
 

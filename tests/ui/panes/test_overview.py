@@ -1,4 +1,4 @@
-"""Several pools on the console: going between them, pools that come and go, the overview."""
+"""Several pools on the console: switching, pools that come and go, the overview."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_a_pool_is_as_full_as_it_says_itself():
 
 
 def rows(said):
-    """The names in the overview, from the top."""
+    """Return the names in the overview, from the top."""
     lines = takewhile(str.strip, said.splitlines()[1:])
     return [line.strip(" ›").split()[0] for line in lines]
 
@@ -172,7 +172,7 @@ def test_state_redundancy_work_eta_sparkline_and_fill_are_there_at_every_width(w
 
 @pytest.mark.parametrize("width", range(80, 140))
 def test_the_redundancy_is_not_read_as_a_number_of_the_work(width):
-    """ "1 resilver" was one blank from being one fact."""
+    """With one blank in between, "1 resilver" looked like one fact."""
     (line,) = overview_lines((frames.resilver(),), LOOK, width)
     assert " 1  resilver " in plain(line)
 

@@ -1,4 +1,4 @@
-"""The graph of a scan's rate: scale, time axis, marks, and going back in time."""
+"""The graph of a scan's rate: scale, time axis, marks, and moving back in time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def drawn(past, rows, width=60, until=None, look=LOOK, **fields):
 
 
 def hours(*marks, **fields):
-    """Two hours at 2 MiB/s in steps of a minute that end now."""
+    """Return two hours at 2 MiB/s, in steps of a minute, that end now."""
     past = PastRates(NOW - 7200, 60.0, (2.0 * 2**20,) * 120, tuple(marks))
     return past._replace(**fields)
 
@@ -91,7 +91,7 @@ def test_between_the_ends_of_the_time_axis_stand_round_times():
 
 
 def test_no_time_stands_on_the_axis_twice():
-    begin = NOW - NOW % 60 - 70  # from 50 seconds after a round minute to 50 after another
+    begin = NOW - NOW % 60 - 70  # starts and ends at 50 seconds past a full minute
     past = hours(rates=(2.0 * 2**20,) * 120, step=1.0, begin=begin)
     lines = drawn(past, 4, width=100, problem="no answer")
     clocks = re.findall(r"[0-9]{2}:[0-9]{2}", lines[-1])

@@ -1,4 +1,4 @@
-"""Why a pool's word of health is what it is."""
+"""The reasons for a pool's health."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from zconsole.ui.panes.scan import scan_lines
 
 @rows(("repaired", "left", "told"), [(True, 0, True), (False, 0, False), (True, 1, False)])
 def test_an_old_disk_that_does_not_count_is_named_where_no_redundancy_is_left(repaired, left, told):
-    """In a resilver the headline said NONE, and no word why: the old disk was still there."""
+    """In a resilver the headline said NONE, but not why: the old disk was still attached."""
     old, new = disk("old", resilvering=repaired), disk("new", resilvering=True)
     top = group("raidz1-0", "raidz1", group("replacing-0", "replacing", old, new), disk("other"))
     made = frame(
@@ -145,7 +145,7 @@ async def test_a_suspended_pool_says_which_disk_to_reconnect_and_what_to_press_t
         assert "reconnect Slot 04, then clear the pool (A)" in a.screen
         (row,) = (line for line in a.screen.splitlines() if "suspended the pool" in line)
         assert "Slot 04" in row
-        await a.pass_time(90, 3)  # the disk is put back, which a pool that hangs cannot say
+        await a.pass_time(90, 3)  # the disk is back, which a suspended pool can't show
         assert "its disks are there: clear the pool (A)" in a.screen
         assert "suspended the pool" not in a.screen
 

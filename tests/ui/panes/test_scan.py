@@ -1,4 +1,4 @@
-"""What the panes say about a frame."""
+"""The text of the panes about a frame."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ class TestScan:
     @rows("form", [{}, {"compact": True}, {"roomy": True, "graph": 6}])
     @rows("width", [60, 80, 120, 200])
     def test_what_may_come_has_its_lines(self, form, width):
-        """The same scan takes as many lines whatever is known and said of it."""
+        """The same scan takes as many lines whatever is known or reported about it."""
         base = frames.resilver()
         view = base.scans[0]
         told = replace(base, troubles=frames.flaky().troubles * 3, tunables=frames.flaky().tunables)
@@ -232,7 +232,7 @@ class TestScan:
 
     @rows("troubles", [(), frames.flaky().troubles])
     def test_a_suggestion_keeps_its_row_whatever_the_limit(self, troubles):
-        """A live resilver moved it down and up again as the limit was told in more words."""
+        """A live resilver moved it down and up again as the limit was described in more words."""
         base = replace(frames.resilver(), troubles=troubles)
         rows = set()
         for words in ("sda is slow", "the new disk sda: 90 % busy" * 4 + "; at last"):
@@ -364,7 +364,7 @@ def test_nothing_is_suggested_to_set_that_a_running_autopilot_sets(name):
 
 
 class TestLow:
-    """Where there is room for two lines of advice."""
+    """Screens with room for only two lines of advice."""
 
     @staticmethod
     def last(frame):
@@ -427,7 +427,7 @@ def test_a_limit_that_is_too_long_ends_with_a_whole_phrase(width):
 
 
 def span(screen):
-    """The time span beside the one row of the graph."""
+    """Return the time span at the end of the graph's only row."""
     row = next(line for line in screen.splitlines() if line.startswith(" rate "))
     return re.search(r"(last \S+|(to )?\S+ ago|\S+ to \S+)$", row.strip())[0]
 

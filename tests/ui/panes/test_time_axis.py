@@ -1,4 +1,4 @@
-"""The time axis: words that keep their distance, round times in any zone."""
+"""The time axis: labels that keep their distance, round times in any zone."""
 
 from __future__ import annotations
 

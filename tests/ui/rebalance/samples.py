@@ -1,4 +1,4 @@
-"""A job and a plan with everything there is, for the tests of what is drawn of them."""
+"""A job and a plan with all fields set, for tests of how they are drawn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way to each screen of a rebalance, by keys."""
+"""Steps to each screen of a rebalance, by keys."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SCENARIO = "added-vdev"
 
 
 async def settled(a: Acting) -> None:
-    """Wait until nothing is being made or steered any more."""
+    """Wait until no plan is being made and no job is being steered."""
     for _ in range(1500):
         await a.pilot.pause(0.02)
         if not any(w.group in ("plan", "steer") and not w.is_finished for w in a.app.workers):
@@ -21,7 +21,7 @@ async def settled(a: Acting) -> None:
 
 
 async def until(a: Acting, seen: Callable[[], bool]) -> None:
-    """Wait until something is seen."""
+    """Wait until ``seen`` returns true."""
     for _ in range(1500):
         if seen():
             await a.rest()
@@ -31,13 +31,13 @@ async def until(a: Acting, seen: Callable[[], bool]) -> None:
 
 
 async def to_list(a: Acting) -> None:
-    """B: the list of jobs."""
+    """Press B, which shows the list of jobs."""
     await a.press("B")
     await until(a, lambda: isinstance(a.app.screen, PickScreen))
 
 
 async def to_tree(a: Acting, mark: bool = True) -> None:
-    """B and new; the films marked."""
+    """Press B, choose a new job, and mark the films."""
     await to_list(a)
     await a.press("enter")
     await until(a, lambda: isinstance(a.app.screen, FoldersScreen) and len(a.app.screen._rows) > 1)
@@ -47,20 +47,20 @@ async def to_tree(a: Acting, mark: bool = True) -> None:
 
 
 async def to_options(a: Acting) -> None:
-    """On to what it is for."""
+    """Go on to the options."""
     await to_tree(a)
     await a.press("enter")
 
 
 async def to_plan(a: Acting) -> None:
-    """On to the plan, made."""
+    """Go on to the plan, and wait until it is made."""
     await to_options(a)
     await a.press("enter")
     await settled(a)
 
 
 async def running(a: Acting) -> None:
-    """On to the job, started."""
+    """Go on to the job, and start it."""
     await to_plan(a)
     await a.press("tab", "enter")
     await settled(a)

@@ -219,7 +219,7 @@ async def test_a_new_job_stops_where_the_vdevs_are_even():
 
 
 def is_listed(a: Acting) -> bool:
-    """Whether the directories to choose from are there."""
+    """Return whether the directories are listed."""
     return isinstance(a.app.screen, FoldersScreen) and len(a.app.screen._rows) > 1
 
 
@@ -241,7 +241,7 @@ async def test_a_second_plan_goes_by_the_pace_of_the_first_job():
 
 
 def dies(desk: SimulatedRebalance, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The jobs of a desk have no process, until one is resumed: those are listed."""
+    """Make all jobs look dead until one is resumed; returns the names of those that are."""
     asked: list[str] = []
     jobs = desk.jobs
 
@@ -279,7 +279,7 @@ async def test_a_job_waits_for_a_scan_and_says_so():
     async with acting("mirror-scrub") as a:
         await to_tree(a, mark=False)
         await a.press("j", "enter")
-        await set_target(a, "none")  # the mirrors are even already
+        await set_target(a, "none")  # the mirrors are already even
         await a.press("G", "enter")
         assert "scrub running: the job waits" in await a.read(settled(a))
         await a.press("tab", "enter")
@@ -418,5 +418,5 @@ async def test_plan_and_job_name_the_key_of_their_help():
 
 
 async def set_target(a: Acting, answer: str) -> None:
-    """On the options: type another spread to stop at."""
+    """Type another target spread into the options."""
     await a.press("g", "j", "enter", *answer, "enter")

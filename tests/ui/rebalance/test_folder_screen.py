@@ -1,4 +1,4 @@
-"""What the screen to choose directories on says of how much to choose."""
+"""Advice of the directory screen on how much to choose."""
 
 from __future__ import annotations
 

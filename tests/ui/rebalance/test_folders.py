@@ -1,4 +1,4 @@
-"""The tree to choose from: what is marked, open and shown, without a screen."""
+"""The directory tree, without a screen: what is marked, open and shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the screens of a rebalance say, at any width, of any job and plan."""
+"""Text of the rebalance screens, at any width, for any job and plan."""
 
 from __future__ import annotations
 

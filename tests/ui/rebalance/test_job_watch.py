@@ -1,4 +1,4 @@
-"""Jobs that are announced and marked in the frames."""
+"""Jobs that are announced, and marked in the frames."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from zconsole.ui.rebalance.job_watch import JobWatch, activity
 
 
 class Backend:
-    """Gives the rounds of jobs put in."""
+    """Returns the given lists of jobs, one per round."""
 
     def __init__(self, *rounds) -> None:
         self.rounds = list(rounds)
@@ -72,7 +72,7 @@ async def test_a_stop_that_was_ordered_is_news_and_another_a_warning():
 
 
 async def test_a_look_that_began_before_another_does_not_undo_it():
-    """It may take seconds, and see a job before it was resumed."""
+    """A check may take seconds, and see a job as it was before it was resumed."""
     dead, gates = replace(JOB, state="dead"), [asyncio.Event(), asyncio.Event()]
 
     class Slow:

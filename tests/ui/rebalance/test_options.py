@@ -1,4 +1,4 @@
-"""The choices before a plan, as they are shown and by keys."""
+"""The options of a plan, as displayed and by keys."""
 
 from __future__ import annotations
 
@@ -156,12 +156,12 @@ def directories(_: FoldersScreen) -> tuple[str, ...]:
 
 
 def planning(*answers: Reply) -> ScriptedSession:
-    """A session on the options of a new job for the films."""
+    """Return a session at the options of a new job for the films."""
     return ScriptedSession(SCENARIO, "New job", directories, *answers)
 
 
 def row(ui: ScriptedSession, label: str) -> str:
-    """What the options shown last have under this label."""
+    """Return the row with this label in the options shown last."""
     shown = next(text for text in reversed(ui.shown) if text.startswith("REBALANCE  options"))
     (line,) = (line for line in shown.splitlines() if line.startswith(label))
     return line.removeprefix(label).strip()

@@ -1,4 +1,4 @@
-"""The plan on its screen: what is said, and the pace it is reckoned with."""
+"""The plan on its screen: its text, and the assumed pace."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from zconsole.rebalance.planning.settings import Limits
 from zconsole.ui.rebalance.plan_screen import pace_of
 
 ROOMY = Balance()
-"""A pool without a vdev that takes most of what is written."""
+"""A pool in which no single vdev takes most of the writes."""
 
 
 def test_a_plan_tells_everything_there_is():

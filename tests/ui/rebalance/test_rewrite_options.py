@@ -1,4 +1,4 @@
-"""The options of zfs rewrite by keys: in the plan's command where the release has them."""
+"""Options of zfs rewrite by keys: in the plan's command if the release supports them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from zconsole.ui.rebalance.options import OTHERS, REWRITES
 
 
 async def planned(a: Acting, version: str, letters: str) -> str:
-    """The plan on the screen, of a new job with these options."""
+    """Return the plan on the screen for a new job with these options."""
     await a.home()
     for pool in a.feed.world.pools:
         pool.version = version

@@ -1,4 +1,4 @@
-"""The way through a guided swap on the simulated shelf, by keys."""
+"""Steps through a guided swap on the simulated shelf, by keys."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ BUSY = ("plans", "swap-look", "swap-report", "swaps")
 
 
 def keys_of(word: str) -> tuple[str, ...]:
-    """The keys that type a word."""
+    """Return the keys that type a word."""
     return tuple("space" if letter == " " else letter for letter in word)
 
 
 class Swapping(Acting):
-    """A console on a shelf with bays, and what leads its swaps."""
+    """A console on a shelf with bays, and the backend of its swaps."""
 
     swap: SwapBackend
 
     def store_new(self) -> Checklist:
-        """The newest checklist that is kept."""
+        """Return the newest saved checklist."""
         return self.swap.make_store(False).read()[0]
 
     async def settled(self) -> None:
-        """Wait until nothing is being looked at or carried out."""
+        """Wait until all workers that read or act have ended."""
         for _ in range(3000):
             await self.rest()
             workers = [w for w in self.app.workers if w.group in BUSY]
@@ -42,7 +42,7 @@ class Swapping(Acting):
         raise AssertionError(self.screen)
 
     async def until(self, seen: Callable[[], bool]) -> None:
-        """Wait until something is seen; simulated time stands."""
+        """Wait until ``seen`` returns true; simulated time stands still."""
         for _ in range(3000):
             if seen():
                 await self.settled()
@@ -52,7 +52,7 @@ class Swapping(Acting):
         raise AssertionError(self.screen)
 
     async def pass_by(self, seconds: float = 1.0) -> None:
-        """Let simulated time pass and have the checklist looked at."""
+        """Advance simulated time, and let the checklist be checked."""
         self.feed.step(seconds)
         await self.rest()
         screen = self.app.screen
@@ -65,19 +65,19 @@ class Swapping(Acting):
         await self.until(lambda: isinstance(self.app.screen, kind))
 
     async def choose(self) -> None:
-        """C: the ways."""
+        """Press C, which shows the ways to swap."""
         await self.press("C")
         await self.on(ConfirmScreen)
 
     async def begin(self) -> None:
-        """C, then the way that comes first."""
+        """Press C, then choose the first way."""
         await self.choose()
         await self.press("right", "enter")
         await self.on(SwapScreen)
         await self.pass_by()
 
     async def do(self, key: str = "enter", word: str = "") -> None:
-        """Do what a key of the checklist offers, and confirm it."""
+        """Press a key that the checklist offers, and confirm."""
         await self.press(key)
         await self.on(ConfirmScreen)
         if word:
@@ -90,19 +90,19 @@ class Swapping(Acting):
         await self.pass_by()
 
     async def to_pull(self) -> None:
-        """Begin, take the disk offline, switch its light on: it may be pulled."""
+        """Begin, take the disk offline, switch its light on: it may now be pulled."""
         await self.begin()
         assert "Switch on the light of Slot 07" in await self.read(self.do())
         await self.do()
 
     async def at_another(self) -> None:
-        """Leave the checklist, and C on another row: a list of what to go on with."""
+        """Leave the checklist, and press C on another row, which shows a list of choices."""
         await self.press("escape")
         await self.to("GSKHFHS4")
         await self.press("C")
 
     async def pick(self, text: str) -> None:
-        """Choose the line of a list that has a text."""
+        """Choose the list line that contains a text."""
         await self.on(PickScreen)
         view = self.app.screen.view  # type: ignore[attr-defined]
         lines = ("".join(s.text for s in view.line_at(n)) for n in range(view.line_count()))
@@ -110,14 +110,14 @@ class Swapping(Acting):
         await self.press("g", *("j" for _ in range(wanted)), "enter")
 
     async def pull(self, bay: str) -> None:
-        """O: pull the disk of a bay."""
+        """Press O: pull the disk of a bay."""
         await self.press("O")
         await self.pick(f"{bay} ")
         await self.on(SwapScreen)
         await self.pass_by()
 
     async def insert(self, serial: str, bay: str) -> None:
-        """I: insert a disk of the drawer."""
+        """Press I: insert a disk of the drawer."""
         await self.press("I")
         await self.pick(serial)
         await self.settled()
@@ -126,7 +126,7 @@ class Swapping(Acting):
         await self.pass_by()
 
     async def swapped(self) -> str:
-        """Begin, pull the old disk, insert the first of the drawer, fill it; its serial number."""
+        """Begin, pull the old disk, insert and fill the first new one; returns its serial."""
         await self.to_pull()
         await self.pull("Slot 07")
         new = self.swap.hands.drawer()[0].rpartition(" ")[2]
@@ -135,7 +135,7 @@ class Swapping(Acting):
         return new
 
     async def seen(self, seen: str) -> str:
-        """Let simulated time pass until the screen says something."""
+        """Advance simulated time until the screen shows a text."""
         for _ in range(200):
             if seen in await self.read(self.pass_by(20.0)):
                 return self.screen
@@ -149,7 +149,7 @@ async def swapping(
     scenario: str = "swap",
     **options: object,
 ) -> AsyncIterator[Swapping]:
-    """A console over the shelf of the scenario."""
+    """Open a console on the shelf of the scenario."""
     async with acting(scenario, size=size, **options) as a:  # type: ignore[arg-type]
         s = Swapping(a.app, a.pilot, a.feed, a.backend)
         s.swap = backend or simulated_swap(a.feed.world)
@@ -158,13 +158,13 @@ async def swapping(
 
 
 def ran(s: Swapping) -> list[str]:
-    """The zpool commands that were run, in order."""
+    """Return the zpool commands that were run, in order."""
     argvs = (record["argv"] for record in s.log if record.get("argv"))
     return list(dict.fromkeys(argv[1] for argv in argvs))
 
 
 async def question(s: Swapping, key: str) -> str:
-    """What a key asks once the first step is done."""
+    """Return what a key asks after the first step is done."""
     await s.begin()
     await s.do()
     await s.press(key)

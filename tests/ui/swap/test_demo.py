@@ -1,4 +1,4 @@
-"""Whole swaps by keys on scenarios whose disks are named by their bay."""
+"""Whole swaps by keys in scenarios whose disks are named by bay."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from zconsole.ui.swap.swap_screen import SwapScreen
 
 
 def serial(drawer: Sequence[str], text: str) -> str:
-    """The serial number of the first disk of the drawer that says this."""
+    """Return the serial number of the first disk of the drawer with this text."""
     return next(disk for disk in drawer if text in disk).rpartition(" ")[2]
 
 
 async def begin_way(s: Swapping, number: int) -> str:
-    """C, then the way of this number, from 1."""
+    """Press C, then choose the way with this number, counted from 1."""
     await s.choose()
     await s.press(*["v"] * (number - 1), "right", "enter")
     await s.on(SwapScreen)
@@ -24,7 +24,7 @@ async def begin_way(s: Swapping, number: int) -> str:
 
 
 async def skip_until(s: Swapping, seen: str) -> str:
-    """f, until the screen says something: the demo lets hours pass."""
+    """Press f, which lets the demo skip hours, until the screen shows a text."""
     for _ in range(12):
         if seen in s.screen:
             return s.screen
@@ -35,7 +35,7 @@ async def skip_until(s: Swapping, seen: str) -> str:
 
 
 def words(s: Swapping) -> str:
-    """The text of the screen's right column as one line."""
+    """Return the text of the screen's right column as one line."""
     return " ".join(" ".join(line[34:] for line in s.screen.splitlines()).split())
 
 

@@ -1,4 +1,4 @@
-"""A whole swap by keys: the wrong disk caught, left and continued, undone, filed."""
+"""A whole swap by keys: a wrong disk is detected; the swap is left, continued, undone, reported."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def test_a_swap_from_the_first_key_to_the_report(tmp_path):
 
 
 async def reported(s: Swapping, directory: Path) -> None:
-    """The last step is left and taken up again, and its report saved."""
+    """Leave the last step and return to it, then save its report."""
     assert "X no report" in s.screen
     assert "  r save" not in s.screen
     await s.press("escape")
@@ -130,7 +130,7 @@ async def test_a_checklist_that_is_left_stays_open_and_is_continued():
 
 
 async def main_line(s: Swapping) -> str:
-    """The main screen's line of the checklist."""
+    """Return the main screen's line about the checklist."""
     screen = await s.read(s.settled())
     return next(
         (line.strip() for line in screen.splitlines() if "disk swap unfinished" in line), ""
@@ -255,7 +255,7 @@ async def test_a_look_that_a_plan_overtakes_writes_nothing_down():
 
 
 async def test_the_first_sample_with_the_replacing_vdev_ends_the_step_however_long_a_look_takes():
-    """It stayed at Replace for 25 s: a look at a busy machine judged the pool of its start."""
+    """It once stayed at Replace for 25 s: a slow check had judged the pool as of its start."""
     async with swapping() as s:
         await s.to_pull()
         await s.pull("Slot 07")
@@ -287,7 +287,7 @@ async def test_the_first_sample_with_the_replacing_vdev_ends_the_step_however_lo
 
 
 async def wait_for(s: Swapping, seen: Callable[[], bool]) -> None:
-    """Wait until something is seen, with half a minute of patience."""
+    """Wait until ``seen`` returns true, for at most half a minute."""
     for _ in range(3000):
         await s.rest()
         if seen():
@@ -368,7 +368,7 @@ async def test_beside_a_checkpoint_only_that_is_spoken_of():
 
 
 def two_failing(s: Swapping) -> None:
-    """A second disk with errors, and two free disks."""
+    """Give a second disk errors, and add two free disks."""
     world = s.feed.world
     leaf = next(x for x in world.pools[0].leaves() if slot_name(x.slot) == "Slot 08")
     leaf.reads.errors = 12.0
@@ -378,7 +378,7 @@ def two_failing(s: Swapping) -> None:
 
 
 async def at_once(s: Swapping) -> str:
-    """C, all of them, the plan; the screen after."""
+    """Press C, choose all devices, then the plan; returns the screen."""
     await s.press("C")
     await s.pick("Replace all 2 at once, with a checklist for each")
     shown = await s.read(s.on(PickScreen))
@@ -393,7 +393,7 @@ async def at_once(s: Swapping) -> str:
 
 
 async def listed(s: Swapping, seconds: float) -> str:
-    """The devices that a swap is offered for, some time later."""
+    """Return the devices that can be swapped, some time later."""
     s.feed.step(seconds)
     await s.settled()
     await s.press("C")
@@ -421,7 +421,7 @@ async def test_after_the_resilver_each_old_disk_is_still_to_be_found():
         assert "Pull Slot 07" in await s.read(s.do())
         assert "Switch off the light" in await s.read(s.pull("Slot 07"))
         await s.press("escape")
-        await s.to("JE64U42M")  # the new disk of the other swap
+        await s.to("JE64U42M")  # the other swap's new disk
         await s.press("C")
         assert "SWAP Slot 08" in await s.read(s.on(SwapScreen))
         assert "Switch on the light of Slot 08" in await s.read(s.pass_by())
@@ -495,7 +495,7 @@ async def test_esc_on_the_plan_of_one_of_several_goes_back_to_the_list_and_there
 
 
 async def test_esc_leaves_the_plan_where_no_list_is_left_to_go_back_to(monkeypatch):
-    """Of two devices one had recovered meanwhile: its plan came back after every Esc."""
+    """When one of two devices had recovered meanwhile, its plan came back after every Esc."""
     async with swapping(scenario="damaged", size=(80, 24)) as s:
         await listed(s, 60.0)
         await s.press("enter")

@@ -1,4 +1,4 @@
-"""A swap that is given up by keys: the way back, the light, and what is left undone."""
+"""A swap that is abandoned by keys: the way back, the light, and what is left undone."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ async def test_a_disk_that_is_out_is_named_on_the_main_screen_and_where_the_swap
         await s.press("X")
         asked = await s.read(s.on(ConfirmScreen))
         assert "is still out: put it back, then run zpool online tank" in asked
-        assert "then Z" not in asked  # it does nothing here
+        assert "then Z" not in asked  # the key does nothing here
         await s.press(*keys_of(GIVE_UP), "enter")
         await s.until(lambda: s.store_new().state == "backed out")
         await s.on(SwapScreen)
@@ -105,7 +105,7 @@ async def test_a_disk_that_is_out_is_named_on_the_main_screen_and_where_the_swap
 
 
 async def left_undone(s: Swapping, label: str = "not undone:") -> str:
-    """What the main screen says of a swap that is left undone, in one line."""
+    """Return the main screen's text about a swap that was left undone, in one line."""
     await s.press("escape")
     shown = " ".join((await s.read(s.pass_by())).split())
     return shown.partition(f"disk swap {label} ")[2]

@@ -1,4 +1,4 @@
-"""What the screen of a checklist says of the scan that it waits for."""
+"""The scan that a checklist waits for, as its screen describes it."""
 
 from __future__ import annotations
 

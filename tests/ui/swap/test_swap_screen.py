@@ -1,4 +1,4 @@
-"""What the screen of a checklist shows and offers; a console that may not act."""
+"""The screen of a checklist; a console that may not act."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from zconsole.ui.widgets.lines_view import LinesView
 
 
 def kept_in(tmp_path) -> SwapBackend:
-    """Checklists in a directory, as on a real machine."""
+    """Return a backend with checklists in a directory, as on a real machine."""
     return SwapBackend(
         lambda leads: SwapStore(tmp_path if leads else None, (tmp_path,)),
         simulated_swap(world_of("swap")).smart_of,
@@ -227,7 +227,7 @@ async def test_every_new_step_starts_at_its_top():
         await s.press("pagedown")
         assert view.scroll_offset.y
         await s.pass_by()
-        assert view.scroll_offset.y  # who reads on is not sent back by a look
+        assert view.scroll_offset.y  # a refresh must not scroll back
         await s.do()
         assert view.scroll_offset.y == 0
         assert "light of Slot 07" in s.screen

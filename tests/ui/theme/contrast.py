@@ -1,4 +1,4 @@
-"""Contrast by arithmetic, as WCAG 2 defines it."""
+"""Contrast of colors, computed as WCAG 2 defines it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ def luminance(color):
 
 
 def contrast(one, other):
-    """1 for the same color to 21 for black on white; colors as ``#rrggbb``."""
+    """Return the contrast of ``#rrggbb`` colors: 1 if equal, up to 21 for black on white."""
     light, dark = sorted((luminance(one), luminance(other)), reverse=True)
     return (light + 0.05) / (dark + 0.05)

@@ -169,7 +169,7 @@ def test_choosing_by_name_or_path(tmp_path):
 
 
 def test_a_pipe_that_takes_the_place_of_a_theme_is_not_waited_for(tmp_path, monkeypatch):
-    """As another process may swap them between two looks."""
+    """Another process may swap the two between the check and the open."""
     file, pipe, errors = tmp_path / "file.toml", tmp_path / "pipe.toml", []
     file.write_text(GOOD)
     os.mkfifo(pipe)

@@ -1,4 +1,4 @@
-"""Every main screen in every theme: drawn without error, in colors of the theme, readable."""
+"""Every main screen in every theme: drawn without error, in the theme's colors, readable."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from zconsole.ui.widgets.lines_view import LinesView
 
 THEMES = find_themes({"HOME": "/nonexistent"}).found
 BLANK = " ▄"
-"""Cells that show no text: blanks, and the end of a scroll bar."""
+"""Cells without text: blanks, and the end of a scroll bar."""
 
 
 def shown(app: Console, rows: slice = slice(None)) -> dict[Style, str]:
-    """Each style on the screen and the text that has it, without those that show nothing."""
+    """Return each style on the screen with its text, except those without visible text."""
     found: dict[Style, str] = {}
     for strip in app.screen._compositor.render_strips()[rows]:
         for segment in strip:
@@ -31,7 +31,7 @@ def shown(app: Console, rows: slice = slice(None)) -> dict[Style, str]:
 
 
 def known_to(app: Console) -> set[str]:
-    """The colors of the theme, and those made from it for a ground."""
+    """Return the colors of the theme, and those derived for a background."""
     known = {color.lower() for color in app.theme_files[app.theme].colors.values()}
     for styles in app.palette.values():
         known |= {hexed(c, "") for each in styles.values() for c in (each.color, each.bgcolor)}
@@ -39,7 +39,7 @@ def known_to(app: Console) -> set[str]:
 
 
 def faults(app: Console, styles: dict[Style, str]) -> list[tuple[str, str]]:
-    """What is in colors of no theme or too faint to be read; tracks of bars need not be read."""
+    """Return text in foreign colors, or too faint to read; tracks of bars may be faint."""
     least, ansi = NEEDED.get(app.theme, 4.5), app.theme_files[app.theme].ansi
     tracks = {looks["track"] for looks in app.palette.values()}
     read = {} if ansi else {each: text for each, text in styles.items() if each not in tracks}

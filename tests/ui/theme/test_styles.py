@@ -1,4 +1,4 @@
-"""Styles of the shipped themes: readable on every ground, each meaning with a look of its own."""
+"""Styles of the shipped themes: readable on every background, and different for each meaning."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ XTERM = (
     *("#000000", "#cd0000", "#00cd00", "#cdcd00", "#0000ee", "#cd00cd", "#00cdcd", "#e5e5e5"),
     *("#7f7f7f", "#ff0000", "#00ff00", "#ffff00", "#5c5cff", "#ff00ff", "#00ffff", "#ffffff"),
 )
-"""What xterm shows for the sixteen colors, unless told otherwise."""
+"""Default colors of xterm for the sixteen ANSI colors."""
 
 
 def hexed(color, default):
@@ -36,7 +36,7 @@ def hexed(color, default):
 
 
 def pair(style):
-    """What stands before what, as on a dark xterm."""
+    """Return foreground and background, as on a dark xterm."""
     front, back = hexed(style.color, "#e5e5e5"), hexed(style.bgcolor, "#000000")
     return (back, front) if style.reverse else (front, back)
 
@@ -124,7 +124,7 @@ def test_the_past_is_paler_than_progress_and_trouble(name):
 
 
 def without(color, red_weight, blue_weight):
-    """A color as seen without one kind of cones, about (Viénot, Brettel and Mollon 1999)."""
+    """Return a color as seen without one cone type, roughly (Viénot, Brettel and Mollon 1999)."""
     red, green, blue = (int(color[i : i + 2], 16) / 255 for i in (1, 3, 5))
     red, green, blue = (p**2.2 for p in (red, green, blue))
     mixed = red_weight * red + (1 - red_weight) * green

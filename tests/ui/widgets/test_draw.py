@@ -1,4 +1,4 @@
-"""The pieces lines are made of."""
+"""The building blocks of lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where something is typed, it is seen where: at its edge and at its cursor."""
+"""A prompt's edge and cursor are visible while something is typed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from zconsole.ui.theme.files import find_themes
 
 THEMES = find_themes({"HOME": "/nonexistent"}).found
 SEEN = 3.0
-"""Contrast that something has to have to be seen (WCAG 2.2, 1.4.11)."""
+"""Minimum contrast of visible elements (WCAG 2.2, 1.4.11)."""
 WAYS = {
     "filter": ("slash", "a"),
     "answer": ("T", "V", "5"),
@@ -23,7 +23,7 @@ WAYS = {
 
 
 def cells(app: Console) -> list[tuple[str, Style]]:
-    """The cells of the prompt in focus, from its left edge."""
+    """Return the cells of the focused prompt, from its left edge."""
     assert isinstance(app.focused, Prompt)
     region = app.focused.region
     strip = app.screen._compositor.render_strips()[region.y]
@@ -32,7 +32,7 @@ def cells(app: Console) -> list[tuple[str, Style]]:
 
 
 def is_seen(style: Style, beside: Style) -> bool:
-    """Whether a cell stands out from the ones beside it."""
+    """Return whether a cell stands out from its neighbors."""
     if style.reverse:
         return True
     return contrast(hexed(style.bgcolor, ""), hexed(beside.bgcolor, "")) >= SEEN

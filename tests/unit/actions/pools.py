@@ -1,4 +1,4 @@
-"""Pools to plan on: some made by hand, some at random."""
+"""Pools for planning: some hand-made, some random."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def disk(name: str, guid: int, state: str = "ONLINE", **fields) -> Vdev:
 
 
 def top(kind: str, index: int, width: int, *changes: Vdev) -> Vdev:
-    """``raidz2-1`` of disks d10, d11…; ``changes`` take the place of its first members."""
+    """Return a vdev, such as ``raidz2-1`` of d10, d11…; ``changes`` replace its first leaves."""
     leaves = tuple(disk(f"d{index}{n}", 1000 + 10 * index + n) for n in range(width))
     children = (*changes, *leaves[len(changes) :])
     size = TIB * width if kind.startswith("raidz") else TIB
@@ -126,7 +126,7 @@ def scans(draw):
 
 
 def _slot(scan: Scan) -> str:
-    """A scrub and a resilver share one set of counters in the kernel: never both."""
+    """Return the name of a scan's counters, which scrub and resilver share in the kernel."""
     return "scan" if scan.function in ("scrub", "resilver") else scan.function
 
 
@@ -157,7 +157,7 @@ def situations(draw):
 
 
 def keys(s: Situation) -> list[str]:
-    """The GUIDs of everything in the pool but the root."""
+    """Return the GUIDs of everything in the pool except the root."""
     return [v.guid for v in s.pool.root.walk() if v.guid and v is not s.pool.root]
 
 

@@ -1,4 +1,4 @@
-"""Adding to a pool: as redundant as it is, never forced, and what can't be undone is typed."""
+"""Adding to a pool: as redundant as the pool, never forced, confirmed by typing if irreversible."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SPECIAL = Layout("special", "mirror")
 
 
 def shelf(s: Situation, *changes: dict, **fields) -> Situation:
-    """The situation with six new disks of the pool's size; ``changes`` are of the first ones."""
+    """Return the situation with six new disks, the first ones with ``changes``."""
     each = (*changes, *({},) * (len(PATHS) - len(changes)))
     disks = tuple(
         new_disk(**{"path": path, "aliases": (f"{path}-part1",), "size": TIB} | fields | change)
@@ -163,7 +163,7 @@ def test_what_the_pool_is_doing_is_in_the_way(now, why):
 
 
 def test_under_a_checkpoint_what_a_rewind_would_undo_is_told():
-    """zpoolconcepts(7): adding is supported, and has to be repeated after a rewind."""
+    """zpoolconcepts(7): adding is supported, and must be repeated after a rewind."""
     once = plan_add(shelf(raidz2(activities=(CHECKPOINT,))), DATA, PATHS)
     assert once.refused is None
     assert once.needs_typed == "tank"
@@ -272,7 +272,7 @@ def test_an_unknown_alignment_is_said_and_left_to_zfs():
 
 
 def full(s: Situation) -> Situation:
-    """The same with 90 % allocated."""
+    """Return the situation with 90 % allocated."""
     tops = tuple(replace(v, alloc_bytes=v.size_bytes * 9 // 10) for v in s.pool.root.children)
     return replace(s, pool=replace(s.pool, root=replace(s.pool.root, children=tops)))
 

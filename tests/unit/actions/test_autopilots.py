@@ -15,7 +15,7 @@ from zconsole.tunables.store import PILOT, TunableStore
 
 NAME = "zfs_vdev_scrub_max_active"
 DEAD = "999999999:1"
-"""A mark of no process."""
+"""The process mark of no process."""
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_what_a_killed_autopilot_left_makes_way(module):
 
 
 def test_what_an_autopilot_holds_that_runs_is_left_to_it(module):
-    """That one runs is what the next one is told, not to restore what it would set again."""
+    """The next one is told that an autopilot is running, which would set the values again."""
     mark = process_mark(os.getpid())
     (module.parent / PILOT).write_text(mark)
     control(module, mark).set({NAME: 8}, 1.0)

@@ -27,7 +27,7 @@ def test_without_privilege_nothing_is_run(tmp_path, monkeypatch):
 def test_a_directory_that_cannot_be_used_keeps_nobody_from_acting_but_is_not_written(
     tmp_path, monkeypatch
 ):
-    """A suspended pool may hold it: the log goes elsewhere, and tunables are not set."""
+    """It may be on a suspended pool: the log is kept elsewhere, and tunables are not set."""
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path / "link"))

@@ -1,4 +1,4 @@
-"""Which devices may take a place, and why the others may not."""
+"""Devices that may replace another, and why others may not."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_disk_is_offered_once_udev_has_named_it():
     ],
 )
 def test_a_whole_disk_for_a_partition_gets_none_of_the_other_partitions(kind, plan):
-    """A boot disk has an ESP, too: the machine does not boot from a whole disk in its place."""
+    """A boot disk also has an ESP: with a whole disk in its place, the machine does not boot."""
     part = disk("ata-OLD-part3", 1000)._replace(path="/dev/disk/by-id/ata-OLD-part3")
     found = plan(at(pool(top(kind, 0, 3, part)), FACTS))
     assert f"ata-OLD-part3 is partition 3 of its disk, and {NEW} is used whole" in said(found)
@@ -137,7 +137,7 @@ SPARED, RESPARED = group("spare", OLD_LEAF, STANDING), group("spare", INNER, STA
     ],
 )
 def test_a_spare_stands_in_once_and_is_replaced_by_a_spare_alone(member, old, new, why):
-    """What spa_vdev_attach (spa.c) and zpool_vdev_attach (libzfs_pool.c) take, and what not."""
+    """These are the rules of spa_vdev_attach (spa.c) and zpool_vdev_attach (libzfs_pool.c)."""
     s = at(pool(top("raidz2", 0, 6, member), spares=(SPARE,)), FACTS)
     plan = plan_replace(s, Swap(old, f"/dev/disk/by-id/{new}"))
     assert (plan.refused is None) == (why is None)
@@ -149,6 +149,6 @@ def test_a_spare_stands_in_once_and_is_replaced_by_a_spare_alone(member, old, ne
     [("sda3", "3"), ("/dev/sda3", "3"), ("sda1", "1"), ("/dev/sda1", None), ("sda", None)],
 )
 def test_a_full_path_of_partition_1_may_be_a_whole_disk(name, part):
-    """`zpool status -P` prints the partition that zpool made itself, too."""
+    """`zpool status -P` also prints the partition that zpool itself made."""
     path = f"/dev/{name.removeprefix('/dev/')}" if name != "sda" else "/dev/sda1"
     assert partition_of(disk(name, 1)._replace(path=path)) == part

@@ -1,4 +1,4 @@
-"""Discarding the checkpoint that keeps a resilver from its end."""
+"""Discarding the checkpoint that keeps a resilver from ending."""
 
 from __future__ import annotations
 

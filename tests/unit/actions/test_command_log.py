@@ -1,4 +1,4 @@
-"""What the records of the audit log say was run."""
+"""Commands in the records of the audit log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A device given by a path is the one that was confirmed."""
+"""A device given by its path must still be the one that was confirmed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def having(*devices) -> Situation:
 
 
 async def refusal(plan: ActionPlan, *fresh: Situation) -> str:
-    """Why nothing ran."""
+    """Return why nothing was run."""
     assert plan.refused is None
     runner = Canned()
     executor = Executor(runner, Looks(*fresh), MemoryLog())

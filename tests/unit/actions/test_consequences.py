@@ -1,4 +1,4 @@
-"""What a plan says will happen, case by case."""
+"""Predictions of plans, case by case."""
 
 from __future__ import annotations
 
@@ -286,7 +286,7 @@ def test_expanding_is_offered_with_the_space_gained_and_is_one_way():
 
 
 def test_a_vdev_that_a_raidz_expansion_is_growing_is_not_offered_to_be_expanded():
-    """The disk that was attached made it look as if it had room to grow: a step that is final."""
+    """The attached disk made it look as if it had room to grow, and expanding is irreversible."""
     big = tuple(new_disk(path=f"/dev/disk/by-id/d0{n}", size=4 * TIB) for n in range(6))
     grows = (Activity("expansion", "running", vdev="raidz2-0"),)
     facts = replace(FACTS, devices=big)
@@ -335,7 +335,7 @@ def test_clear_names_the_disk_that_blocks_and_not_the_one_that_has_a_newcomer():
     refused = plan_clear(at(two, facts, suspended=True)).refused or ""
     assert refused.startswith("Slot 05 (serial Z1) is not back")
     assert "d00" not in refused
-    # With its newcomer alone it is the disk that is wanted.
+    # With only its newcomer, it is that disk that is wanted.
     plan = plan_clear(at(pool(group), replace(FACTS, labels={"1000": ""}), suspended=True))
     assert "d00 is not back" in (plan.refused or "")
 
@@ -347,7 +347,7 @@ def test_unknown_facts_are_said_not_guessed():
 
 
 def test_a_replace_can_be_backed_out_before_anything_is_issued():
-    """While the resilver walks metadata the new device looks complete."""
+    """While the resilver walks metadata, the new device looks complete."""
     pair = group("replacing", disk("d00", 1000, "FAULTED"), disk("nd", 1900))
     assert plan_detach(raidz2(running("resilver", 0.0), changes=(pair,)), "1900").refused is None
     assert plan_detach(raidz2(changes=(pair,)), "1900").refused
@@ -388,7 +388,7 @@ def test_a_whole_disk_that_expands_is_named_by_its_path(name, path, said, proper
 @rows("properties", [EXPANDS, {}, STAYS])
 @rows("state", ["UNAVAIL", "REMOVED"])
 def test_a_device_whose_path_another_has_now_is_named_by_guid(state, properties):
-    """Of two devices with one path, zpool takes the first: one that is off on purpose."""
+    """If two devices have the same path, zpool takes the first: one that is offline on purpose."""
     gone = replace(disk("77", 77, state, note="was /dev/sdb1"), path="/dev/sdb1")
     here = replace(disk("sdb", 78, "OFFLINE"), path="/dev/sdb1")
     s = at(pool(top("raidz2", 0, 6, here, gone)), replace(FACTS, properties=properties))
@@ -458,7 +458,7 @@ def test_a_resilver_that_a_checkpoint_would_block_is_doubted_before_it_starts():
 )
 @rows("kind", ["raidz1", "raidz2", "raidz3"])
 def test_a_raidz_that_lacks_a_device_is_not_expanded(change, why, kind):
-    """It would stall, one-way, and have taken the disk that was there to replace the dead one."""
+    """It would stall, irreversibly, and use up the disk that could replace the dead one."""
     plan = plan_attach(at(pool(top(kind, 0, 6, change)), FACTS), "100", NEW)
     assert why in (plan.refused or "")
     assert plan_attach(at(pool(top(kind, 0, 6)), FACTS), "100", NEW).refused is None
@@ -469,7 +469,7 @@ def test_an_expansion_says_that_a_scrub_follows():
 
 
 def grown(kind: str, part: str = "-part1", own: int | None = None, **fields) -> Situation:
-    """A vdev of nine disks, each four times as large as what is used of it; ``own``: partitions."""
+    """Return a vdev of nine disks, each four times its used part; ``own``: partitions."""
     leaves = tuple(disk(f"d0{n}", 1000 + n) for n in range(9))
     if part != "-part1":
         leaves = tuple(
@@ -503,7 +503,7 @@ def grown(kind: str, part: str = "-part1", own: int | None = None, **fields) -> 
     ],
 )
 def test_expanding_promises_no_space_that_the_vdev_cannot_have(s, gained):
-    """No distributed spare's, and of a partition's disk not what other partitions have."""
+    """It counts neither a distributed spare's space nor that of other partitions of the disk."""
     plan = plan_expand(s, "1000")
     assert plan.refused is None
     assert gained in said(plan)

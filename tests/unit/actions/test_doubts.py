@@ -36,7 +36,7 @@ def test_a_device_known_to_be_faulty_counts_like_one_with_errors():
 
 
 TAKES = (plan_offline, lambda s, key: plan_offline(s, key, temporary=True), plan_detach)
-"""The actions that take redundancy away."""
+"""The actions that reduce redundancy."""
 
 
 @rows("plan", TAKES)

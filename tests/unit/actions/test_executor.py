@@ -42,7 +42,7 @@ NO_DISKS = replace(MODERN, devices=())
 
 
 class Canned:
-    """Answers every command alike and remembers them."""
+    """Answers every command the same way and remembers it."""
 
     def __init__(self, status: int = 0, stderr: str = "", stdout: str = "", raises=None) -> None:
         self.ran: list[tuple[str, ...]] = []
@@ -57,7 +57,7 @@ class Canned:
 
 
 class Looks:
-    """Gives situations one after another, the last one for good; each as seen just now."""
+    """Returns situations one after another, then always the last one; each as if seen just now."""
 
     def __init__(self, *situations: Situation) -> None:
         self.left = list(situations)
@@ -71,7 +71,7 @@ class Looks:
 
 
 def audit_in(directory: Path, **places) -> Audit:
-    """A log of alice's that writes to a file only, unless other places are given."""
+    """Return a log of user alice that writes only to a file, unless other places are given."""
     places = {"file": lambda line: append_line(directory / NAME, line), **places}
     return Audit({"uid": 0, "user": "root", "sudo_user": "alice"}, places, patience=2.0)
 
@@ -83,7 +83,7 @@ def audit(tmp_path):
 
 @pytest.fixture
 def records(tmp_path, audit):
-    """What the log has, once its notes are written."""
+    """Return a function that reads the log after all records are written."""
 
     def read() -> list[dict]:
         assert audit.settle()
@@ -275,7 +275,7 @@ async def test_names_go_through_as_they_are_and_never_as_options(name, audit):
 
 
 class Switched:
-    """Lights that only note what was ordered."""
+    """Lights that only record orders."""
 
     def __init__(self, *said: str | Exception) -> None:
         self.orders: list[LightOrder] = []
@@ -387,7 +387,7 @@ def test_a_replace_is_followed_to_each_of_its_ends():
     assert "backed out" in backed_out.text
     ended = running("resilver", state="finished", start=1001.0, end=1100.0, errors=3)
     in_time = replace(replacing(ended), t=1100.0 + GRACE - 1)
-    assert follow(in_time) is None  # the old device goes by itself
+    assert follow(in_time) is None  # the old device is detached automatically
     left = follow(replace(replacing(ended), t=1100.0 + GRACE))
     assert left is not None
     assert not left.ok
@@ -397,7 +397,7 @@ def test_a_replace_is_followed_to_each_of_its_ends():
 
 
 def test_a_spare_stands_in_once_it_was_filled():
-    """Only with its first bytes does zpool mark it as being filled."""
+    """Only after its first bytes does zpool mark it as resilvering."""
     pair = group("spare", disk("d00", 1000, "FAULTED"), disk("s", 1900))
 
     def spared(*scans) -> Situation:

@@ -1,4 +1,4 @@
-"""How an action is seen to have ended."""
+"""Detecting how an action has ended."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_device_put_online_is_complete_once_its_resilver_has_ended():
 @rows("state", ["FAULTED", "DEGRADED"])
 @rows("plan", [plan_online, lambda s, key: plan_online(s, key, reopen=True)])
 def test_a_device_that_zfs_gave_up_is_told_to_be_cleared(state, plan):
-    """ZFS accepts it, "remains in faulted state … use zpool clear": nothing else ends that."""
+    """ZFS accepts it but "remains in faulted state … use zpool clear": only that helps."""
     given_up = raidz2(changes=(disk("d00", 1000, state),))
     assert "clear its errors" in (plan_online(given_up, "1000").refused or "")
     ends = plan(AWAY, "1000").follow
@@ -73,7 +73,7 @@ def test_a_device_that_left_the_pool_is_not_online():
     assert not end.ok
 
 
-# Success is never told of a device whose state, errors and resilver were not looked at.
+# Success is reported only if the device's state, errors and resilver were checked.
 
 ENDED = {"state": "finished", "start": 1001.0, "end": 1100.0}
 NEWCOMER = replace(disk("new", 77), path=f"{NEW}-part1")
@@ -86,7 +86,7 @@ def later(*tops, scan=None, t=2000.0, **fields):
 
 
 def of_replace(new, scan):
-    """How a replace of d00 is told to have ended, once d00 has left the pool."""
+    """Return how a replace of d00 is reported to have ended, once d00 has left the pool."""
     plan = plan_replace(MIRROR, Swap("1000", NEW))
     return plan.follow(later(top("mirror", 0, 2, new), scan=scan))
 
@@ -196,7 +196,7 @@ def test_an_older_scan_that_a_rewound_pool_has_is_not_the_one_that_was_begun(kno
 
 
 def told(function: str, end: float, seconds: float) -> Scan:
-    """A scan that is over as text tells it: how long it took, and not when it began."""
+    """Return a finished scan as text shows it: with its duration, but not its start."""
     return Scan(function, "finished", end=end, duration=seconds, errors=0)
 
 
@@ -235,7 +235,7 @@ def test_a_resilver_that_ran_before_the_action_is_not_that_of_the_action():
     ],
 )
 def test_a_scrub_is_over_once_a_resilver_has_discarded_it(function, resilver, discarded):
-    """Else its follower would wait for ever, or report a later scrub as this one."""
+    """Otherwise it would be followed forever, or a later scrub would be reported as this one."""
     ends = scan_ended(at(pool(top("mirror", 0, 2))), function)
     end = ends(later(top("mirror", 0, 2), scan=resilver))
     assert (end is not None) == discarded

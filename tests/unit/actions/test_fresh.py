@@ -1,4 +1,4 @@
-"""An action runs on what was seen after the operator confirmed, on the pool that was shown."""
+"""An action runs on a sample taken after the confirmation, and only on the pool that was shown."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from zconsole.pool.model import ErrorCounters
 from zconsole.system.audit import Audit, MemoryLog
 
 NOW = 100.0
-"""Seconds of the steady clock at which the operator confirmed."""
+"""Monotonic time of the operator's confirmation, seconds."""
 
 HURT = mirror(
     running("resilver", state="finished", errors=1),
@@ -55,7 +55,7 @@ PLANS = {
 
 
 class Seen(Looks):
-    """Looks that began when the test says; ``guid`` is what zpool answers last."""
+    """Looks whose start the test sets; ``guid`` is what zpool answers last."""
 
     def __init__(self, *situations: Situation, looked: float = NOW + 1, guid="1") -> None:
         super().__init__(*situations)
@@ -72,7 +72,7 @@ class Seen(Looks):
 
 
 class Broken(MemoryLog):
-    """Neither file nor system log."""
+    """A log for which neither file nor system log works."""
 
     def write(self, _t, _event, **_fields):
         raise ZconsoleError("audit log not writable")
@@ -86,7 +86,7 @@ async def go(plan, looks, log=None):
 
 
 def another(s: Situation) -> Situation:
-    """Another pool under the same name, down to the names and GUIDs of its devices."""
+    """Return another pool with the same names, including the names and GUIDs of its devices."""
     return replace(s, pool=replace(s.pool, guid="2"))
 
 
@@ -218,7 +218,7 @@ URGENT = {
 
 @rows("name", URGENT)
 async def test_what_brings_a_pool_back_never_waits_for_a_log(name):
-    """The state directory may be on the pool that hangs, and the system's log as well."""
+    """The state directory may be on the pool that hangs, and the system log as well."""
     make, fresh = URGENT[name]
     back = threading.Event()
     hung = dict.fromkeys(("file", "syslog"), lambda _: back.wait())
@@ -246,7 +246,7 @@ async def test_what_brings_a_pool_back_is_never_refused_for_a_log(name):
 
 
 async def test_begun_is_written_before_the_command_starts():
-    """A console that is killed meanwhile leaves what it did."""
+    """A console that is killed meanwhile leaves a record of what it did."""
     log, known = MemoryLog(), []
 
     class Killed(Canned):
@@ -263,7 +263,7 @@ async def test_begun_is_written_before_the_command_starts():
 
 @rows("plan", [plan_offline, plan_detach])
 async def test_nothing_leaves_a_vdev_that_lost_another_device_meanwhile(plan):
-    """The operator agreed to a redundancy that is no longer there."""
+    """The operator agreed to a redundancy that no longer exists."""
     wide, failed = top("mirror", 0, 3), disk("d02", 1002, "FAULTED")
     hurt = replace(wide, children=(*wide.children[:2], failed))
     events, ran = await go(plan(at(pool(wide), NO_DISKS), "1000"), Seen(at(pool(hurt), NO_DISKS)))

@@ -1,4 +1,4 @@
-"""What lighting a bay would do."""
+"""Plans for lighting a bay."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_all_lights_go_off_without_a_device():
     ],
 )
 def test_another_disk_may_sit_where_a_failed_one_was(contents, doubted):
-    """The path of a disk that was pulled may name the one that was put in since."""
+    """The path of a pulled disk may name the one that was inserted later."""
     facts = replace(FACTS, devices=(replace(LED, serial="S9", contents=contents),))
     s = raidz2(changes=(disk("d00", 1000, "UNAVAIL"),), facts=facts)
     text = "the disk there now (serial S9) has no label of tank: it may be another disk"

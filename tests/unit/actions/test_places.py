@@ -1,4 +1,4 @@
-"""Which disks a plan names, and where it says they are."""
+"""The disks that a plan names, and their places."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NEW = Device("/dev/disk/by-id/new", "/dev/sdx", size=1 << 50, bay="Slot 09", ser
 
 
 def in_bays(found: Pool) -> Pool:
-    """The same, its leaves in slots by number, those of no number in none."""
+    """Return the pool with its leaves in slots by number; leaves without a number are in none."""
 
     def placed(vdev: Vdev, number: int) -> Vdev:
         if vdev.children:
@@ -80,7 +80,7 @@ def test_of_many_disks_the_first_are_named():
 
 
 def test_a_disk_that_took_over_the_path_of_a_failed_leaf_is_not_named_for_it():
-    # "was /dev/sdb1" beside the healthy leaf that is /dev/sdb1 now.
+    # "was /dev/sdb1" next to the healthy leaf that is /dev/sdb1 now.
     mirror = top("mirror", 0, 2)
     gone, healthy = (replace(leaf, path="/dev/sdb1") for leaf in mirror.children)
     tree = replace(mirror, children=(replace(gone, state="UNAVAIL", note="was /dev/sdb1"), healthy))

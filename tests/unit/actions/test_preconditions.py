@@ -1,6 +1,6 @@
-"""No plan is ever produced from a situation that violates what it needs.
+"""No plan is ever made in a situation that violates its preconditions.
 
-What it needs is written down here a second time, from zpool's own rules and in another way.
+The preconditions are written here a second time, independently, from zpool's own rules.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def words(plan: ActionPlan) -> list[str]:
 
 
 def violation(s: Situation, plan: ActionPlan) -> str | None:
-    """What zpool or the kernel would have against the plan's first command."""
+    """Return why zpool or the kernel would refuse the plan's first command, or None."""
     verb = plan.steps[0].argv[1]
     active = {scan.function for scan in s.pool.scans if scan.state in ("running", "paused")}
     doing = {(a.kind, a.state) for a in s.pool.activities}
@@ -111,7 +111,7 @@ def violation(s: Situation, plan: ActionPlan) -> str | None:
 
 
 def weakens(s: Situation, said: list[str]) -> bool:
-    """Whether what is added holds data, and survives fewer failures than the pool's vdevs."""
+    """Return whether an added vdev holds data and survives fewer failures than the pool's vdevs."""
     if {"log", "cache", "spare"} & set(said):
         return False
     kind = next((word for word in said if word.startswith(("mirror", "raidz"))), "disk")
@@ -127,8 +127,8 @@ def survived(layout: tuple[str, int]) -> int:
 
 
 def lacking(s: Situation, said: list[str]) -> str | None:
-    """What neither the pool's features nor the version allow, where they are known."""
-    # Only a release that knows error scrubs has one to resume.
+    """Return what the pool's features or version do not allow, if they are known."""
+    # Only a release that supports error scrubs has one to resume.
     knows_error_scrubs = any(scan.function == "errorscrub" for scan in s.pool.scans)
     needs = {
         "resilver_defer": ("resilver" in said, ()),
@@ -145,7 +145,7 @@ def lacking(s: Situation, said: list[str]) -> str | None:
 
 
 def misplaced(s: Situation, argv: tuple[str, ...]) -> str | None:
-    """What zpool would not do to a vdev of this kind, in this place or state."""
+    """Return what zpool would refuse to do to a vdev of this kind, in this place or state."""
     family = [
         (top, parent, vdev)
         for top in s.pool.root.children
@@ -167,7 +167,7 @@ def misplaced(s: Situation, argv: tuple[str, ...]) -> str | None:
 
 
 def lost(s: Situation, guid: str) -> bool:
-    """Whether a vdev that had its data would not have it with this device gone."""
+    """Return whether a vdev that has its data would lose it without this device."""
 
     def without(v: Vdev) -> Vdev:
         if v.guid == guid:

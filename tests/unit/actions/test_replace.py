@@ -1,4 +1,4 @@
-"""What a plan of one replace, or of a batch, says will happen."""
+"""Predictions of a plan for one replace, or for a batch."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_second_sequential_restarts_that_rebuild_and_no_other():
 
 
 def holding(contents: Contents) -> Situation:
-    """The new disk has something on it."""
+    """Return a situation in which the new disk has these contents."""
     return mirror(facts=replace(FACTS, devices=(new_disk(contents=contents),)))
 
 
@@ -174,7 +174,7 @@ def test_a_new_disk_in_the_old_ones_bay_has_its_path():
     ],
 )
 def test_what_joins_a_vdev_gets_no_more_than_its_ashift(plan, kind, prop, vdev, physical, option):
-    """Where ZFS would choose more by the pool's property or by the sectors, it refuses."""
+    """If ZFS would choose a larger ashift from the pool's property or the sectors, it refuses."""
     found = replace(FACTS, properties={"ashift": prop}, devices=(new_disk(physical=physical),))
     s = at(pool(replace(top(kind, 0, 6), ashift=vdev)), found)
     argv = tuple(word for word in plan(s).steps[0].argv if word != "-s")
@@ -324,7 +324,7 @@ def test_batch_names_each_device_once():
 @rows("kind", ["replacing", "spare"])
 @rows("old", ["1000", "1900"])
 def test_a_lone_disk_in_a_group_has_no_sequential_rebuild(kind, old):
-    """The kernel takes a mirror, a dRAID or the root above it, and no group."""
+    """The kernel requires a mirror, a dRAID or the root as parent, not a group."""
     pair = group(kind, disk("d00", 1000), disk("sp0", 1900))
     found = at(pool(pair), FACTS)
     plan = plan_replace(found, Swap(old, NEW), sequential=True)

@@ -1,4 +1,4 @@
-"""What the scans that run are called in plans."""
+"""Names of running scans in plans."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_clear_ends_no_scan_where_no_device_of_the_pool_returns():
 @rows("vdev", ["mirror-0", "mirror-1"])
 @rows("state", ["OFFLINE", "UNAVAIL", "REMOVED"])
 def test_a_disk_comes_back_beside_a_rebuild_and_is_filled_after_it(vdev, state):
-    """A wrong disk was pulled, ZED has a distributed spare rebuilt, and the disk is in again."""
+    """A disk was pulled, ZED started a rebuild to a distributed spare, and the disk is back."""
     s = mirror(running("rebuild", vdev=vdev), changes=(disk("d00", 1000, state),))
     plan = plan_online(s, "1000")
     assert plan.refused is None

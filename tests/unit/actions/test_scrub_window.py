@@ -1,4 +1,4 @@
-"""A scrub kept to some hours: what is due when, and what the plan says."""
+"""Scrubs limited to certain hours: what is due when, and what the plan says."""
 
 from __future__ import annotations
 

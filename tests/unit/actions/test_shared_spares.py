@@ -38,7 +38,7 @@ def decoded(**raw: Any) -> Sample:
 
 
 def node(vdev: Vdev) -> dict[str, Any]:
-    """A vdev as ``zpool status -j --json-int`` prints it; the GUID is made of its name."""
+    """Return a vdev as in ``zpool status -j --json-int``; its GUID is derived from its name."""
     guid = int.from_bytes(vdev.name.encode()[-7:])
     below = {child.name: node(child) for child in vdev.children if child.vclass == "normal"}
     found = {"name": vdev.name, "guid": guid, "state": vdev.state, "class": vdev.vclass}
@@ -68,7 +68,7 @@ def s(request: pytest.FixtureRequest) -> Situation:
 
 
 def keys(s: Situation, name: str) -> list[str]:
-    """The keys of a device in its places; not of a hot spare's own row."""
+    """Return the keys of a device at its places, without a hot spare's own row."""
     rows = [place for place in placed(s.pool.root) if place.vdev.name == name]
     return [place.key for place in rows if place.vdev.vclass != "spare"]
 

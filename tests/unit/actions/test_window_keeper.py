@@ -1,4 +1,4 @@
-"""The duty that keeps a scrub to its hours, over a simulated pool."""
+"""The duty that limits a scrub to its window, on a simulated pool."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HOUR = 3600.0
 
 
 class Night:
-    """A simulated pool whose clock a test moves, and its keeper."""
+    """A simulated pool with a clock that the test advances, and its keeper."""
 
     def __init__(self, state: Path, scenario: str = "healthy") -> None:
         self.world = World(scenario, 1)
@@ -33,7 +33,7 @@ class Night:
         self.backend = simulated_backend(self.world)
 
     def keeper(self) -> WindowKeeper:
-        """A new one, as after a crash or a reboot."""
+        """Return a new keeper, as after a crash or a reboot."""
         ask, lock = self.backend.ask, self.state / KEEPER
         executor = self.backend.executor(Refresher(self.fresh, ask))
         return WindowKeeper(self.records, lock, executor, ask, self.frames)
@@ -47,7 +47,7 @@ class Night:
         return next(f for f in await self.frames() if f.pool == pool)
 
     def set(self, begins: float, ends: float) -> None:
-        """Hours from so many hours from now on."""
+        """Set a window that begins and ends this many hours from now."""
         words = [
             datetime.fromtimestamp(self.pool.now + hours * HOUR, UTC).astimezone()
             for hours in (begins, ends)
@@ -57,7 +57,7 @@ class Night:
             windows[str(self.pool.guid)] = ScrubWindow(self.pool.name, str(self.pool.guid), hours)
 
     def dropped_meanwhile(self) -> None:
-        """Somebody drops the hours while a look is at it, just before the command."""
+        """Let somebody drop the window during a check, just before the command."""
         fresh = self.fresh
 
         async def dropped(pool, since):
@@ -69,12 +69,12 @@ class Night:
 
     @property
     def said(self) -> list[str]:
-        """What it noted."""
+        """Return the results that the keeper recorded."""
         return [r["result"] for r in self.backend.log.records if r["event"] == "noted"]
 
     @property
     def commands(self) -> list[list[str]]:
-        """Those that were run."""
+        """Return the commands that were run."""
         return [r["argv"] for r in self.backend.log.records if r["event"] == "ended"]
 
     async def after(self, hours: float) -> None:

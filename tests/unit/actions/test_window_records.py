@@ -1,4 +1,4 @@
-"""Hours of scrubs on disk, and the keeper that is woken for them."""
+"""Scrub windows on disk, and the keeper that is started for them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def state(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def woken(monkeypatch) -> list[Path]:
-    """The state directories whose keeper was asked."""
+    """The state directories for which a keeper was requested."""
     asked: list[Path] = []
     monkeypatch.setattr(keeper, "ask", lambda state, options, **order: asked.append(state))
     return asked

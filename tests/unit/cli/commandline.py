@@ -1,4 +1,4 @@
-"""The command line on saved output, as a process of its own."""
+"""The command line with saved output, as a separate process."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ PROGRAM = [sys.executable, "-m", "zconsole"]
 
 
 def saved_in(directory: Path, text: str = STATUS) -> str:
-    """The path of a file that holds saved output."""
+    """Return the path of a new file with saved output."""
     path = directory / "status.txt"
     path.write_text(text)
     return str(path)
 
 
 def run(*words: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
-    """The program's end and what it said, unless ``options`` have it say it elsewhere."""
+    """Run the program; its output is captured unless ``options`` redirect it."""
     ways = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
     return subprocess.run([*PROGRAM, *words], check=False, **ways)

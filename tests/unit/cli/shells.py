@@ -1,4 +1,4 @@
-"""Real shells that complete a line: all completions of its last word."""
+"""Completion in real shells: all completions of a line's last word."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ zle -C insert-all complete-word _insert_all
 bindkey '^T' insert-all
 """
 ALL = b"\x14"
-"""The key that inserts all completions, in both."""
+"""The key that inserts all completions, in bash and zsh."""
 SHOWN = re.compile(rb"^(<.*>)\r?\n", re.MULTILINE)
 
 
@@ -43,7 +43,7 @@ class InteractiveShell:
         os.close(theirs)
 
     def complete(self, line: str) -> set[str]:
-        """What the shell makes of the last word of a line; the word itself if nothing fits."""
+        """Return the completions of a line's last word; the word itself if nothing fits."""
         os.write(self._terminal, line.encode() + ALL + b"\n")
         said = b""
         while not (found := SHOWN.search(said)):
@@ -52,12 +52,12 @@ class InteractiveShell:
         return set(words[len(line.split(" ")) - 2 :])
 
     def close(self) -> None:
-        os.close(self._terminal)  # hangs up
+        os.close(self._terminal)  # hangs up the shell
         self._process.wait()
 
 
 def fish_completes(setup: str, line: str, environment: Mapping[str, str]) -> set[str]:
-    """What fish offers for the last word of a line; ``setup`` is run first."""
+    """Return fish's completions of a line's last word; ``setup`` is run first."""
     done = subprocess.run(
         ["fish", "--no-config", "-c", f"{setup}; complete -C $argv[1]", line],
         env={**os.environ, **environment},

@@ -1,4 +1,4 @@
-"""Whatever a file holds, a command ends in one clear line and a documented code."""
+"""Whatever a file contains, a command ends with one clear line and a documented exit code."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ READERS = (
     ("report", "--from"),
     ("report", "--list", "--from"),
 )
-"""Commands that read a file named by their last word."""
+"""Commands that read the file named by their last word."""
 GOOD = json.dumps({"t": 1, "text": STATUS})
 HEAD = """\
   pool: tank
@@ -48,7 +48,7 @@ ROW = "tank 1T 1G 1T - - 0% 0% 1.00x ONLINE -\n"
 
 
 def ending(words: tuple[str, ...], path: Path) -> tuple[int, str, str]:
-    """How a command ends on a file: its code, stdout and stderr."""
+    """Run a command on a file; returns its exit code, stdout and stderr."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main([*words, str(path)])
@@ -56,7 +56,7 @@ def ending(words: tuple[str, ...], path: Path) -> tuple[int, str, str]:
 
 
 def check(words: tuple[str, ...], path: Path) -> int:
-    """A command ends as documented: 0, 3 where a pool or a report is not there, or 5."""
+    """Check that a command ends as documented: 0, 3 if a pool or report is missing, or 5."""
     code, _, err = ending(words, path)
     assert code in (0, 3, 5)
     assert "Traceback" not in err
@@ -66,7 +66,7 @@ def check(words: tuple[str, ...], path: Path) -> int:
 
 
 def nested(depth: int) -> str:
-    """A status document whose vdevs are nested."""
+    """Return a status document with nested vdevs."""
     head = '{"name":"m","vdev_type":"mirror","guid":"1","state":"ONLINE","vdevs":{"c":'
     leaf = '{"name":"sda","vdev_type":"disk","guid":"2","state":"ONLINE"}'
     root = '{"name":"tank","vdev_type":"root","guid":"9","state":"ONLINE","vdevs":{"c":'
@@ -75,7 +75,7 @@ def nested(depth: int) -> str:
 
 
 def indented(depth: int) -> str:
-    """The same as text."""
+    """Return text output with nested vdevs."""
     rows = (f"\t{'  ' * level}mirror-{level} ONLINE 0 0 0\n" for level in range(1, depth))
     return HEAD + "".join(rows)
 
@@ -162,7 +162,7 @@ KEYS = ("t", "clock", "utc_offset", "list", "host", "iostat", "wait", "text", "p
     "number", [10**400, -(10**400), 2**70], ids=["10**400", "-10**400", "2**70"]
 )
 def test_counters_beyond_64_bits(tmp_path: Path, number: int) -> None:
-    """Of device histograms and of the kernel's disk statistics: rates are worked out of them."""
+    """Rates are computed from device histograms and from the kernel's disk statistics."""
     disk = {"type": "disk", "path": "/dev/sda", "vdev_stats": [0] * 48}
     raw = [8, 0, "sda", *[1] * 14]
     path = tmp_path / "f"
@@ -272,7 +272,7 @@ ODD = (None, True, -1, 2**70, 10**400, 1e308, "x", [], [None], {}, {"x": None})
 
 
 def spoilt(node: Any) -> Iterator[None]:
-    """Put each odd value in each place of a document, one after the other."""
+    """Put each odd value in each place of a document, one after another."""
     for key in list(node) if isinstance(node, dict) else range(len(node)):
         value = node[key]
         for odd in ODD:
@@ -285,7 +285,7 @@ def spoilt(node: Any) -> Iterator[None]:
 
 @pytest.fixture
 def report() -> dict[str, object]:
-    """A report as its file has it."""
+    """Return a report as in its file."""
     made = ScanReport(
         "tank", "1", "scrub", None, 1.0, "finished", 1.0, 9.0, 10, 10,
         moments=(Moment(2.0, 1.0), Moment(3.0, 2.0, told_end=9.0)),

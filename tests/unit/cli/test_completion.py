@@ -1,4 +1,4 @@
-"""The completions of bash, zsh and fish, asked of the shells themselves."""
+"""Completions of bash, zsh and fish, tested in the shells themselves."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ CASES = {
     "zconsole completion ": set(SCRIPTS),
     "zconsole man st": {"status"},
 }
-"""A line, and all its last word can be."""
+"""Lines, with all completions of their last word."""
 NOTHING = ("zconsole console stat", "zconsole -- stat", "zconsole watch --interval ta")
 """Lines to which nothing can be added."""
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with the scripts as a distribution has them, a zpool, a home and some files."""
+    """A directory with scripts as a distribution installs them, a zpool, a home and some files."""
     place = tmp_path_factory.mktemp("shells")
     for path in ("bin", "work/directory", "completions", "fish", "home/.config/zconsole/themes"):
         (place / path).mkdir(parents=True)
@@ -82,7 +82,7 @@ def environment(place: Path) -> dict[str, str]:
     path = f"{place / 'bin'}:{os.environ['PATH']}"
     home = str(place / "home")
     own = {"PATH": path, "HOME": home, "ZDOTDIR": home, "BASH_COMPLETION_USER_DIR": str(place)}
-    # Named, as without it the machine's own state is looked at, too.
+    # Given explicitly; otherwise the machine's own state would also be used.
     state = str(place / "home/.local/state/zconsole")
     return {**own, "XDG_CONFIG_HOME": "", "XDG_STATE_HOME": "", "ZCONSOLE_STATE": state}
 

@@ -1,4 +1,4 @@
-"""The scripts hold every command and option, whether or not a shell is here to try them."""
+"""The scripts contain every command and option, even if no shell is installed to test them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def script_of(shell: str) -> str:
 
 
 def of_bash(script: str, command: Command) -> set[str]:
-    """What the script has for a command, as words."""
+    """Return the words that the script has for a command."""
     case = script.partition(f'    "{" ".join(command.words)}")\n')[2].partition(";;")[0]
     return set(re.findall(r"[\w-]+", case))
 

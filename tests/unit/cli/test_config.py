@@ -1,4 +1,4 @@
-"""``zconsole config`` says where the file is, what counts, and what is wrong."""
+"""``zconsole config`` shows where the file is, which values apply, and what is wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line goes before the file, the file before the default."""
+"""Options override the file, the file overrides defaults."""
 
 from __future__ import annotations
 

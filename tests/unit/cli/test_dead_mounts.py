@@ -1,4 +1,4 @@
-"""A dead server's mount in a tree, or as the tree: nothing waits for it that cannot be ended."""
+"""Mounts of dead servers, in a tree or as the tree, never block anything uninterruptibly."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @contextlib.contextmanager
 def dead(point: Path) -> Iterator[None]:
-    """A FUSE filesystem, as of sshfs, whose server answers nothing after it was mounted."""
+    """Mount a FUSE filesystem, as sshfs does, whose server answers nothing afterwards."""
     try:
         server = os.open("/dev/fuse", os.O_RDWR)
     except OSError as error:
@@ -46,7 +46,7 @@ def dead(point: Path) -> Iterator[None]:
 
 @pytest.fixture(params=["a/there", "file"])
 def tree(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
-    """A file, and a directory or a file that a dead server is mounted on."""
+    """A file, and a directory or file on which a dead server is mounted."""
     tree = tmp_path / "tree"
     (tree / "a/there").mkdir(parents=True)
     (tree / "own").write_bytes(b"x" * 5000)
@@ -62,7 +62,7 @@ from zconsole.cli import main, rebalance
 rebalance.PLAN_DEAF = rebalance.DEAF = 0.5
 sys.exit(main.main(sys.argv[1:]))
 """
-"""A command that is left half a second after an interrupt that nothing hears."""
+"""Runs the program, which then exits half a second after a signal if a system call hangs."""
 
 
 def rebalance(state: Path, *words: object) -> subprocess.Popen[str]:

@@ -1,4 +1,4 @@
-"""What the exporter says of past scans does not depend on how long it runs."""
+"""The exporter's figures for past scans do not depend on how long it has run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RESILVER = Scan("resilver", "finished", start=500.0, end=600.0, errors=0)
 
 
 async def exported(*frames) -> dict[str, float]:
-    """The last page of a run of the exporter that sees these frames."""
+    """Return the last page of a run of the exporter that sees these frames."""
 
     async def rounds():
         for seen in frames:
@@ -54,7 +54,7 @@ async def exported(*frames) -> dict[str, float]:
 
 
 def recorded(directory: Path) -> None:
-    """A run that watched the scrub from begin to end."""
+    """Record a run that watched the scrub from beginning to end."""
     store = ReportStore(directory)
     keeper = ReportKeeper(store)
     keeper.push(frame(mirror_pool(replace(SCRUB, state="running", end=None)), t=200.0))

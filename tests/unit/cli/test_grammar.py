@@ -1,4 +1,4 @@
-"""What the parsers take, as man pages and completions are made of it."""
+"""The grammar of the parsers, from which man pages and completions are made."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FREE = {
 }
 FREE |= {"DEVICE"}
 FREE |= {"BYTES/S", "HH:MM-HH:MM", "[ADDR:]PORT"}
-"""Metavars of words that a shell cannot know, or of which all choices are known."""
+"""Metavars of words that a shell cannot know, or whose choices are all known."""
 TREE = command_tree()
 EVERY = tuple(TREE.walk())
 

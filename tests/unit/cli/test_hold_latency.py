@@ -21,7 +21,7 @@ from zconsole.zfs.sources.base import Capabilities
 
 NAME = "zfs_vdev_scrub_max_active"
 DEAD = "999999999:1"
-"""A mark of no process."""
+"""The process mark of no process."""
 READ = tuple(1000 if bucket == 20 else 0 for bucket in range(37))
 
 

@@ -1,4 +1,4 @@
-"""The two processes of the keeper, each killed while duties are kept."""
+"""The two processes of the keeper, each killed while it has duties."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def kernel(tmp_path: Path) -> Iterator[Kernel]:
 
 
 def parent_of(kernel: Kernel) -> int | None:
-    """The keeper's parent, found by the lock it has."""
+    """Return the process id of the keeper's parent, found by its lock."""
     lock = kernel.state / keeper.LOCK
     if not lock.exists():
         return None
@@ -227,7 +227,7 @@ def test_a_child_keeps_no_lock_that_a_thread_of_its_parent_had_just_then(tmp_pat
 
 
 def left_open(pid: int) -> list[int]:
-    """All that a process has open, as a thread that hangs in the kernel leaves it."""
+    """Duplicate all open files of a process, as a thread hanging in the kernel would keep them."""
     getfd, handle = 438, os.pidfd_open(pid)
     call = ctypes.CDLL(None, use_errno=True).syscall
     files = [int(path.name) for path in Path(f"/proc/{pid}/fd").iterdir()]
@@ -297,7 +297,7 @@ def test_the_parent_needs_no_disk_that_answers(kernel, monkeypatch):
     child = Control(kernel.parameters, TunableStore(kernel.state, shared=shared), kernel.log, mark)
     child.set({TIME: 5000, WRITES: 5}, 1.0)
     kernel.console("1:1").set({"zfs_scrub_min_time_ms": 2000}, 2.0)
-    # The step after that is as far as the record when it is killed.
+    # It is killed in the next step, after the record is written.
     write = Parameters.write
 
     def dies(*_):
@@ -320,7 +320,7 @@ def test_the_parent_needs_no_disk_that_answers(kernel, monkeypatch):
 
 
 def test_hours_are_the_machines_whoever_started_it(tmp_path, monkeypatch):
-    """As ssh hands on TZ, and a user's profile sets it."""
+    """TZ may be passed on by ssh, and a user's profile may set it."""
     tmp_path.chmod(0o700)
     monkeypatch.delenv("TZ", raising=False)
     time.tzset()
@@ -371,7 +371,7 @@ class Children:
 
 
 def test_a_child_that_was_killed_is_followed_at_once_by_one_that_pauses(monkeypatch):
-    """It is there to put back what both leave when the parent is killed, too."""
+    """The new child is there to restore tunables if the parent is killed as well."""
     children = Children(monkeypatch, killed=7)
     processes._follow(children.begin, children.put_back.append)
     assert children.pauses == [0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
@@ -393,7 +393,7 @@ def test_the_parent_ends_when_it_is_told_to_where_no_process_can_be_started(monk
 
 @pytest.mark.parametrize("end", ["told", "alone"])
 def test_a_child_that_pauses_ends_at_once(tmp_path, monkeypatch, end):
-    """As the parent is gone, or told to end; what files keep is then for another keeper."""
+    """The parent is gone, or told to end; saved duties are then for another keeper."""
     kernel = Kernel(tmp_path)
     kernel.state.chmod(0o700)
     monkeypatch.setattr(signal, "pthread_sigmask", lambda *_: None)

@@ -1,4 +1,4 @@
-"""However large a file is, and whatever it repeats, a command ends within 600 MB and in seconds."""
+"""However large or repetitive a file is, a command ends within seconds and 600 MB."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 MEBIBYTE = 2**20
 MOST = 600
-"""Mebibytes."""
+"""Limit in MiB."""
 PEAK = (
     "import resource, subprocess, sys\n"
     "command = [sys.executable, '-m', 'zconsole', *sys.argv[1:]]\n"
@@ -28,11 +28,12 @@ PEAK = (
     "peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss\n"
     "print(done.returncode, peak // 1024, done.stderr.count(b'\\n'), b'Traceback' in done.stderr)\n"
 )
-"""Python that runs the program; a process forked from these tests would count their own memory."""
+"""Python that runs the program; a process forked from these tests would count their memory as well.
+"""
 
 
 def packed(piece: bytes, times: int) -> bytes:
-    """A gzip of many times the piece, made of as many members."""
+    """Return a gzip file of many copies of the piece, one member for each."""
     return gzip.compress(piece, 1) * times
 
 
@@ -58,7 +59,7 @@ def objects() -> bytes:
 
 
 def values() -> bytes:
-    """As many values as are let through, and one more line of too many."""
+    """Return as many values as are allowed, and one more line with too many."""
     line = b'{"t": 1, "text": "x", "more": ['
     return (line + b"[0]," * 500_000 + b"0]}\n") * 3 + line + b"[0]," * 3_000_000 + b"0]}\n"
 

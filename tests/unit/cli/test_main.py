@@ -283,7 +283,7 @@ DAMAGED = [
     {"libzfs": {"name": "b", "vdev_tree": 5}},
     {"status": {"pools": {"b": {}}}},
 ]
-"""Lines that are whole, with forms that are not."""
+"""Complete lines with malformed contents."""
 
 
 @pytest.mark.parametrize("damaged", DAMAGED, ids=["text", "named", "libzfs", "json"])
@@ -366,7 +366,7 @@ def test_every_pool_of_a_recording_is_reported_as_it_was_last(tmp_path, capsys):
     ids=" ".join,
 )
 def test_an_empty_word_is_no_file(words, capsys):
-    """As of a variable that was not set: what is live is not what was asked for."""
+    """An unset variable may give an empty word; live pools are not what was asked for."""
     assert main(words) == 2
     assert "must be a file name, not ''" in capsys.readouterr().err
 

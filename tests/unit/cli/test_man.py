@@ -1,4 +1,4 @@
-"""The manual pages: complete, free of faults, and the same every time."""
+"""The manual pages: complete, without errors, and reproducible."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def pages() -> dict[str | None, str]:
 
 @cache
 def every() -> dict[str | None, str]:
-    """Those, and what is told of more than one command."""
+    """The page of every command, and of topics about several commands."""
     return {**pages(), **{name: page(name) for name in TOPICS}}
 
 
 def plain(text: str) -> str:
-    """A page as it reads, without fonts and escapes."""
+    """Return a page's text, without fonts and escapes."""
     text = re.sub(r"\\f[BIR]|\\&", "", text)
     for escape, character in ((r"\-", "-"), (r"\(ha", "^"), (r"\(ti", "~"), (r"\(aq", "'")):
         text = text.replace(escape, character)
@@ -134,7 +134,7 @@ def test_a_page_does_not_depend_on_how_the_program_was_started(monkeypatch):
 
 
 def checked(argv: list[str], text: str) -> str:
-    """What a formatter finds wrong with a page."""
+    """Return the errors that a formatter finds in a page."""
     if not shutil.which(argv[0]):
         pytest.skip(f"{argv[0]} is not installed")
     done = subprocess.run(argv, input=text, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""What `--help` tells of each option."""
+"""The `--help` text of each option."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from zconsole.cli.options import COMMANDS, parser_of
 
 
 def parsers() -> Iterator[argparse.ArgumentParser]:
-    """That of every command, and of every command of a command."""
+    """Yield the parser of every command and subcommand."""
     for name in COMMANDS:
         parser = parser_of(name)
         yield parser
@@ -39,7 +39,7 @@ def test_a_default_that_is_a_number_is_told(parser):
 
 
 def test_the_options_of_every_command_are_listed_alike_wherever_they_are():
-    """What it looks like, what it may do, whose the mouse is: who knows one help knows each."""
+    """All appear in the same order, so that whoever knows one help knows each."""
     listed = {
         parser.prog: [action.option_strings[0] for action in group._group_actions]
         for parser in parsers()

@@ -1,4 +1,4 @@
-"""The command line: what scripts rely on."""
+"""The parts of the command line that scripts rely on."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from zconsole.system.safe_path import StateError
 pytestmark = pytest.mark.slow
 
 PATIENCE = 120.0
-"""Seconds after which something hangs, however busy the machine is."""
+"""Seconds after which something counts as hanging, however busy the machine is."""
 
 
 class Shell:
@@ -46,12 +46,12 @@ class Shell:
         with self.state(), redirect_stdout(out), redirect_stderr(err):
             try:
                 code = main(argv)
-            except SystemExit as ended:  # of --help
+            except SystemExit as ended:  # raised by --help
                 code = int(ended.code or 0)
         return subprocess.CompletedProcess(argv, code, out.getvalue(), err.getvalue())
 
     def apart(self, *words: object) -> subprocess.CompletedProcess[str]:
-        """As a process, which writes the rest of the audit log as it ends."""
+        """Run it as a process, which finishes writing the audit log when it ends."""
         return subprocess.run(
             [sys.executable, "-m", "zconsole", "rebalance", *map(str, words)],
             capture_output=True, text=True, env=self.environment, timeout=PATIENCE, check=False,
@@ -70,7 +70,7 @@ class Shell:
         return [json.loads(line) for line in self("status", "--json").stdout.splitlines()]
 
     def wait(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """The state of the last job once it is as wanted."""
+        """Return the state of the last job once ``wanted`` accepts it."""
         seen: list[Any] = []
 
         def _reached() -> bool:
@@ -141,7 +141,7 @@ def test_a_refusal_has_its_reason(shell: Shell, tree: Path) -> None:
 
 
 class Typed(io.StringIO):
-    """What somebody types at a terminal."""
+    """Standard input with lines typed at a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -324,7 +324,7 @@ def test_a_job_goes_on_when_nobody_takes_what_it_prints(
 def test_a_job_goes_on_when_only_its_name_is_read(
     shell: Shell, tree: Path, way: tuple[str, ...]
 ) -> None:
-    """As in a script: ``job=$(zconsole rebalance run … --detach 2>&1 | head -n 1)``."""
+    """For example in a script: ``job=$(zconsole rebalance run … --detach 2>&1 | head -n 1)``."""
     argv = [sys.executable, "-m", "zconsole", "rebalance", "run", tree, "--allow-non-zfs", "--yes"]
     with subprocess.Popen(
         [*argv, *way], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=shell.environment
@@ -403,7 +403,7 @@ def damage(journal: Path) -> None:
 
 
 def test_no_job_is_forgotten_whose_journal_is_not_there_now(shell: Shell, tree: Path) -> None:
-    """After a reboot the filesystem of a journal may not be mounted yet."""
+    """After a reboot, the filesystem of a journal may not be mounted yet."""
     journal = shell.area / "job.db"
     assert shell("run", tree, "--allow-non-zfs", "--yes", "--journal", journal).returncode == 0
     job = shell.status()["job"]

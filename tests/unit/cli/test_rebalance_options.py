@@ -1,4 +1,4 @@
-"""The unit that `--help` names must run as it stands."""
+"""The unit file shown by `--help` must work as it is."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Real outputs of public reports, and further ones of their kinds, are told right.
+"""Outputs from public reports, and more of their kinds, are reported correctly.
 
-Each row is a saved output and what ``zconsole status --from`` has to say of it, as text, as JSON
-and by its exit status. The console's actions on such pools are in ``tests/unit/actions``.
+Each row is a saved output and the expected report of ``zconsole status --from``, as text, as JSON
+and as an exit status. The console's actions on such pools are in ``tests/unit/actions``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ UNTOLD: Mapping[str, int] = {}
 
 
 class Case(NamedTuple):
-    """What is to be said of one file."""
+    """The expected report of one file."""
 
     file: str
     word: str
@@ -38,7 +38,7 @@ class Case(NamedTuple):
     says: tuple[str, ...] = ()
     """Parts of the printed report."""
     never: tuple[str, ...] = ()
-    """What may not be in it."""
+    """Texts that must not be in it."""
     errors: int | None = 0
     no_eta: bool = False
     """Whether neither a scan nor an activity may have an estimate."""
@@ -75,7 +75,7 @@ CASES = (
         11,
         says=("no device is missing", "no other host has it"),
     ),
-    # what is counted while nothing can be read is no damage yet
+    # errors counted while nothing can be read are no damage yet
     Case(
         "suspended-with-errors.txt",
         "SUSPENDED",
@@ -127,7 +127,7 @@ CASES = (
     ),
     Case("F8-list-then-talk.txt", "ERRORS", 10, errors=2),
     Case("F8-list-without-blanks.txt", "ERRORS", 10, {"raidz1-0": 0}, ("ada1 UNAVAIL",), (), 2),
-    # F9: rows below a name that is no group's
+    # F9: rows below a name that does not belong to a group
     Case("57-unnamed-top-vdev-57.txt", "DEGRADED", 10, UNTOLD, says=("loop2 UNAVAIL",)),
     Case("F9-guids.txt", "DEGRADED", 10, UNTOLD, says=("9482223333344444555 FAULTED",)),
     # F10: no config: line
@@ -175,7 +175,7 @@ CASES = (
         errors=None,
     ),
     Case("F17-two-of-one-name.txt", "FAULTED", 11, never=("last full scrub",), errors=None),
-    # wishes
+    # feature requests
     Case("64-awaiting-only-partial.txt", "DEGRADED", 10, {"raidz2-0": 0}, ("ada2", "another one")),
     Case("15-resilver-nothing-to-fill-13679.txt", "OK", 0, says=("no device is shown that lacks",)),
     Case("39-status-e-partial-tree-16979.txt", "DEGRADED", 10, UNTOLD, says=("U0/old FAULTED",)),
@@ -187,9 +187,9 @@ CASES = (
         no_eta=True,
     ),
     Case("F-wish-errors-only-mirror.txt", "DEGRADED", 10, UNTOLD),
-    # errors that are of no single device: zpool has no sentence about them
+    # errors of no single device: zpool has no sentence about them
     Case("counts-of-no-device-8480.txt", "ATTENTION", 0, says=("raidz1-0: 12 checksum errors",)),
-    # no redundancy, beside errors of devices and where no repair runs
+    # no redundancy, together with errors of devices, and without a running repair
     Case(
         "errors-beside-a-resilver.txt",
         "ATTENTION",
@@ -206,10 +206,10 @@ CASES = (
     ),
     # a row of the pool that is worse than its state: line
     Case("root-row-worse.txt", "DEGRADED", 10),
-    # zpool refers to a text only where it has a doubt
+    # zpool refers to a web page only if something is wrong
     Case("see-without-status-2273.txt", "ATTENTION", 0, says=("msg/ZFS-8000-EY",)),
     Case("json-msgid-alone.json", "ATTENTION", 0, says=("ZFS-8000-9P",)),
-    # a newcomer that is gone
+    # a new device that is gone
     Case(
         "newcomer-lost-4070.txt",
         "NOT RESTORED",
@@ -221,7 +221,7 @@ CASES = (
         ),
         never=("resilver again",),
     ),
-    # what must stay, and of which vdev
+    # which disk must stay, and of which vdev
     Case(
         "spare-and-scrub-17472.txt",
         "UNAVAIL",
@@ -240,7 +240,7 @@ CASES = (
         says=("spare sdz is attached in several places and counts in none",),
         never=("a spare stands in",),
     ),
-    # what a text leaves out
+    # omissions of text output
     Case(
         "cut-before-the-table.txt",
         "UNKNOWN",
@@ -289,7 +289,7 @@ CASES = (
 
 
 def told(file: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, list[dict[str, Any]]]:
-    """The exit status, the printed report and the JSON of a saved output."""
+    """Return the exit status, the printed report and the JSON of a saved output."""
     code = main(["status", "--from", str(file), "--exit-status"])
     text = capsys.readouterr().out
     main(["status", "--from", str(file), "--json"])
@@ -324,7 +324,7 @@ NEW_SCANS: Mapping[str, tuple[Any, dict[str, Any]]] = {
     "errorscrub": ([*[0] * 16, 9, 1_800_000_000], {"err_scrub_state": "WALKING"}),
     "rebuild": ([], {"rebuild_stats": {"raidz1-0": {"state": "WALKING"}}}),
 }
-"""The counters of the kernel, and what zpool prints of them, of scans that no release has."""
+"""Counters of the kernel, and zpool's output, for scans that no release has yet."""
 
 
 @pytest.mark.parametrize(("form", "new"), [("text", ""), *product(("status", "libzfs"), NEW_SCANS)])
@@ -439,7 +439,7 @@ SAVED = sorted(
     ]
 )
 BEFORE_A_TABLE = {"024-scrub-in-progress-no-config.txt"}
-"""Saved with nothing but the lines above the table."""
+"""Outputs saved with only the lines above the table."""
 
 
 def _read(text: str) -> list[Frame]:
@@ -488,7 +488,7 @@ def test_a_text_cut_within_a_line_is_right_or_unknown(file: Path) -> None:
 
 
 def _better(frame: Frame, whole: Mapping[str, Frame]) -> list[str]:
-    """Why a part of a text makes a pool look better than all of it."""
+    """Return why a truncated text makes a pool look better than the whole text."""
     full = whole.get(frame.pool)
     if full is None or frame.health.word == "UNKNOWN":
         return []
@@ -506,7 +506,7 @@ def _better(frame: Frame, whole: Mapping[str, Frame]) -> list[str]:
 def test_a_recording_of_a_pool_suspended_by_multihost(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The kernel's own reason (ZPOOL_CONFIG_SUSPENDED_REASON), while a scrub is under way."""
+    """The kernel gives the reason (ZPOOL_CONFIG_SUSPENDED_REASON) during a scrub."""
     config = json.loads((REPORTS / "F1-libzfs-reason.json").read_text())
     half, whole = 1 << 39, 1 << 40
     begun = 1_795_160_000

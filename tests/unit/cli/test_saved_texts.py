@@ -1,6 +1,6 @@
-"""Kinds of saved ``zpool status`` text, and what ``zconsole status --from`` says of each.
+"""Kinds of saved ``zpool status`` text, and the report of ``zconsole status --from`` for each.
 
-Each case is as small as shows its kind; whole outputs of public reports are in ``test_reports``.
+Each case is as small as possible; whole outputs of public reports are in ``test_reports``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GOOD = "errors: No known data errors\n"
 
 
 def table(*lines: str) -> str:
-    """The ``config:`` section of a pool, each row with counters where it has only a state."""
+    """Return the ``config:`` section of a pool; rows with only a state get counters."""
     shown = (f"{line} 0 0 0" if line.split()[-1].isupper() else line for line in lines)
     return "".join(f"\t{line}\n" for line in shown)
 
@@ -33,7 +33,7 @@ def text(
     scan: str = "none requested",
     end: str = GOOD,
 ) -> str:
-    """A whole output about the pool ``tank`` with these rows below its own."""
+    """Return a whole output for pool ``tank`` with these rows below its own."""
     head = f"  pool: tank\n state: {state}\n{above}  scan: {scan}\nconfig:\n\n"
     return f"{head}{table(HEADING, f'tank {state}', *lines)}\n{end}"
 
@@ -42,7 +42,7 @@ MIRROR = ("  mirror-0 ONLINE", "    sda ONLINE", "    sdb ONLINE")
 
 
 class Said(NamedTuple):
-    """What is said of the last pool of a text."""
+    """The report of the last pool of a text."""
 
     word: str
     code: int
@@ -55,7 +55,7 @@ class Said(NamedTuple):
 def said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[str], Said]:
-    """Return what is said of a text."""
+    """Return a function that returns the report of a text."""
     monkeypatch.setenv("TZ", "UTC")
 
     def of(output: str) -> Said:
@@ -85,7 +85,7 @@ LOOSE = table("    sdd ONLINE", "    sde ONLINE")
 def test_a_text_without_the_row_of_its_pool_is_unknown(
     said: Callable[[str], Said], output: str, redundancy: Mapping[str, int]
 ) -> None:
-    """Its rows may be of vdevs whose own rows, and bad devices, stood above."""
+    """The rows may be of vdevs whose own rows, with bad devices, were above."""
     found = said(output)
     assert (found.word, found.code, found.redundancy) == ("UNKNOWN", 5, redundancy)
     assert "the pool's own row is not shown" in found.report
@@ -95,7 +95,7 @@ def test_a_text_without_the_row_of_its_pool_is_unknown(
 def test_a_text_that_begins_below_its_state_line_is_unknown(
     said: Callable[[str], Said], begin: str
 ) -> None:
-    """What zpool said there may have been that the pool is suspended."""
+    """The missing part may have said that the pool is suspended."""
     whole = text(*MIRROR)
     found = said(whole[whole.index(begin) :])
     assert (found.word, found.code, found.redundancy) == ("UNKNOWN", 5, {"mirror-0": 1})
@@ -143,7 +143,7 @@ def test_a_whole_text_with_the_number_of_its_pool_is_ok(
 def test_a_cut_text_with_the_number_of_its_pool_is_unknown(
     said: Callable[[str], Said], output: str, cut: str
 ) -> None:
-    """An ``id:`` line stands in lists of pools to import, and on Solaris 11.4 everywhere."""
+    """Lists of pools to import have an ``id:`` line, and all output of Solaris 11.4."""
     found = said(output[: output.index(cut)])
     assert (found.word, found.code) == ("UNKNOWN", 5)
     assert "  the text ends " in found.report
@@ -229,7 +229,7 @@ def test_redundancy_is_known_beside_a_repair_that_is_elsewhere_or_on_its_way(
 
 
 def flat(output: str) -> str:
-    """A text without the blanks that lines begin with."""
+    """Return a text without the blanks at the beginning of lines."""
     return "".join(line.lstrip(" \t") for line in output.splitlines(keepends=True))
 
 
@@ -339,7 +339,7 @@ ENDED = "on Sat Mar  9 09:05:01 2024"
 def test_a_spare_beside_a_device_that_is_whole_is_in_use_for_nothing(
     said: Callable[[str], Said], scan: str
 ) -> None:
-    """As after ``zpool replace`` onto a spare by hand: redundancy is whole."""
+    """After ``zpool replace`` with a spare by hand, redundancy is complete."""
     found = said(text(*DOUBLED, scan=scan))
     assert (found.word, found.code, found.redundancy) == ("ATTENTION", 0, {"raidz1-0": 1})
     assert "spare sdd is still INUSE though sdb is ONLINE and complete" in found.report
@@ -366,7 +366,7 @@ CHECKED = "scrub repaired 0B in 00:11:12 with {} errors on Sun Mar 10 09:05:01 2
 def test_a_canceled_repair_is_doubted_until_a_scrub(
     said: Callable[[str], Said], scan: str, word: str
 ) -> None:
-    """It may have ended as its device was detached, and may have left something out."""
+    """It may have ended because its device was detached, and may have skipped something."""
     found = said(text(*MIRROR, scan=scan))
     assert (found.word, found.code) == (word, 0)
     canceled = "the last repair was canceled: scrub to check redundancy"
@@ -456,7 +456,7 @@ def test_spares_and_cache_devices_of_a_pool_to_import_are_shown(
 
 
 def test_a_vdev_that_has_lost_too_many_devices_is_named(said: Callable[[str], Said]) -> None:
-    """Its redundancy is 0, as that of one that has just none to spare."""
+    """Its redundancy is 0, like that of a vdev that just cannot lose another device."""
     devices = ("    sda ONLINE", "    sdb UNAVAIL", "    sdc UNAVAIL")
     lost = ("  raidz1-0 UNAVAIL 0 0 0 insufficient replicas", *devices)
     found = said(text(*lost, state="UNAVAIL", end=""))

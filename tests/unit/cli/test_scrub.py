@@ -1,4 +1,4 @@
-"""``zconsole scrub``: the hours that are set, and what is refused."""
+"""``zconsole scrub``: the window that is set, and what is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every duty that looks into a file: tunables, lights, scrub hours."""
+"""Rules for every duty that is kept in a file: tunables, lights, scrub windows."""
 
 from __future__ import annotations
 

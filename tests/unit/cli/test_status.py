@@ -50,7 +50,7 @@ def test_a_pool_that_does_not_answer_now_is_no_failure_of_the_report(monkeypatch
 
 
 def test_where_no_pool_is_imported_a_monitoring_system_is_told(monkeypatch, capsys):
-    """As at boot, where the import failed."""
+    """For example at boot, when the import failed."""
 
     async def none(_self):
         return ()
@@ -93,7 +93,7 @@ def test_an_overdue_scrub_is_told_by_the_configuration_and_is_no_bad_health(
 
 
 ENDED = 1_791_424_800.0
-"""In UTC Thu Oct  8 02:00:00 2026."""
+"""Thu Oct  8 02:00:00 2026 in UTC."""
 
 
 async def _scrubbed(_self):

@@ -1,4 +1,4 @@
-"""Standard input, output and error that are closed, full, broken, or no terminal."""
+"""Standard input, output and error that are closed, full, broken, or not a terminal."""
 
 from __future__ import annotations
 

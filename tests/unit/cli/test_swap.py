@@ -1,4 +1,4 @@
-"""``zconsole swap``: what it lists on the simulated shelf, and the console that it opens."""
+"""``zconsole swap``: its list on the simulated shelf, and the console that it opens."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from zconsole.timeline.session import Session
 
 
 class Machine:
-    """A simulated shelf with a session of the command."""
+    """A simulated shelf and a session of the command."""
 
     def __init__(self, place: Path) -> None:
         self.clock = 0.0
@@ -49,12 +49,12 @@ class Machine:
         return self.asked(SwapListing.show, *words)
 
     def asked(self, ask: Callable[[SwapListing], Awaitable[Any]], *words: str) -> Any:
-        """What is asked of the checklists that a command line is about."""
+        """Return the result of ``ask`` for the checklists that a command line selects."""
         args = parser_of("swap").parse_args(list(words))
         return asyncio.run(self._in_session(lambda s: ask(SwapListing(args, s, self.store))))
 
     def begin(self, bay: str) -> Checklist:
-        """Begin the swap of a disk by the way that comes first."""
+        """Begin the swap of a disk in the first way offered."""
 
         backend = simulated_backend(self.source.world)
 
@@ -177,7 +177,7 @@ def test_without_zfs_and_without_an_open_checklist_it_fails(machine: Machine):
 
 @pytest.fixture
 def terminal(machine: Machine, monkeypatch) -> list[object]:
-    """A terminal, on which the console is not drawn; what it was opened at."""
+    """A terminal on which the console is not drawn; collects what it was opened with."""
     opened: list[object] = []
     monkeypatch.setenv("ZCONSOLE_STATE", str(machine.place))
     monkeypatch.setattr(swap, "has_terminal", lambda: True)

@@ -213,7 +213,7 @@ def test_a_value_that_somebody_else_has_frozen_is_left_to_them(module, capsys):
 
 
 def logged(tmp_path: Path, count: int) -> list[dict]:
-    """The lines of the audit log, once so many are there: a command waits for them as it ends."""
+    """Return the audit log's lines once there are ``count``; commands write them at the end."""
     path = tmp_path / "state/audit.jsonl"
     assert soon(lambda: path.read_text().count("\n") >= count)
     return [json.loads(line) for line in path.read_text().splitlines()]
@@ -250,11 +250,11 @@ def test_bytes_are_set_and_listed_with_a_suffix_and_exact_in_json(module, capsys
 
 
 DEAD = "999999999:1"
-"""A mark of no process."""
+"""The process mark of no process."""
 
 
 def left_by(module: Path, owner: str | None) -> None:
-    """Set a tunable as a process of this mark does."""
+    """Set a tunable as the process with this mark does."""
     store = TunableStore(state_dir(create=True))
     Control(Parameters(module), store, MemoryLog(), owner).set({TIME: 5000}, 1.0)
 

@@ -67,7 +67,7 @@ def test_what_is_not_restored_gets_time_to_settle():
 
 
 def test_a_pool_that_looks_well_with_a_replacing_vdev_left_gets_it_too():
-    """Just after a resilver's end; health does not blame what may go any moment."""
+    """Just after a resilver's end, health doesn't report a vdev that may go any moment."""
     assert not over([frame(replace(unrestored(), state="ONLINE"), t=901.0)])
     assert over([frame(mirror_pool(FINISHED), t=902.0)])
 
@@ -125,7 +125,7 @@ def test_alerts_are_told_on_stderr_whether_or_not_they_are_sent_elsewhere(words)
 
 @contextlib.contextmanager
 def unread_pipe():
-    """The reading end of a full pipe whose other end is standard output."""
+    """Make standard output a full pipe; yields its reading end."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     with contextlib.suppress(BlockingIOError):
@@ -139,7 +139,7 @@ def unread_pipe():
 
 @pytest.mark.slow
 async def test_rounds_go_on_while_nobody_reads_what_is_printed():
-    """Else a pager, or ^S, would hold the hooks of alerts up."""
+    """Otherwise a pager, or ^S, would delay the hooks of alerts."""
     all_taken = asyncio.Event()
 
     async def taken():

@@ -1,4 +1,4 @@
-"""What a configuration file says, what of it counts, and which file is trusted."""
+"""The configuration file: its values, which of them apply, and which file is trusted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def path(tmp_path, monkeypatch):
 
 
 def only_problem(config):
-    """The problem of the only wrong entry, which is told in one line."""
+    """Return the problem of the only wrong entry, which is reported in one line."""
     (line,) = config.lines()
     assert "\n" not in line
     assert line.startswith(f"{config.path}: ")
@@ -186,7 +186,7 @@ def test_a_hook_counts_only_in_a_file_of_its_user(path, monkeypatch):
 
 @pytest.mark.parametrize("mode", [0o666, 0o620, 0o602])
 def test_a_file_that_others_can_change_does_not_count(mode, path, monkeypatch):
-    # A group of nobody else is no other: what tells such groups has tests of its own.
+    # Treat no group as private here: the detection has tests of its own.
     monkeypatch.setattr(safe_path, "_is_private_group", lambda _gid: False)
     path.write_text("bell = true\n")
     path.chmod(mode)
@@ -254,7 +254,7 @@ def test_what_is_no_usable_file_is_one_line(make, path):
 
 
 def test_a_link_to_a_file_of_ones_own_counts(path, tmp_path):
-    """Many keep such files in a repository."""
+    """Many people keep such files in a repository."""
     (tmp_path / "kept").write_text("bell = true\n")
     path.symlink_to(tmp_path / "kept")
     config = read_config()

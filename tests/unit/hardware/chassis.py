@@ -1,4 +1,4 @@
-"""Made-up trees of /sys and /dev: three real chassis layouts, in the kernel's own shape."""
+"""Faked trees of /sys and /dev: three real chassis layouts, in the kernel's own format."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PCI = "sys/devices/pci0000:00/0000:00:01.0"
 
 
 class Machine:
-    """A machine without disks, below a folder."""
+    """A machine without disks, below a directory."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -33,7 +33,7 @@ class Machine:
         path.symlink_to(os.path.relpath(target, path.parent))
 
     def disk(self, name: str, device: Path, serial: str, by_path: str = "") -> None:
-        """A whole disk whose SCSI device or NVMe controller is the folder ``device``."""
+        """Add a whole disk whose SCSI device or NVMe controller is the directory ``device``."""
         self.minor += 1
         block = device / "block" / name if name.startswith("sd") else device / name
         self.write(block, size=2**32, dev=f"8:{self.minor}", ro=0)
@@ -50,7 +50,7 @@ class Machine:
             self.link(f"dev/disk/by-path/{by_path}", self.root / "dev" / name)
 
     def sas(self, name: str, host: int, target: int, serial: str, by_path: str = "") -> Path:
-        """A SAS disk; returns its SCSI device."""
+        """Add a SAS disk; returns its SCSI device."""
         address = f"{host}:0:{target}:0"
         device = self.root / PCI / f"0000:0{host + 1}:00.0/host{host}/{address}"
         self.write(device, vendor="LAB", model="DISK 2T", wwid=f"naa.{serial}", state="running")
@@ -65,7 +65,7 @@ class Machine:
         name: str = "Slot {:02}",
         model: str = "SAS3x40",
     ) -> Path:
-        """A path to an enclosure; ``slots``: number to SCSI device, None for an empty one."""
+        """Add a path to an enclosure; ``slots``: number to SCSI device, None for an empty slot."""
         scsi = self.root / PCI / f"0000:0{int(address[0]) + 1}:00.0/host{address[0]}" / address
         place = scsi / "enclosure" / address
         self.write(scsi, vendor="LSI", model=model)
@@ -88,7 +88,7 @@ class Machine:
         return slot
 
     def multipath(self, dm: str, name: str, *members: str) -> None:
-        """What multipathd makes of several paths to one disk."""
+        """Combine several paths to one disk as multipathd does."""
         block = self.root / "sys/devices/virtual/block" / dm
         self.minor += 1
         self.write(block, size=2**32, dev=f"253:{self.minor}", ro=0)
@@ -107,7 +107,7 @@ class Machine:
         return Path(os.path.realpath(self.root / "sys/class/block" / name))
 
     def nvme(self, number: int, address: str, slot: str = "") -> None:
-        """An NVMe disk at a PCI address, in a slot where the firmware names it."""
+        """Add an NVMe disk at a PCI address, in a slot if the firmware names it."""
         function = self.root / PCI / "0000:64:00.0" / address
         device = function / f"nvme/nvme{number}"
         self.write(device, model="LAB NVME", serial=f"N{number}")
@@ -121,13 +121,13 @@ class Machine:
 
 
 def sd(index: int) -> str:
-    """``sda``, …, ``sdz``, ``sdaa``, …."""
+    """Return ``sda``, …, ``sdz``, ``sdaa``, …."""
     letters = ascii_lowercase
     return "sd" + ("" if index < 26 else letters[index // 26 - 1]) + letters[index % 26]
 
 
 def expander_24(root: Path) -> Machine:
-    """A server of 24 bays behind one expander; bays 3, 11 and 23 are empty."""
+    """Create a server with 24 bays behind one expander; bays 3, 11 and 23 are empty."""
     machine = Machine(root)
     slots: dict[int, Path | None] = {}
     for bay in range(24):
@@ -139,7 +139,7 @@ def expander_24(root: Path) -> Machine:
 
 
 def jbod_60(root: Path, second_id: str = "0x5000ccab0512ab00") -> Machine:
-    """A shelf of 60 bays with two paths; each disk is two sd under one multipath device."""
+    """Create a shelf of 60 bays with two paths; each disk is two sd under one multipath device."""
     machine = Machine(root)
     paths: list[dict[int, Path | None]] = [{}, {}]
     for bay in range(60):
@@ -157,7 +157,7 @@ def jbod_60(root: Path, second_id: str = "0x5000ccab0512ab00") -> Machine:
 
 
 def nvme_12(root: Path) -> Machine:
-    """A server of NVMe bays, slots 1 to 12 but for an empty one, and a boot disk in none."""
+    """Create a server with NVMe slots 1 to 12, one of them empty, and a boot disk in none."""
     machine = Machine(root)
     for number in range(1, 13):
         if number != 7:

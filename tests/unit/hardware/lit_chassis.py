@@ -1,4 +1,4 @@
-"""A machine whose disks sit in enclosures: /sys and the boot's id, made of files."""
+"""A machine whose disks are in enclosures: /sys and the boot id, made of files."""
 
 from __future__ import annotations
 
@@ -57,5 +57,5 @@ class Chassis:
         return slot_of(str(self.led(address, number)))
 
     def lights(self) -> LocateLights:
-        """The lights as another console sees them."""
+        """Return the lights as another console sees them."""
         return LocateLights(self.state, Leds(self.root), lambda: self.now, self.log)

@@ -23,7 +23,7 @@ UNTIL = NOW + LASTING
 
 @pytest.fixture
 def woken(monkeypatch) -> list[str]:
-    """What the keeper was asked for."""
+    """The orders that the keeper was asked for."""
     asked: list[str] = []
     monkeypatch.setattr(keeper, "ask", lambda *_, order: asked.append(order))
     monkeypatch.setattr(light, "CONFIRM", (0.0,))
@@ -131,7 +131,7 @@ def test_it_goes_off_when_its_time_is_over(chassis, lights):
 
 
 def test_a_clock_that_is_set_back_does_not_leave_it_on(chassis, lights):
-    """Lit while the clock was a year ahead: it goes off four hours after that was put right."""
+    """A light lit while the clock was a year ahead goes off four hours after the correction."""
     lit(chassis)
     chassis.now -= 365 * 86400
     assert lights.tidy() == ()
@@ -248,7 +248,7 @@ def test_one_that_the_enclosure_refuses_leaves_no_record(chassis, lights, monkey
 
 
 def refused(monkeypatch, name: str) -> None:
-    """The enclosure answers no more."""
+    """Make the enclosure fail."""
 
     def refusing(*_: object) -> None:
         raise OSError(5, "Input/output error")
@@ -271,7 +271,7 @@ def test_one_that_cannot_be_read_was_not_switched_off_by_somebody(chassis, light
     lit(chassis)
     led = chassis.led()
     led.rename(led.with_name("kept"))
-    led.mkdir()  # to read it fails
+    led.mkdir()  # reading a directory fails
     assert "refused" in lights.tidy()[0]
     assert len(lights.lit()) == 1
     led.rmdir()
@@ -282,7 +282,7 @@ def test_one_that_cannot_be_read_was_not_switched_off_by_somebody(chassis, light
 
 
 def test_one_that_is_not_confirmed_yet_is_not_forgotten(chassis, lights, monkeypatch):
-    """Killed between write and answer, or without one: "off" says nothing of somebody else."""
+    """Killed before the answer, or without one: "off" does not mean that somebody else did it."""
     seen = []
     monkeypatch.setattr(
         light.Leds, "write", staticmethod(lambda *_: seen.append(lights.lit()[0].confirmed))
@@ -391,7 +391,7 @@ def test_one_that_gives_no_answer_keeps_its_record_and_goes_off_in_the_end(
     led, slot = chassis.led(), chassis.slot()
     monkeypatch.setattr(light.Leds, "read", staticmethod(lambda path: "0"))
     led.unlink()
-    os.mkfifo(led)  # to open it for writing hangs until somebody reads
+    os.mkfifo(led)  # opening a FIFO for writing hangs until somebody reads
     with pytest.raises(NoAnswerError, match="the light may still change"):
         lights.light(slot, "S1", UNTIL)
     monkeypatch.undo()
@@ -404,7 +404,7 @@ def test_one_that_gives_no_answer_keeps_its_record_and_goes_off_in_the_end(
     chassis.now = UNTIL
 
     def is_off() -> bool:
-        lights.tidy()  # which asks nothing while the call that hung is not quite over
+        lights.tidy()  # asks nothing while the call that hung is not quite over
         return led.read_text() == "0"
 
     assert soon(is_off)

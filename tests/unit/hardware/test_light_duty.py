@@ -1,4 +1,4 @@
-"""Lights of bays as a duty of the keeper: no process, a clock that the test names."""
+"""Lights of bays as a duty of the keeper: no process, with a clock set by the test."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def is_on(chassis: Chassis) -> bool:
 
 
 def is_held(chassis: Chassis) -> bool:
-    """Whether a process has the lights."""
+    """Return whether a process holds the lights."""
     lock = try_lock(chassis.state / HOLDER)
     if lock is not None:
         os.close(lock)
@@ -46,7 +46,7 @@ class Held:
         self.duty = LightDuty(chassis.lights(), chassis.state / HOLDER, lambda: chassis.now)
 
     async def run(self) -> None:
-        """Act whenever it is due, until it is over."""
+        """Act whenever the duty is due, until it is over."""
         while await self.duty.act():
             seconds = self.duty.due(self.chassis.now)
             if seconds <= 0.0:  # it has the lock now

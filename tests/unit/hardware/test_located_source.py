@@ -1,4 +1,4 @@
-"""Samples that say where the disks sit, on made-up machines."""
+"""Samples with the places of disks, on faked machines."""
 
 from __future__ import annotations
 

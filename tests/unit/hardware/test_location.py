@@ -1,4 +1,4 @@
-"""Which bay a disk is in, from trees of real layouts."""
+"""The bay of a disk, found in trees of real layouts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading devices from trees that are only files."""
+"""Reading devices from fake trees of files."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ EXT = image(_1080=b"\x53\xef")
 
 
 def label(state: int, name: bytes = b"old", txg: int = 7) -> bytes:
-    """The start of a ZFS label's nvlist, as ``zdb -l`` reads it."""
+    """Return the start of a ZFS label's nvlist, as ``zdb -l`` reads it."""
 
     def pair(key: bytes, kind: int, value: bytes) -> bytes:
         return (
@@ -82,7 +82,7 @@ GPT = image(_450=b"\xee", _510=b"\x55\xaa")
 
 
 def gpt(*entries: tuple[int, int], sector: int = 512) -> bytes:
-    """A partition table with these numbers and first sectors (UEFI, 5.3)."""
+    """Return a partition table with these numbers and first sectors (UEFI, 5.3)."""
     data = bytearray(GPT)
     data[sector : sector + 8] = b"EFI PART"
     data[sector + 72 : sector + 88] = b"".join(
@@ -141,7 +141,7 @@ class Tree:
         (self.root / "dev/disk/by-id" / f"wwn-{link}").symlink_to(f"../../{name}")
 
     def block(self, node: str, data: bytes = BLANK, size: int = 2 * TIB, **dm: str) -> Path:
-        """A block device that is no disk."""
+        """Add a block device that is not a disk."""
         entry = self.root / "sys/block" / node
         for place in ("queue", "holders", *(("dm",) * bool(dm))):
             (entry / place).mkdir(parents=True)
@@ -285,7 +285,7 @@ def test_contents(tmp_path, data, names, pool):
 def test_a_partition_table_that_the_kernel_has_not_read_is_in_doubt(
     tree, name, entries, sector, parts, unlisted
 ):
-    # Another host with the same shelf partitioned the disk after this one had looked at it.
+    # Another host with the same shelf partitioned the disk after this host had read it.
     tree.disk(name, gpt(*entries, sector=sector), parts=dict.fromkeys(parts, BLANK))
     device = disks(tree.root)[-1]
     assert device.unlisted == unlisted
@@ -323,7 +323,7 @@ MEMBER = Vdev("log", "disk", guid="77", vclass="log", size_bytes=GIB)
 
 
 def _part(tree: Tree, path: str) -> Situation:
-    """A pool with a log on the disk's second partition; ``path`` is that of the partition meant."""
+    """Return a pool with a log on the disk's second partition; ``path`` is the candidate's."""
     log = MEMBER._replace(path=str(tree.root / "dev/disk/by-id/ata-sda-part2"))
     facts = replace(MODERN, devices=disks(tree.root))
     assert facts.named(path) is not None
@@ -408,7 +408,7 @@ def test_partitions_of_one_disk_are_no_redundancy_for_each_other(shared):
 
 @pytest.fixture
 def stacked(tree):
-    """A machine with devices that are made of others."""
+    """A machine with stacked devices."""
     tree.disk("sda")
     dev = tree.root / "dev"
     for folder in ("mapper", "vg", "disk/by-uuid"):
@@ -448,7 +448,7 @@ def stacked(tree):
 
 
 def facts_of(runner: CommandRunner, root: Path) -> MachineFacts:
-    """The facts about a machine below a root."""
+    """Return the facts about a machine below a root directory."""
     return MachineFacts(runner, Parameters(root / "sys/module/zfs"), partial(devices, root))
 
 
@@ -496,7 +496,7 @@ async def test_a_typed_block_device_is_judged_as_a_disk_is(stacked, path, proble
     [
         ("/dev/dm-8", "dev/disk/by-id/ata-sda-part1", ""),  # LVM on LUKS on a partition
         ("/dev/dm-8", "dev/sda1", ""),
-        ("/dev/dm-8", "dev/mapper/other", "S-sda"),  # the leaf is LUKS on the same disk, too
+        ("/dev/dm-8", "dev/mapper/other", "S-sda"),  # the leaf is also LUKS on the same disk
         ("/dev/md2", "dev/sda1", ""),
     ],
 )
@@ -555,18 +555,18 @@ def test_a_pools_label_is_found_where_the_first_was_wiped(tmp_path, offset):
     device = tmp_path / "d"
     device.write_bytes(data + bytes(4096))
     assert contents_of(device).zfs_pool == "old"
-    # Behind a partition table, zpool looks at the partitions alone (check_disk, zpool_vdev_os.c).
+    # If there is a partition table, zpool checks only the partitions (check_disk, zpool_vdev_os.c).
     data[: len(GPT)] = gpt((1, 2048))
     device.write_bytes(data)
     assert contents_of(device).zfs_pool is None
-    # What is free by its first label is free.
+    # A device that is free according to its first label is free.
     data[: len(GPT)] = DESTROYED
     device.write_bytes(data)
     assert contents_of(device).zfs_pool is None
 
 
 class Answers:
-    """Commands by their first words."""
+    """Answers commands by their first words."""
 
     def __init__(self, **texts: str) -> None:
         self.texts = texts
@@ -635,7 +635,7 @@ class Silent:
 
 @rows("runner", [Answers(), Silent()])
 async def test_a_zdb_that_tells_nothing_keeps_nobody_from_resuming_a_pool(runner, tree):
-    """That a label was not looked for is no word about it."""
+    """A label that was not read gives no reason to refuse."""
     stuck = pool(top("mirror", 0, 2))
     found = await facts_of(runner, tree.root)(stuck, True)
     assert found.labels == {}
@@ -729,7 +729,7 @@ def test_a_disk_of_the_siblings_size_fits_as_they_did():
 
 
 def test_the_bays_led_is_found_where_the_enclosure_has_one(tree):
-    """As drivers/misc/enclosure.c links them: the disk's device to its slot."""
+    """drivers/misc/enclosure.c links the disk's device to its slot like this."""
     tree.disk("sda")
     tree.disk("sdb")
     slots = tree.root / "sys/class/enclosure/0:0:8:0"
@@ -783,7 +783,7 @@ def test_a_disk_with_two_paths_is_one_device(tmp_path):
 
 @pytest.mark.slow
 def test_a_joining_device_without_a_path_is_a_disk_that_was_pulled(tmp_path):
-    # multipathd keeps the map as long as it is open, which ZFS has it.
+    # multipathd keeps a map as long as it is open, and ZFS has it open.
     machine = jbod_60(tmp_path)
     for path in (machine.block("dm-5") / "slaves").iterdir():
         path.unlink() if path.is_symlink() else path.rmdir()
@@ -797,7 +797,8 @@ def test_the_partition_that_a_machine_boots_from_is_seen(tmp_path, offset, magic
 
 
 def test_a_serial_number_that_several_disks_have_tells_none_of_them(tree):
-    # Some USB adapters write one for all; units of one disk have it, too, but a WWN each.
+    # Some USB adapters report one serial for all; units of one disk share it too, but have a WWN
+    # each.
     tree.disk("sda", udev="E:ID_SERIAL_SHORT=0123456789\n")
     tree.disk("sdb", udev="E:ID_SERIAL_SHORT=0123456789\n")
     for name in ("sdc", "sdd"):

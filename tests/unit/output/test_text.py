@@ -149,7 +149,7 @@ def test_what_zpool_says_of_a_copy_is_told():
 
 
 def test_what_was_copied_is_told_with_its_end_and_why_a_copy_waits():
-    """What was copied of an expansion is less than what it began with: that is no rest."""
+    """An expansion has copied less than its initial size: the difference is not still to do."""
     ended = "expanded raidz1-0 copied 437M in 00:02:26, on Fri Jan 15 07:41:00 2027"
     said = report(f"{HEALTHY}expand: {ended}\n")
     assert "\nexpansion of raidz1-0: finished, 437M on Fri 15 Jan 07:41\n" in said
@@ -183,7 +183,7 @@ def test_an_end_without_an_amount_tells_none():
 
 
 def thrice(text: str) -> tuple[Frame, Session]:
-    """The last frame of saved output that came three times, a second apart."""
+    """Return the last frame of saved output that was read three times, a second apart."""
     session = Session(zone=UTC)
     for second in range(3):
         (seen,) = session.advance([{"t": T + second, "text": text}])
@@ -230,7 +230,7 @@ def test_the_table_says_where_disks_are_where_that_is_known():
 
 @pytest.fixture
 def in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The machine's time zone for a test."""
+    """Set the machine's time zone to UTC for a test."""
     with monkeypatch.context() as patched:
         patched.setenv("TZ", "UTC")
         time.tzset()

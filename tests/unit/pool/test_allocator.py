@@ -30,7 +30,7 @@ def test_rewriting_everything_keeps_the_total() -> None:
 
 
 def test_one_pass_over_a_full_vdev_overshoots() -> None:
-    # Every rewritten byte leaves the full vdev for good, so the empty one ends the fuller.
+    # Every rewritten byte leaves the full vdev for good, so the empty one ends up fuller.
     after = allocator.rewritten(pool(0.93, 0.0), 93 * GIB)
     assert after[1].alloc > after[0].alloc
 
@@ -68,7 +68,7 @@ def test_old_files_lie_on_the_vdevs_before_the_last() -> None:
 
 
 def mixed(version_2_3: bool) -> list[Space]:
-    """A raidz2 of six disks that is 90 % full, and an empty mirror of half its size."""
+    """Return a raidz2 of six disks that is 90 % full, and an empty mirror of half its size."""
     weight = 4.0 if version_2_3 else 1.0
     raidz = Space("raidz2-0", 24000 * GIB, 21600.0 * GIB, weight, data=4 / 6, disks=6)
     return [raidz, Space("mirror-1", 12000 * GIB, 0.0, disks=2)]
@@ -89,7 +89,7 @@ def test_what_moves_between_layouts_is_data(old: bool) -> None:
 
 
 def test_a_spread_over_mixed_layouts_needs_more_than_raw_bytes_say() -> None:
-    """12.1T were said to reach 4.6 %, when the mirror would hold a third less than expected."""
+    """12.1T were said to reach 4.6 %, though the mirror would hold a third less than expected."""
     before = mixed(version_2_3=False)
     need = allocator.raw_to_target(before, 0.05, 21600.0 * GIB, [1.0, 0.0])
     assert need is not None
@@ -101,7 +101,7 @@ def test_a_spread_over_mixed_layouts_needs_more_than_raw_bytes_say() -> None:
 
 def test_old_and_new_files_take_raw_bytes_by_where_they_lie() -> None:
     found = allocator.by_age(mixed(version_2_3=False), 0.5)
-    # The new half lies on both by what is free, the old one on the raidz with its parity.
+    # The new half is on both vdevs by their free space, the old half on the raidz with its parity.
     assert sum(found) == pytest.approx(1)
     given = allocator.new_write_shares(mixed(version_2_3=False))
     recent = given[0] * 4 / 6 + given[1]

@@ -85,7 +85,7 @@ def test_surpluses_cancel_and_shares_sum_to_one(pairs):
     ],
 )
 def test_the_one_vdev_that_takes_the_writes_bounds_a_move(held, writes, passes, share):
-    """Half the rate of a scan of five vdevs was promised to what one new one had to write."""
+    """Half the rate of a scan of five vdevs was once promised for writes to a single new one."""
     entries = tuple(
         VdevBalance(f"mirror-{at}", "mirror", 100, old, 100 - old, None, None, None, new)
         for at, (old, new) in enumerate(zip(held, writes, strict=True))

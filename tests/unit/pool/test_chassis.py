@@ -1,4 +1,4 @@
-"""Disks and slots in words."""
+"""Descriptions of disks and slots."""
 
 from __future__ import annotations
 

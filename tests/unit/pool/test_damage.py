@@ -1,4 +1,4 @@
-"""Entries of zpool's error list that name no file."""
+"""Entries of zpool's error list that do not name a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bugs of OpenZFS releases: the table, and what is said for a release."""
+"""Bugs of OpenZFS releases: the table, and the warnings for a release."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from zconsole.pool.hazards import HAZARDS, TABLE, Hazard, hazards
 from zconsole.pool.model import parse_version
 
 LATEST = [(2, 2, 11), (2, 3, 9), (2, 4, 4)]
-"""The newest release of each branch that the table was made from."""
+"""The newest release of each branch when the table was made."""
 
 
 @rows("hazard", HAZARDS)

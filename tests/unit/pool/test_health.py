@@ -78,7 +78,7 @@ def test_a_missing_disk_is_named_with_why():
 
 @rows("state", ["FAULTED", "REMOVED", "UNAVAIL", "DEGRADED"])
 def test_a_pool_that_the_kernel_calls_online_with_a_lost_disk_is_degraded(state):
-    """What spa_async_fault_vdev faults leaves the vdevs above, and the pool, ONLINE."""
+    """When spa_async_fault_vdev faults a device, its parents, and the pool, stay ONLINE."""
     found = judged(pool(disk("a", state=state, note="too many errors"), disk("b")))
     assert (found.word, found.severity) == ("DEGRADED", "warning")
     assert found.reasons[0] == f"a {state} (too many errors)"
@@ -146,7 +146,7 @@ KEPT = Activity("checkpoint", "exists")
 
 @rows("scrub", [SCRUBBED, SCRUBBING])
 def test_a_scrub_that_hides_the_repair_makes_nothing_safe(scrub):
-    """The kernel keeps the figures of one scan: a scrub's take the place of the resilver's."""
+    """The kernel keeps the figures of one scan: a scrub's replace the resilver's."""
     found = judged(pool(REPLACING, disk("b"), scans=(scrub,)))
     assert found.word == "NOT RESTORED"
     assert found.reasons[0] == "replacing-0 still there and no resilver runs"
@@ -283,7 +283,7 @@ def test_a_pool_that_was_exported_is_not_called_stale():
     [(Scan("resilver", "running"), "until the resilver ends"), (SCRUBBING, "left"), (DONE, "left")],
 )
 def test_an_online_pool_that_has_no_redundancy_is_not_ok(before, scan, until):
-    """A disk of a raidz1 was back, and lacked what was written: "OK" beside "none"."""
+    """A disk of a raidz1 was back, without the data written since: "OK" stood next to "none"."""
     root = pool(disk("a"), disk("b")).root
     some, none = (((root.children[0], Redundancy("raidz2-0", left)),) for left in (1, 0))
     assert without_redundancy(before, some, (scan,)) is before

@@ -15,7 +15,7 @@ def pool(*tops: Vdev) -> Vdev:
 
 
 def told(*tops: Vdev) -> Vdev:
-    """The root as it is decoded."""
+    """Return the root as it is decoded."""
     return pool(*with_spares(tops))
 
 
@@ -43,7 +43,7 @@ def test_a_vdev_whose_state_its_devices_do_not_explain_has_no_entry():
 
 
 def test_devices_of_one_failure_domain_count_as_one():
-    """Two groups of four: the devices 1 and 5 are the second of each, of one enclosure."""
+    """In two groups of four, devices 1 and 5 are the second of each, in one enclosure."""
 
     def draid(*gone: int) -> Vdev:
         disks = (disk(str(n), "FAULTED" if n in gone else "ONLINE") for n in range(8))
@@ -56,7 +56,7 @@ def test_devices_of_one_failure_domain_count_as_one():
 
 
 def test_disks_that_only_take_their_part_of_a_distributed_spare_are_whole():
-    """All disks of the dRAID are marked by zpool; the kernel tells which of them are filled."""
+    """All disks of the dRAID are marked by zpool; the kernel tells which are being filled."""
     spare = group("spare", disk("b", "FAULTED"), disk("draid2-0-0", resilvering=True))
 
     def draid(**known: bool) -> Vdev:
@@ -145,7 +145,7 @@ def test_top_levels_of_one_name_are_both_reported():
     ],
 )
 def test_a_newcomer_is_whole_only_once_its_replacing_vdev_is_gone(scan, beside_checkpoint):
-    """Beside a checkpoint the kernel keeps it however well the resilver went."""
+    """Next to a checkpoint, the kernel keeps the vdev however well the resilver went."""
     pair = group("replacing", disk("old", "UNAVAIL"), disk("new"))
     top = group("raidz1", disk("a"), disk("b"), pair)
     assert redundancy(pool(top), (scan,))[0].left == 0
@@ -179,7 +179,7 @@ def test_a_device_that_came_back_lacks_what_was_written_meanwhile_until_repaired
     [disk("c", resilvering=True), group("replacing", disk("old", "UNAVAIL"), disk("new"))],
 )
 def test_a_spare_is_being_filled_where_a_repair_fills_nothing_else(other):
-    """It is marked with its first bytes by zpool; one that was filled long ago is never marked."""
+    """It is marked after its first bytes; one that was filled long ago is never marked."""
     stands_in = group("spare", disk("gone", "FAULTED"), disk("spare"))
     running, scrub = (Scan("resilver", "running"),), (Scan("scrub", "running"),)
     top = group("raidz2", disk("a"), disk("b"), stands_in, disk("c"))

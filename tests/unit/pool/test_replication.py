@@ -1,4 +1,4 @@
-"""Layouts compared as zpool add compares them; and how redundant a pool is."""
+"""Layouts compared as zpool add does; and the redundancy of a pool."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_what_zpool_refuses_unless_forced(present, new, refused):
 
 
 def test_zpool_compares_nothing_where_the_vdevs_of_the_pool_differ():
-    """That is how a lone disk gets into a pool a second time, and why it is checked apart."""
+    """That is how a lone disk gets into a pool a second time, and why it is checked separately."""
     mixed = pool(top("raidz2", 0, 6), disk("d9", 1900)).root
     assert mismatch(mixed, LONE) is None
     assert least_redundant(mixed) == 2

@@ -101,7 +101,7 @@ def test_a_spare_too_small_for_a_vdev_names_it_and_what_it_needs():
 
 
 def test_spares_of_two_sizes_serve_the_vdevs_that_each_is_for():
-    """A flash spare for the special mirror beside a hard disk for the raidz is as it should be."""
+    """A flash spare for the special mirror next to a hard disk for the raidz is as intended."""
     special = replace(top("mirror", 1, 2), vclass="special", size_bytes=TIB // 4)
     leaves = tuple(replace(leaf, size_bytes=TIB // 4) for leaf in special.children)
     special = replace(special, children=leaves)

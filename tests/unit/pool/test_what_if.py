@@ -45,7 +45,7 @@ def shares(root, adds, resizes=None):
 def test_the_first_reports_choice_adding_five_terabyte_disks_or_swapping_them_in_first():
     """12.9T on six 3 TB disks: adding six 5 TB ones leaves 11 % of new writes to the old vdev.
 
-    Swapping them in and adding the 3 TB ones halves the writes.
+    Replacing the old disks by them, and adding the 3 TB ones, halves the writes.
     """
     root = pool(OLD)
     assert shares(root, ["raidz2:6x4.55T"]) == [0.11, 0.89]
@@ -276,7 +276,7 @@ def test_a_slip_of_the_hand_is_refused_at_once(word):
 @rows(
     ("old", "add", "aim", "busy"),
     [
-        # What live pools of 2.3.9 did, few writes and many: 1 to 2 and 7 %, 15 and 21, 76 and 52.
+        # Live pools of 2.3.9, with few and with many writes: 1 to 2 and 7 %, 15 and 21, 76 and 52.
         (raidz("raidz2-0", 10, 10, 0.01), "mirror:2x1T", 0.01, 0.09),
         (raidz("raidz1-0", 5, 5, 3.6, parity=1), "mirror:2x1T", 0.15, 0.17),
         (raidz("raidz1-0", 5, 5, 3.5, parity=1), "raidz1:5x1T", 0.77, 0.50),

@@ -1,4 +1,4 @@
-"""The console's side of rebalance on real files: sizes, plans, jobs started, watched, steered."""
+"""The console's rebalance backend on real files: sizes, plans, and running jobs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from zconsole.system.mounts import MountPoint
 pytestmark = pytest.mark.slow
 
 PATIENCE = 120.0
-"""Seconds after which something hangs, however busy the machine is."""
+"""Seconds after which something counts as hanging, however busy the machine is."""
 
 ODD = os.fsdecode(b"n\xff\nl")
 
@@ -188,7 +188,7 @@ async def test_a_job_is_started_watched_paused_limited_resumed_and_stopped(rebal
     assert 0 < (running.share or 0) < 1
     await rebalance_backend.order(job, "pause")
     assert (await view(rebalance_backend, lambda v: v.state == "paused")).limits.rate == 500_000
-    # So slowly that it still runs whenever it is looked at.
+    # Slow enough to be still running whenever it is checked.
     await rebalance_backend.order(job, None, {"rate": 50_000})
     assert (await view(rebalance_backend, lambda v: v.limits.rate == 50_000)).state == "paused"
     await rebalance_backend.resume(job)
@@ -235,7 +235,7 @@ async def test_what_is_skipped_is_told_with_its_reason(rebalance_backend, tree):
 
 
 async def test_a_job_that_is_refused_or_in_the_way_never_is(rebalance_backend, tree, monkeypatch):
-    # On a busy machine a job may take long until it is refused.
+    # On a busy machine, it may take long until a job is refused.
     monkeypatch.setattr("zconsole.rebalance.job.control.BEGINNING", PATIENCE)
     with pytest.raises(ZconsoleError, match="refused"):
         await rebalance_backend.start(Settings((str(tree),)))

@@ -1,4 +1,4 @@
-"""A recording of a simulated scan, with a tunable changed on the way if asked."""
+"""A recording of a simulated scan, optionally with a tunable changed during it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from zconsole.sim.source import World
 
 
 def record(path: Path, scenario: str, seconds: int, step: int = 5, seed: int = 1, **change) -> Path:
-    """Writes samples; ``change`` is NAME=(second, value)."""
+    """Record samples to a file; ``change`` is NAME=(second, value)."""
     world = World(scenario, seed)
     lines = []
     for elapsed in range(0, seconds, step):

@@ -83,7 +83,7 @@ def test_a_report_of_a_scan_without_an_end_says_nothing(fields):
 
 
 def test_a_report_is_as_good_as_its_scan_in_zfs():
-    """Its end is a whole second in text; only one of the two may be counted."""
+    """In text its end is a whole second; only one of the two may be counted."""
     last = LastScans()
     last.push(frame(mirror_pool(SCRUB)))
     last.recall("1", [report(SCRUB, end=401.0, health="DEGRADED")])
@@ -99,7 +99,7 @@ def test_reports_are_wanted_once_for_each_guid():
 
 
 def test_the_next_run_knows_what_this_one_recorded(tmp_path):
-    """The scrub ends DEGRADED, a resilver follows: after that only the report knows the scrub."""
+    """The scrub ends DEGRADED, then a resilver runs: after that only the report has the scrub."""
     store = ReportStore(tmp_path)
     keeper = ReportKeeper(store)
     running = replace(SCRUB, state="running", end=None)

@@ -35,26 +35,26 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def nvme(tmp_path_factory):
-    """The fifth report's resilver, to its end."""
+    """A recording of the fifth report's resilver, to its end."""
     return record(tmp_path_factory.mktemp("nvme") / "rec", "nvme", 600)
 
 
 @pytest.fixture(scope="module")
 def held(tmp_path_factory):
-    """The third report's scrub, released after four minutes."""
+    """A recording of the third report's scrub, released after four minutes."""
     path = tmp_path_factory.mktemp("held") / "rec"
     return record(path, "scrub-delay", 480, zfs_scrub_delay=(240, 0))
 
 
 @pytest.fixture(scope="module")
 def not_restored(tmp_path_factory):
-    """A resilver that ended without restoring redundancy."""
+    """A recording of a resilver that ended without restoring redundancy."""
     return record(tmp_path_factory.mktemp("not-restored") / "rec", "not-restored", 800)
 
 
 @cache
 def reports(recording):
-    """Read a recording once for all tests."""
+    """Return the reports of a recording, read once for all tests."""
     return event_loop.run(recorded(str(recording)))
 
 
@@ -233,7 +233,7 @@ def test_only_one_of_two_sessions_writes(tmp_path):
 
 def test_the_command_prints_lists_and_compares(nvme, held, tmp_path, monkeypatch, capsys):
     for recording in (nvme, held):
-        reports(recording)  # read now: the command has an event loop of its own
+        reports(recording)  # read it before the command runs its own event loop
     monkeypatch.setattr(report, "recorded", known)
     assert main(["report", "--from", str(nvme)]) == 0
     assert capsys.readouterr().out.startswith("# resilver on flash: finished")
@@ -284,7 +284,7 @@ def test_a_report_with_a_wrong_time_is_named(nvme):
 
 
 def test_what_was_set_is_told_and_told_apart(nvme):
-    """An experiment varies what was set before its scan began."""
+    """An experiment changes tunables before its scan begins."""
     (report,) = reports(nvme)
     assert report.tunables["zfs_vdev_scrub_max_active"] == 3
     assert "## Tunables set" not in markdown(report)
@@ -408,7 +408,7 @@ def test_a_damaged_file_is_named(tmp_path, monkeypatch, capsys, words):
 
 @rows(("end", "state"), [(600.0, "finished"), (9000.0, "restarted")])
 def test_an_end_that_text_tells_closes_the_report_of_its_own_scan(end, state):
-    """Text tells no start of a scan that is over; another may have begun and ended meanwhile."""
+    """Text shows no start of a finished scan; another may have begun and ended meanwhile."""
     keeper, timeline = ReportKeeper(), PoolTimeline()
     keeper.push(timeline.push(sample(10, resilver(MIB, function="scrub"))))
     over = Scan("scrub", "finished", end=T + end, duration=600.0, errors=0)

@@ -36,7 +36,7 @@ DONE = Scan("resilver", "finished", total_bytes=round(12.9 * TIB), duration=35.4
 
 
 def test_a_resilver_is_told_from_how_fast_the_last_one_went():
-    """The first report: 12.9T over six disks in 35h29m; a disk of the old size filled as much."""
+    """The first report: 12.9T on six disks in 35h29m; a disk of the old size was just as full."""
     found = resilver_duration(raidz2(), round(2.73 * TIB), paces(raidz2(), [DONE]))
     assert found.eta == pytest.approx(35.48 * HOUR, rel=0.02)
     assert found.low < found.eta < found.high

@@ -62,7 +62,7 @@ def test_a_report_with_too_many_points_keeps_the_first(tmp_path):
 
 
 def scrub(start: float, **fields) -> ScanReport:
-    """The report of a scrub of an hour."""
+    """Return the report of a scrub that took an hour."""
     base = ScanReport("tank", "42", "scrub", None, start, "finished", start, version="2.2.6")
     return replace(base, **{"end": start + 3600, **fields})
 

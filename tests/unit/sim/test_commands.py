@@ -1,4 +1,4 @@
-"""zpool's answers on the simulated pool: exit status and words."""
+"""Answers of zpool on the simulated pool: exit status and messages."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_backing_a_replacement_out_keeps_the_old_disk():
 
 @rows("offline", [False, True])
 def test_a_third_disk_joins_a_replacement_that_runs_and_alone_stays(offline):
-    """As live 2.3.9 does; the last newcomer is the one the kernel keeps."""
+    """Live 2.3.9 does so, too; the kernel keeps the last new disk."""
     world = World("second-replace", 1)
     pool = world.pools[0]
     old, second = list(pool.tops[0].leaves())[:2]
@@ -334,7 +334,7 @@ def test_a_checkpoint_is_discarded_and_the_resilver_then_restores_redundancy():
 
 @pytest.fixture
 def world() -> World:
-    """Mirrors, with two more disks of their model on the shelf, before a small one."""
+    """Mirrors, with two more disks of their model on the shelf, followed by a small one."""
     made = World("mirror-scrub", 1)
     pool = made.pools[0]
     model = next(pool.tops[0].leaves()).model

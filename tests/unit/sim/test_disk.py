@@ -1,4 +1,4 @@
-"""Leaf physics: what a device can do, and what its counters say of it."""
+"""Physics of leaves: what a device can do, and what its counters show."""
 
 from __future__ import annotations
 

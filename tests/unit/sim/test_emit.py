@@ -1,4 +1,4 @@
-"""The raw form: the arrays of OpenZFS, in the lengths of the version simulated."""
+"""The raw form: OpenZFS's arrays, with the lengths of the simulated version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens when work ends, devices fail and come back."""
+"""Events when work ends, and when devices fail and come back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOUR = 3600.0
 
 
 def pool_of(kind="raidz2", fill=0.01):
-    """A pool of five disks (or a mirror of two), and those disks."""
+    """Return a pool of five disks (or a mirror of two), and those disks."""
     make = Build(2, "tank")
     disks = make.leaves(2 if kind == "mirror" else 5, RED_4T)
     top = make.mirror(disks, fill) if kind == "mirror" else make.raidz(2, disks, fill)
@@ -35,7 +35,7 @@ def names(pool):
 
 
 def test_events_call_a_device_as_they_are_read_of_zpool():
-    """The events of a demo had the path of a device after its name."""
+    """Events of a demo had a device's path after its name."""
     pool, disks = pool_of()
     lifecycle.lose(pool, disks[1], FAULTED)
     (lost,) = [event for event in pool.events if event.name == "statechange"]
@@ -63,7 +63,7 @@ def test_a_finished_resilver_detaches_the_old_device():
 
 
 def test_a_scrub_finds_the_damaged_files_again():
-    """It ended with "errors 0" beside three damaged files, which it would have cleared."""
+    """It ended with "errors 0" next to three damaged files, and would have cleared them."""
     pool, _ = pool_of()
     pool.data_errors = 3.0
     commands.scrub(pool)

@@ -1,4 +1,4 @@
-"""Where simulated disks sit."""
+"""Places of simulated disks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What simulated devices say of themselves, and what the facts say of them."""
+"""Data that simulated devices report, and the facts about them."""
 
 from __future__ import annotations
 

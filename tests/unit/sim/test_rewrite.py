@@ -1,4 +1,4 @@
-"""Where new bytes land, and what rewriting directories does to the balance."""
+"""Vdevs that new data goes to, and the effect of rewriting directories on the balance."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_pinned_directory_grows_the_pool(storage):
 
 
 def test_rewriting_half_of_it_levels_it_about_as_the_report_found(storage):
-    """93.3 % and 0.2 % became 71.8 % and 59.6 %: each byte leaves where it was once."""
+    """93.3 % and 0.2 % became 71.8 % and 59.6 %: each byte leaves its vdev once."""
     pool = storage.pools[0]
     pool.load.write = 0.0
     half = [d for d in pool.directories if d.path in ("/storage/films", "/storage/photos")]

@@ -1,4 +1,4 @@
-"""The two-stage scan: what is conserved, and the order things happen in."""
+"""The two-stage scan: conserved quantities, and the order of events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MIB = 1 << 20
 
 
 def raidz2(fill=0.02, memory=256 << 30, model=RED_4T):
-    """A small raidz2 whose last disk is being replaced."""
+    """Return a small raidz2 whose last disk is being replaced."""
     make = Build(3, "tank")
     disks = make.leaves(5, model)
     new = make.leaf(model)
@@ -27,7 +27,7 @@ def raidz2(fill=0.02, memory=256 << 30, model=RED_4T):
 
 
 def run(pool, seconds):
-    """The scan after each of ``seconds`` one-second steps."""
+    """Yield the scan after each of ``seconds`` one-second steps."""
     for _ in range(seconds):
         advance(pool, pool.t + 1.0)
         yield pool.scan

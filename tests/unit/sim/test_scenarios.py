@@ -1,4 +1,4 @@
-"""Every scenario: it decodes, it repeats, it moves forward, and it is about what it says."""
+"""Every scenario decodes, is reproducible, makes progress, and matches its description."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from zconsole.zfs.decode import decode
 pytestmark = pytest.mark.slow
 
 BEGINS = {"shared-bus": 100}
-"""Seconds after which a scenario is at what it is about."""
+"""Seconds after which a scenario reaches its subject."""
 LIMITS = {
     "six-disk-swap": "random",
     "new-disk": "new-disk",
@@ -34,7 +34,7 @@ SMALL = [name for name in names() if name != "thousand"]
 
 
 def pools(raws):
-    """The decoded samples of one moment."""
+    """Return the decoded samples of one moment."""
     return [sample for raw in raws for sample in decode(raw)]
 
 
@@ -113,7 +113,7 @@ def test_the_limit_is_the_one_the_scenario_is_about(name, cause, seed):
 
 
 def rate(name, seconds, after=0.0, seed=1):
-    """Bytes/s issued over ``seconds`` from ``after`` seconds on."""
+    """Return the bytes/s issued over ``seconds``, starting ``after`` seconds."""
     world = World(name, seed)
     world.advance(after)
     before = world.pools[0].scan.issued

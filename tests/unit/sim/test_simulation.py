@@ -1,4 +1,4 @@
-"""Work that is no scan, moved on in simulated time."""
+"""Work other than scans, advanced in simulated time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from zconsole.sim.state import FINISHED
 def test_a_mirror_is_evacuated():
     world = World("removal", 1)
     pool = world.pools[0]
-    total = pool.alloc - pool.removal.moved  # until the end, what was copied lies in both places
+    total = pool.alloc - pool.removal.moved  # until the end, copied data is in both places
     assert 0 < pool.removal.moved < pool.removal.total
     world.advance(24 * 3600.0)
     assert pool.removal.state == FINISHED

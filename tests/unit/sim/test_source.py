@@ -10,7 +10,7 @@ from zconsole.sim.source import EPOCH, SimulatedSource, World, samples
 
 
 def issued(interval, seconds, name="resilver"):
-    """Bytes issued ``seconds`` after the first sample, sampled every ``interval``."""
+    """Return the bytes issued ``seconds`` after the first sample, sampled every ``interval``."""
     world = World(name, 1)
     for step in range(1, round(seconds / interval) + 1):
         world.advance(step * interval)

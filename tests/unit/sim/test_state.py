@@ -1,4 +1,4 @@
-"""Parameters change a rate when they are its limit, and hardly otherwise."""
+"""Parameters change a rate when they are its limit, and barely otherwise."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zconsole.sim.state import defaults
 
 
 def speedup(scenario, changes, seed=1):
-    """How many times faster the scan issues with ``changes`` than without."""
+    """Return how many times faster the scan issues with ``changes`` than without."""
     rates = []
     for wanted in ({}, changes):
         world = World(scenario, seed)

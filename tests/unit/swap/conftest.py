@@ -1,4 +1,4 @@
-"""The shelf that every swap is played on."""
+"""Fixture with the shelf on which every swap is played."""
 
 from __future__ import annotations
 

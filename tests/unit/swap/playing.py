@@ -30,7 +30,7 @@ from zconsole.zfs.decode.decoder import decode
 
 OLD, EMPTY = "Slot 07", "Slot 11"
 NEW, SMALL = 0, 1
-"""Disks in the drawer."""
+"""Numbers of disks in the drawer."""
 
 
 @dataclass
@@ -45,11 +45,11 @@ class Play:
     lights: bool = False
     """Whether its bays have lights."""
     devices: Callable[[tuple[Device, ...]], tuple[Device, ...]] = lambda found: found
-    """What the machine shows of its disks."""
+    """Changes the devices that the machine shows."""
     guide: Guide | None = None
     elapsed: float = 0.0
     steps: list[str] = field(default_factory=list)
-    """The steps that were current, one after another."""
+    """Current steps so far, in order."""
     last: dict[str, Situation] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -182,7 +182,7 @@ class Play:
         return asyncio.run(_run())
 
     def run_alarm(self) -> str:
-        """Wait until something brings a wrong disk back, and run it; returns the pool it is of."""
+        """Wait for a plan that brings a wrong disk back, and run it; returns its pool."""
         for _ in range(400):
             stage = self.look()
             assert stage.alarm, stage
@@ -193,7 +193,7 @@ class Play:
         raise AssertionError(f"nothing to run: {self.look()}")
 
     def until(self, step: str, every: float = 20.0, most: int = 400) -> SwapStage:
-        """Wait until a step is current; other steps than waiting fail."""
+        """Wait until a step is current; steps other than waiting fail."""
         for _ in range(most):
             stage = self.look()
             if stage.step == step:
@@ -203,7 +203,7 @@ class Play:
         raise AssertionError(f"never came to {step}: {self.steps}")
 
     def refilled(self, most: int = 400) -> SwapStage:
-        """Wait until nothing is wrong and nothing is waited for but the operator's hands."""
+        """Wait until nothing is wrong and only the operator's hands are waited for."""
         for _ in range(most):
             stage = self.look()
             if not stage.alarm:
@@ -213,7 +213,7 @@ class Play:
 
 
 class _Refresher:
-    """Sees the simulated pool anew."""
+    """Takes new samples of the simulated pool."""
 
     def __init__(self, play: Play) -> None:
         self._play = play
@@ -227,14 +227,14 @@ class _Refresher:
 
 
 def fresh() -> Leaf:
-    """One more new disk."""
+    """Return a further new disk."""
     leaf = Build(7, "more").leaf(RED_4T)
     leaf.slot = 12
     return leaf
 
 
 WWN_BITS = 0xFF_FFFF_FFFF
-"""The bits of a simulated device's GUID that are its disk's World Wide Name, too."""
+"""Bits of a simulated device's GUID that are also its disk's World Wide Name."""
 
 
 def partitioned(play: Play, bay: str, number: int, leaf: Leaf) -> None:
@@ -247,7 +247,7 @@ def partitioned(play: Play, bay: str, number: int, leaf: Leaf) -> None:
 
 
 def with_second_pool(play: Play, *bays: str, name: str = "fast") -> PoolState:
-    """A second pool, a mirror of partitions on the disks in these bays."""
+    """Create a second pool: a mirror of partitions on the disks in these bays."""
     make = Build(3, name, play.pool.start)
     leaves = make.leaves(len(bays), SSD_400G)
     second = make.pool([make.mirror(leaves, fill=0.01)], host=play.pool.host)

@@ -1,4 +1,4 @@
-"""What is known before a swap, the likely cause, and the ways in which it can be done."""
+"""Facts before a swap: the likely cause, and the possible ways."""
 
 from __future__ import annotations
 
@@ -182,7 +182,8 @@ def test_what_is_not_in_the_pool_is_no_choice(key: str):
 
 
 def test_a_path_that_a_healthy_disk_took_over_leads_to_no_disk_to_pull():
-    # After a boot without its disk, zpool prints a leaf as "was /dev/sdb1" while sdb is another.
+    # After a boot without its disk, zpool prints a leaf as "was /dev/sdb1" while sdb is another
+    # disk.
     gone = disk("12345", 1000, "UNAVAIL", note="was /dev/sdb1", devid="ata-X_GONE-part1")
     gone = gone._replace(path="/dev/sdb1")
     healthy = disk("sdb", 1001)._replace(path="/dev/sdb1", devid="ata-X_HEALTHY-part1")
@@ -220,7 +221,7 @@ def test_a_new_disk_that_took_over_the_kernel_name_is_not_where_the_old_one_sits
 
 
 def test_a_spare_that_is_only_beginning_to_be_filled_does_not_stand_in_yet():
-    # zpool marks what is being filled only once the first bytes were written to it.
+    # zpool marks a device as resilvering only once the first bytes were written to it.
     stands = group("spare", disk("d00", 1000, "DEGRADED"), disk("sp", 9))
     choice = chosen(view(stands, disk("d01", 1001, "FAULTED"), scans=(running("resilver"),)))
     assert modes(choice) == []
@@ -263,7 +264,7 @@ def test_of_a_disk_that_is_gone_the_serial_number_is_what_its_label_says(devid, 
 
 
 def suspended_play() -> Play:
-    """A pool that lost one device too many; its last sample has that one ONLINE."""
+    """Return a pool that lost one device too many, which its last sample shows as ONLINE."""
     play = Play()
     play.view()
     for bay in ("Slot 01", "Slot 02"):
@@ -338,7 +339,7 @@ def test_redundancy_that_is_whole_never_drops_where_the_old_disk_stays_in():
 
 
 def test_redundancy_hangs_on_an_old_disk_with_errors_only_while_it_is_not_repaired_itself():
-    """Zpool marks it "(resilvering)" then, as one that lacks blocks: the console said NONE."""
+    """A disk under repair is marked "(resilvering)" and lacks blocks: the console said NONE."""
     bad = disk("d00", 1000)._replace(errors=ErrorCounters(12, 0, 47))
     ways = chosen(view(bad, disks=(*DISKS, new_disk()))).ways
     (why,) = (way.why for way in ways if way.mode == REPLACE_FIRST)

@@ -1,4 +1,4 @@
-"""How a disk is told from others."""
+"""Identification of disks."""
 
 from __future__ import annotations
 

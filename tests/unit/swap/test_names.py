@@ -1,4 +1,4 @@
-"""Names as hands find them: bay and serial first in every refusal, title and line of the report."""
+"""Disks are named by bay and serial first in every refusal, title and line of the report."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from zconsole.swap.disk import MachineView, device_named
 from zconsole.swap.several import together
 
 ZPOOLS = re.compile(r"(?<![/\w-])(?:ata|nvme|scsi)-\w+(?:-\w+)*")
-"""A name that only zpool has."""
+"""Matches a name that only zpool has."""
 BY_HAND = re.compile(r"`[^`]*`|\b(zpool|zconsole) [a-z]+( [\w/-]+){1,3}")
 FACTS = ("where: ", "| name |", "type ")
-"""How lines begin that say which disk a name of zpool is."""
+"""Prefixes of lines that tell which disk a zpool name is."""
 PARTS = ("two pools", "a pool without")
-"""Plays whose devices are partitions of one disk, which only their names tell apart."""
+"""Plays whose devices are partitions of one disk, which only their names distinguish."""
 
 
 @pytest.mark.slow

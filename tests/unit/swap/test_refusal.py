@@ -1,4 +1,4 @@
-"""Swaps that are not guided, with the steps that do them by hand."""
+"""Swaps that are not guided, with the manual steps instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a swap was, as a report and as JSON."""
+"""A swap as a report and as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is looked at for a swap, and checklists that one console leads and others see."""
+"""Facts read for a swap, and checklists that one console leads and others see."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class Shelf:
         self.asked: list[str] = []
         self.session = Session()
         self.later = 0.0
-        """Seconds by which its frames are later than the machine's clock."""
+        """Seconds by which its frames are ahead of the machine's clock."""
         self.backend = simulated_backend(world)
         self._world = world
         self._patience = patience
@@ -164,7 +164,7 @@ class Shelf:
 
 @pytest.fixture
 def old(play: Play) -> SwapDisk:
-    """The disk to swap; looked up before there is an event loop."""
+    """Return the disk to swap; looked up before there is an event loop."""
     return play.choice(OLD).old
 
 
@@ -183,7 +183,7 @@ async def test_the_disk_of_the_swap_and_free_disks_are_asked_once_in_a_while(pla
 
 
 async def test_disks_are_asked_again_where_the_clock_was_set_back(play):
-    """Else what a disk said yesterday counts until that hour comes again."""
+    """Otherwise yesterday's answer would count until that time comes again."""
     play.hands.insert(0, "Slot 11")
     shelf = Shelf(play.world)
     for shelf.later in (0.0, -3600.0):
@@ -203,7 +203,7 @@ async def test_a_machine_that_does_not_answer_is_given_up():
 
 
 async def test_another_disk_at_the_same_path_is_asked_for_itself(play):
-    """Where disks are named by their bay, the new one has the path of the old."""
+    """If disks are named by bay, the new one has the old one's path."""
     play.hands.insert(0, "Slot 11")
     shelf = Shelf(play.world)
     facts = shelf.backend.ask
@@ -226,7 +226,7 @@ async def test_other_pools_come_with_the_same_disks():
 
 
 async def test_a_pool_that_is_suspended_has_facts_of_its_own():
-    """Its labels are read, which tell whose a disk is that has come back."""
+    """Its labels are read, to learn which pool a returned disk belongs to."""
     shelf, asked = Shelf(World("two-pools", 1)), []
     facts, frames = shelf.backend.ask, shelf.frames
 

@@ -1,4 +1,4 @@
-"""Several disks to swap: their order and its cost, and two of one vdev from start to end."""
+"""Swapping several disks: the order and its cost, and two of one vdev from start to end."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ FREE = (device("n1"), device("n2"))
 
 
 def both(v: MachineView, keys=TWO, takes=TAKES) -> tuple[SwapOrder, SwapOrder]:
-    """Both ways to swap these: one after the other, and together."""
+    """Return both ways to swap these: one after another, and together."""
     targets = [target for key in keys if (target := v.target(key))]
     return in_turn(v, targets, takes), together(v, targets, takes)
 
@@ -180,14 +180,14 @@ def another(seed: int) -> Leaf:
 
 @pytest.fixture
 def two(play: Play) -> Play:
-    """A shelf with two bad disks, and two new ones in the drawer."""
+    """Give the shelf two bad disks, and two new ones in the drawer."""
     play.leaf(OTHER).reads.errors = 7.0
     play.pool.host.drawer[:] = [another(11), another(12)]
     return play
 
 
 def swapped(play: Play, bay: str) -> None:
-    """Pull first, from the first step to the report."""
+    """Swap a disk by pulling it first, from the first step to the report."""
     play.begin(PULL_FIRST, bay)
     play.do()
     play.hands.pull(bay)
@@ -235,7 +235,7 @@ def shelf() -> Play:
 
 
 def replaced(play: Play, most: int = 9) -> tuple[str, ...]:
-    """Replace both at once; the ids of the checklists. ``most``: commands that run."""
+    """Replace both at once; returns the ids of the checklists. ``most``: commands that run."""
     v = play.view()
     targets = urgent_first(v, filter(None, (v.target(str(play.leaf(b).guid)) for b in BAYS)))
     swaps = tuple(Swap(old, new) for old, new in assigned(v, targets).items())
@@ -251,7 +251,7 @@ def opened(play: Play, name: str) -> None:
 
 
 def pulled(play: Play, name: str, bay: str) -> None:
-    """Lead one checklist from the light to its report."""
+    """Take one checklist from the light to its report."""
     opened(play, name)
     play.until("light")
     assert play.do().title.startswith(f"Pull {bay}")

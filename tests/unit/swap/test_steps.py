@@ -1,4 +1,4 @@
-"""The steps: the pull and the new disk, the light, and a checkpoint in the way."""
+"""Steps of a swap: the pull and the new disk, the light, and a checkpoint in the way."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_pull_that_the_machine_does_not_show_is_asked_about(play: Play):
         ("/dev/sdg", ["/sys/block/sdg/device/delete", "/sys/class/scsi_host/host*/scan"]),
         ("/dev/nvme0n1", ["/sys/block/nvme0n1/device/device/remove", "/sys/bus/pci/rescan"]),
         ("/dev/nvme11n2", ["/sys/block/nvme11n2/device/device/remove", "/sys/bus/pci/rescan"]),
-        ("/dev/vdb", []),  # no other has a file that removes it
+        ("/dev/vdb", []),  # no other has a file to remove it
         ("/dev/mmcblk0", []),
         ("/dev/dm-5", []),
         ("", []),
@@ -178,7 +178,7 @@ def test_both_pools_on_one_disk_are_told_and_taken_offline(play: Play):
 def test_a_new_disk_is_judged_by_the_partition_that_takes_the_place(
     play: Play, number: int, inside: dict[int, Contents], why: str
 ):
-    """What stands on the others, as a copied partition table and a first swap leave it, stays."""
+    """The contents of others, as left by a copied partition table and a first swap, stay."""
 
     def table(found: tuple[Device, ...]) -> tuple[Device, ...]:
         return tuple(with_parts(d) if d.bay == OLD else d for d in found)
@@ -227,7 +227,7 @@ def test_the_other_pool_on_the_disk_is_said_to_need_a_swap_of_its_own(play: Play
 
 @pytest.mark.parametrize("name", ["fast", "my pool", "it's"])
 def test_the_way_back_puts_both_pools_online(play: Play, name: str):
-    """Whatever the name: in the log of the checklist its commands are quoted for a shell."""
+    """Whatever the name: commands in the checklist's log are quoted for a shell."""
     second = with_second_pool(play, OLD, "Slot 08", name=name)
     play.begin(PULL_FIRST)
     play.do()
@@ -323,7 +323,7 @@ def test_the_old_disk_is_pulled_from_the_bay_it_was_moved_to(play: Play):
 
 def test_a_healthy_disk_that_has_the_old_ones_alias_by_now_is_left_alone(play: Play):
     def alias(found):
-        # An alias by place leads to whatever sits there; the disks have changed places.
+        # An alias by place leads to whichever disk is there; the disks have been exchanged.
         bays = {"Slot 06": "b07", "Slot 07": "b06"} if moved else {"Slot 06": "b06", OLD: "b07"}
         return tuple(
             replace(d, path=f"/dev/disk/by-vdev/{bays[d.bay]}", aliases=(*d.aliases, d.path))
@@ -530,7 +530,7 @@ DISCARD, AGAIN = "zpool checkpoint -d tank", "zpool resilver tank"
 
 
 def blocked() -> Play:
-    """A swap whose resilver ended beside a checkpoint."""
+    """Return a swap whose resilver ended while there was a checkpoint."""
     play = Play()
     play.pulled()
     play.look()
@@ -543,7 +543,7 @@ def blocked() -> Play:
 
 
 def command(play: Play) -> str:
-    """What the current step runs."""
+    """Return the command of the current step."""
     plan = play.look().plan
     assert plan is not None
     return plan.steps[0].command

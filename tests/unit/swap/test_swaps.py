@@ -313,7 +313,7 @@ def test_a_faulted_disk_is_not_said_to_count_for_redundancy(play: Play):
 
 def test_a_disk_whose_resilver_waits_for_another_one_does_not_show_that_as_its_own():
     play = Play(World("second-replace", 1))
-    play.wait(60.0)  # by now the second disk is being replaced, too
+    play.wait(60.0)  # by now the second disk is also being replaced
     stage = play.begin(REPLACE_FIRST, "Slot 06")
     assert stage.step == "resilver"
     assert stage.deferred

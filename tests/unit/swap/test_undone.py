@@ -1,4 +1,4 @@
-"""The way back from every step, or that there is none."""
+"""Every step has a way back, or is announced as final."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_no_way_back_is_told_of_a_step_that_cannot_be_taken_now(play: Play):
 
 
 def follows(play: Play, step: str) -> SwapStage:
-    """The stage after the one of ``step``, which announced its way back, or that it has none."""
+    """Return the stage after ``step``, which must announce its way back, or that it has none."""
     stage = play.look()
     assert stage.step == step
     assert stage.undo_line("Z") or stage.final
@@ -66,7 +66,7 @@ def test_back_undoes_what_was_announced():
 
 @pytest.fixture
 def scrubbing(play: Play) -> Play:
-    """A swap whose scrub runs."""
+    """Return a swap whose scrub is running."""
     play.begin()
     play.do()
     play.exchanged()

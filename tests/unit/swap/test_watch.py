@@ -1,4 +1,4 @@
-"""Disks that were pulled by mistake, or may be out: nothing goes on before they are back."""
+"""Disks pulled by mistake, or possibly missing: nothing continues until they are back."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_wrong_disk_is_noticed_put_back_and_resilvered_before_anything_else(pl
 
 
 def back_unnoticed(play: Play) -> SwapStage:
-    """A wrong disk is out and in again while its pool is idle: ZFS sees nothing of it."""
+    """Pull and return a wrong disk while its pool is idle, so that ZFS does not notice."""
     play.begin()
     play.do()
     play.devices = lambda found: tuple(d for d in found if d.bay != "Slot 06")
@@ -104,7 +104,7 @@ def test_a_disk_of_no_pool_may_go_without_an_alarm(play: Play):
 
 @pytest.fixture
 def other(play: Play) -> Play:
-    """Another checklist on the same machine, begun after the first."""
+    """Return another checklist on the same machine, begun after the first."""
     play.begin()
     other = Play(world=play.world, store=play.store)
     other.begin(bay="Slot 06")

@@ -68,7 +68,7 @@ async def test_a_command_that_acts_goes_on_when_nobody_waits_for_it(tmp_path):
     async with asyncio.timeout(30):
         while not (tmp_path / "done").exists() or not (tmp_path / "done").read_text():
             await asyncio.sleep(0)
-    os.close(go)  # not before: what is in a pipe goes with the last that has it open
+    os.close(go)  # not earlier: data in a pipe is lost with its last open end
 
 
 async def test_a_long_lived_process_talks_in_lines_until_it_is_abandoned():
@@ -84,7 +84,7 @@ async def test_a_long_lived_process_talks_in_lines_until_it_is_abandoned():
 
 
 class Ears:
-    """What a process in bytes says."""
+    """Collects the output of a process as bytes."""
 
     def __init__(self) -> None:
         self.said = bytearray()
@@ -120,7 +120,7 @@ async def test_a_long_lived_process_talks_in_bytes_until_it_is_abandoned():
 
 @pytest.mark.slow
 async def test_an_abandoned_process_is_killed_before_it_can_end_by_itself(tmp_path, monkeypatch):
-    # One that ended in between was waited for by the transport: asyncio then warned on stderr.
+    # The transport waited for a process that had ended in between: asyncio then warned on stderr.
     ears, close = Ears(), os.close
     code = f"{ECHO}\nopen({str(tmp_path / 'ended')!r}, 'w')"
     process = await ProcessRunner().connect((sys.executable, "-c", code), ears.hear)

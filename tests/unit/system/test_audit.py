@@ -26,13 +26,13 @@ from zconsole.system.audit import (
 from zconsole.system.state_dir import StateError
 
 SHORT = 0.6
-"""Seconds that a place is given here."""
+"""Seconds that each destination is given here."""
 AT_ONCE = 0.5
 
 
 @pytest.fixture
 def hung():
-    """A disk that answers no write until the test is over, and how many were tried."""
+    """A disk that answers no write until the test is over, and the writes tried."""
     back, tried = threading.Event(), []
 
     def append(line: str) -> None:
@@ -45,7 +45,7 @@ def hung():
 
 @pytest.fixture
 def reader(tmp_path):
-    """The system's log: a socket somebody reads."""
+    """A fake system log: a socket that is read."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
         receiver.bind(str(tmp_path / "log"))
         receiver.settimeout(5.0)

@@ -1,4 +1,4 @@
-"""Work beside the event loop: its results, and that nobody waits for it at the end."""
+"""Work in threads next to the event loop: its results, and that exit does not wait for it."""
 
 from __future__ import annotations
 

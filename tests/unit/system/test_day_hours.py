@@ -62,7 +62,7 @@ def test_the_first_minute_is_inside_and_the_last_is_not(text, inside, outside):
 @pytest.mark.parametrize("text", ["22:00-06:00", "00:00-24:00", "09:30-09:31", "12:00-11:59"])
 @pytest.mark.slow
 def test_so_much_work_in_these_hours_takes_so_long(text: str) -> None:
-    """As counted minute by minute."""
+    """Compare with counting minute by minute."""
     hours, begin = day_hours(text), datetime(2026, 3, 1, tzinfo=UTC)
     for start in range(0, DAY, 97):
         now = begin + timedelta(minutes=start)

@@ -1,4 +1,4 @@
-"""Marks of processes, and which of them still run."""
+"""Marks of processes, and whether they still run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zconsole.system.host import alive, process_mark
 
 
 def stat(proc: Path, state: str, pid: int = 12) -> Path:
-    """A process that is called to mislead."""
+    """Create a process with a misleading name."""
     place = proc / str(pid)
     place.mkdir()
     rest = " ".join(str(number) for number in range(4, 53))

@@ -1,4 +1,4 @@
-"""The loop of the keeper, with duties and a clock that the test names."""
+"""The loop of the keeper, with duties and a clock set by the test."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from zconsole.system.keeper import (
 from zconsole.system.process import Completed
 
 ROUNDS = 50
-"""More than any of the tests needs."""
+"""More rounds than any of the tests needs."""
 
 
 class Chore:
@@ -87,14 +87,14 @@ def keeper(clock: Clock, *duties: Chore) -> Keeper:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Wait for what comes about by other tasks and threads."""
+    """Wait for an effect of other tasks and threads."""
     async with asyncio.timeout(PATIENCE):
         while not condition():
             await asyncio.sleep(0.001)
 
 
 async def settled() -> None:
-    """Let every act that has begun come to its end."""
+    """Let every started act come to its end."""
     for _ in range(5):
         await asyncio.sleep(0)
 
@@ -137,7 +137,7 @@ async def test_one_that_fails_is_told_once_and_acts_again_after_a_while(clock):
 
 
 class Kept:
-    """A keeper that runs in this process, and what it keeps."""
+    """A keeper that runs in this process, and its duties."""
 
     def __init__(self, state: Path) -> None:
         self.state = state
@@ -248,7 +248,7 @@ async def test_a_standing_duty_that_was_over_begins_again_when_somebody_asks_it_
 
 async def test_what_is_added_while_it_finds_nothing_more_is_not_forgotten(kept):
     kept.light.at, kept.light.hangs, kept.light.most = 0.0, threading.Event(), 1
-    await kept.ask(order=LOOK)  # while it looks
+    await kept.ask(order=LOOK)  # while it is checking
     kept.light.most = 3
     kept.light.acts, seen = 0, kept.light.hangs
     seen.set()
@@ -262,7 +262,7 @@ async def test_what_nobody_waits_for_any_more_is_undone(kept):
         line.connect(str(kept.state / SOCKET))
         line.sendall(json.dumps({"order": "hold", "duty": "tunable"}).encode() + b"\n")
         await until(lambda: kept.waits)
-    await settled()  # the loop sees that it is gone
+    await settled()  # lets the loop notice that it is gone
     kept.begins.set()
     await until(lambda: not kept.keeper._serving)
     assert kept.tunable.undone == 1
@@ -292,7 +292,7 @@ async def test_nobody_answers_where_none_runs(tmp_path):
 
 @pytest.mark.slow
 def test_one_that_is_stopped_is_not_none(tmp_path, monkeypatch):
-    """As by SIGSTOP: the kernel lets whoever asks in, and nobody answers."""
+    """After SIGSTOP, the kernel accepts connections, and nobody answers."""
     tmp_path.chmod(0o700)
     monkeypatch.setattr(keepers, "START", 0.2)
     for order in (LOOK, TELL, END):
@@ -397,7 +397,7 @@ def test_its_socket_is_its_owners_whatever_the_umask(tmp_path):
 
 @pytest.mark.slow
 def test_who_gave_up_orders_nothing_later(tmp_path, monkeypatch):
-    """A keeper that comes up too late: whoever asked was told that nothing was done."""
+    """The keeper starts too late: the caller was told that nothing was done."""
     tmp_path.chmod(0o700)
     starts = []
 
@@ -421,7 +421,7 @@ def test_who_gave_up_orders_nothing_later(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_who_gives_up_takes_the_order_back(tmp_path, monkeypatch):
-    """The line is closed then, at which a keeper undoes what it began."""
+    """The connection is closed then, at which a keeper undoes what it began."""
     tmp_path.chmod(0o700)
     monkeypatch.setattr(keepers, "START", 0.5)
     with listening_socket(tmp_path) as line:

@@ -1,4 +1,4 @@
-"""Mount tables: where a place is within its filesystem, whatever it is called."""
+"""Mount tables: the position of a path within its filesystem, whatever its name."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_place_holds_what_is_in_it(outer: Spot, inner: Spot, held: bool) -> No
 
 @pytest.fixture
 def process(tmp_path: Path) -> Path:
-    """The directory of a process that has ``tmp_path/root`` for its root."""
+    """The directory of a process whose root is ``tmp_path/root``."""
     root = tmp_path / "root"
     (root / "tank/data/one/two").mkdir(parents=True)
     (root / "net/inside").mkdir(parents=True)
@@ -140,7 +140,7 @@ def test_no_name_on_a_server_is_looked_at(process: Path, monkeypatch: pytest.Mon
 
 
 def test_no_name_on_an_overlay_is_looked_at(process: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it is made of may be on a server: a container's root, say, on a share."""
+    """Its layers may be on a server: a container's root, say, on a share."""
     monkeypatch.setattr(Path, "readlink", lambda self: pytest.fail(str(self)))
     over = view(rb"20 1 0:30 / / rw - overlay overlay rw,lowerdir=/net/a:/net/b", process)
     assert over.follow(b"/link/two") == Spot(b"0:30", b"/link/two")
@@ -165,7 +165,7 @@ def test_the_directories_of_an_overlay(options: bytes, found: set[bytes]) -> Non
 
 
 def test_relative_directories_are_found_beside_the_others(process: Path) -> None:
-    """As container engines give them where the options would be longer than a page."""
+    """Container engines use relative paths if the options would be longer than a page."""
     (process / "root/tank/data/snapshots/2/fs").mkdir(parents=True)
     line = OVER + rb"rw,lowerdir=2/fs,upperdir=/tank/data/snapshots/1/fs"
     (process / "root/tank/data/snapshots/1/fs").mkdir(parents=True)
@@ -192,7 +192,7 @@ def test_what_stacks_upon_one_directory_names_it_as_its_source(
 
 
 def test_branches_of_aufs_are_in_its_options_or_in_sysfs(tmp_path: Path) -> None:
-    """As au_show_options (fs/aufs/super.c) and sysaufs_si_br (fs/aufs/sysfs.c) print them."""
+    """Formats are as in au_show_options (fs/aufs/super.c) and sysaufs_si_br (fs/aufs/sysfs.c)."""
     (tmp_path / "si_1a").mkdir()
     for name, text in (("br0", "/u=rw\n"), ("br12", "/l = x=ro+wh\n"), ("brid0", "64\n")):
         (tmp_path / "si_1a" / name).write_text(text)

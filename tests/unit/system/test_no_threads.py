@@ -1,4 +1,4 @@
-"""Where no thread can be started (pids.max, RLIMIT_NPROC), one clear error, and later all again."""
+"""If no thread can be started (pids.max, RLIMIT_NPROC): one clear error, and recovery later."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from zconsole.system.state_dir import StateError
 
 
 def refuse_threads(patch: pytest.MonkeyPatch) -> None:
-    """Have none started until the patch is undone."""
+    """Refuse every new thread until the patch is undone."""
 
     def refused(*_: object) -> None:
         raise RuntimeError("can't start new thread")
@@ -30,7 +30,7 @@ def refuse_threads(patch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def no_threads() -> Iterator[pytest.MonkeyPatch]:
-    """While it is not undone, none can be started."""
+    """Refuse every new thread until the yielded patch is undone."""
     with pytest.MonkeyPatch.context() as patch:
         refuse_threads(patch)
         yield patch

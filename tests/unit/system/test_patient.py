@@ -1,4 +1,4 @@
-"""A state directory on a disk that doesn't answer keeps nobody waiting."""
+"""A state directory on a disk that doesn't answer blocks nothing."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def kernel(tmp_path: Path) -> Kernel:
 
 @pytest.fixture
 def hang(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], threading.Event]]:
-    """From its call on no file is opened until the event that it returns is set."""
+    """Once called, no file can be opened until the returned event is set."""
     back = threading.Event()
     real = os.open
 
     def never(path: str, *args: int, **options: int) -> int:
-        if "/parameters/" not in str(path):  # the kernel's files are on no disk
+        if "/parameters/" not in str(path):  # the kernel's files are not on a disk
             back.wait()
         return real(path, *args, **options)
 
@@ -155,7 +155,7 @@ def test_tunables_are_put_back_while_another_keeps_the_lock(
     console = kernel.console()
     console.set({TIME: 5000}, 1.0)
     monkeypatch.setattr(store, "PATIENCE", 60.0)
-    with kernel.console()._memory.open("another"):  # a zconsole that was stopped, or hangs
+    with kernel.console()._memory.open("another"):  # as a zconsole that was stopped, or hangs
         assert seconds(lambda: console.restore(2.0)) < 10.0
     assert kernel.read(TIME) == 3000
 

@@ -1,4 +1,4 @@
-"""The private copy of a program of one file: whole, only ours, and kept for the next start."""
+"""The private copy of a single-file program: complete, private, and kept for the next start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the program starts of itself is itself, however it was installed and called."""
+"""The program starts further processes of itself, however it was installed and called."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STRANGE = "import os; os.write(2, b'a stranger ran'); os._exit(99)"
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package as it lies in the Debian package, without what it depends on."""
+    """The package as installed by the Debian package, without its dependencies."""
     place = tmp_path_factory.mktemp("installed")
     leave = shutil.ignore_patterns("__pycache__")
     shutil.copytree(PACKAGE, place / "lib/zconsole", ignore=leave)
@@ -56,7 +56,7 @@ CODE = "import sys; sys.path.insert(0, {!r}); import zconsole.cli.main as m; sys
 def test_a_job_in_the_background_is_of_the_same_program(
     how: str, installed: Path, tmp_path: Path
 ) -> None:
-    """Neither the working directory nor, where the program was isolated, PYTHONPATH has a say."""
+    """The working directory does not matter, nor does PYTHONPATH for an isolated program."""
     strange, tree = tmp_path / "strange", tmp_path / "tree"
     for directory in (strange / "zconsole", tree):
         directory.mkdir(parents=True)

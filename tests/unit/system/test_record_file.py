@@ -205,7 +205,7 @@ def test_a_disk_that_hangs_keeps_nobody_waiting_and_only_the_newest_is_written_t
     began = time.monotonic()
     writer.write(tmp_path / "a", b"first")
     while writer._waiting:
-        time.sleep(0.001)  # until the thread is at the first one
+        time.sleep(0.001)  # until the thread has reached the first one
     for data in (b"old", b"newest"):
         writer.write(tmp_path / "a", data)
     assert not writer.settle(0.01)

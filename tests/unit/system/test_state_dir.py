@@ -40,7 +40,7 @@ def test_root_has_the_systems_directory_and_others_their_own(monkeypatch, tmp_pa
 
 
 def test_a_relative_directory_is_none(monkeypatch):
-    """Every working directory would have originals and jobs of its own."""
+    """Otherwise every working directory would have its own originals and jobs."""
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setenv("HOME", "/home/ann")
     assert state.state_dir(False, {"XDG_STATE_HOME": "state"}) == Path(
@@ -129,7 +129,7 @@ def test_links_fifos_and_files_of_everybody_are_refused(tmp_path):
 
 
 def test_a_file_of_two_names_is_refused(tmp_path):
-    """Somebody else may have the other one: root would write to a file that he chose."""
+    """Somebody else may own the other name, and choose which file root writes to."""
     state.write_private(tmp_path / "kept", b"x")
     (tmp_path / "other").hardlink_to(tmp_path / "kept")
     with pytest.raises(StateError, match="it has 2 names"):
@@ -147,7 +147,7 @@ def test_a_file_of_somebody_else_is_refused_and_told_whose_it_is(tmp_path):
 @as_root
 @pytest.mark.parametrize("mode", [0o700, 0o1777])
 def test_a_directory_of_somebody_on_the_way_is_refused(tmp_path, mode):
-    """He could swap what is below it between two calls."""
+    """Its owner could exchange what is below it between two calls."""
     (tmp_path / "his/ours").mkdir(parents=True)
     (tmp_path / "his/ours/file").touch(0o600)
     (tmp_path / "his").chmod(mode)
@@ -173,7 +173,7 @@ def test_a_directory_on_the_way_may_be_open_to_others_only_if_it_is_sticky(tmp_p
 
 
 def test_in_a_sticky_directory_itself_no_file_is_ours(tmp_path):
-    """Anybody may put files there, such as a log beside a database."""
+    """Anybody may put files there, such as a log next to a database."""
     (tmp_path / "way").mkdir()
     (tmp_path / "way").chmod(0o1777)
     with pytest.raises(StateError, match="Choose a directory only you can write to"):
@@ -275,7 +275,7 @@ def test_a_new_file_that_the_disk_refuses_is_named(tmp_path, monkeypatch, call):
     ],
 )
 def test_a_group_of_one_user_is_that_user(monkeypatch, members, name, euid, refused):
-    """As umask 002 leaves directories; root is held to more."""
+    """Directories created with umask 002 are like this; for root the rules are stricter."""
     monkeypatch.setattr(os, "geteuid", lambda: euid)
     monkeypatch.setattr(pwd, "getpwuid", lambda uid: SimpleNamespace(pw_name="ann", pw_gid=1000))
     group = SimpleNamespace(gr_name=name, gr_mem=members)

@@ -1,4 +1,4 @@
-"""What is asked in threads leaves no stacks behind, whatever Python and its collector do."""
+"""Calls in threads leave no stacks behind, whatever Python and its collector do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work other than scans: slow is told from stuck, and what holds it up is named."""
+"""Work other than scans: slow is distinguished from stuck, and obstacles are named."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_what_stands_still_shows_no_speed_of_before():
 
 
 def test_what_is_stuck_is_told_after_the_machine_started_anew():
-    """Its steady clock begins at 0 then: for as long as it was up, a stuck one seemed to move."""
+    """Its monotonic clock restarts at 0: for its former uptime, a stuck one seemed to move."""
     tracker = ActivityTracker()
     seen(tracker, 1e6, MOVING)
     seen(tracker, 60.0, MOVING)
@@ -66,7 +66,7 @@ def test_what_is_stuck_is_told_after_the_machine_started_anew():
 
 
 def test_one_that_was_not_seen_to_move_yet_shows_no_speed_of_before_for_long():
-    """For half a minute a stuck expansion had a rate and an ETA: ten seconds are looked at."""
+    """For half a minute a stuck expansion had a rate and an ETA; now ten seconds are checked."""
     tracker = ActivityTracker()
     averaged = MOVING._replace(zpool_rate=10.0)
     assert seen(tracker, 0.0, averaged).estimate.eta is not None
@@ -88,7 +88,7 @@ def test_a_longer_transaction_group_is_waited_for():
 
 def test_rounded_bytes_that_hide_slow_progress_are_not_called_stuck():
     tracker = ActivityTracker()
-    rounded = MOVING._replace(resolution=5e9, zpool_rate=1e7)  # a digit moves every 500 s
+    rounded = MOVING._replace(resolution=5e9, zpool_rate=1e7)  # a digit changes every 500 s
     seen(tracker, 0.0, rounded)
     assert "not seen to move" not in seen(tracker, 1.0, rounded).estimate.reason
     assert seen(tracker, 1999.0, rounded).stalled is None
@@ -113,7 +113,7 @@ def test_what_went_on_after_a_pause_is_given_time_again():
 
 @rows("percent", [12.0, None])
 def test_a_trim_of_which_only_whole_percents_are_known_is_not_called_stuck(percent):
-    """Of a disk of 20 TB one takes a quarter of an hour."""
+    """One percent of a disk of 20 TB takes a quarter of an hour."""
     tracker, trim = ActivityTracker(), Activity("trim", "running", vdev="sdb", percent=percent)
     for t in (0.0, UNMOVED_SECONDS, STILL_SECONDS, 2 * STUCK_SECONDS):
         view = seen(tracker, t, trim)
@@ -129,7 +129,7 @@ def test_the_device_that_holds_it_up_is_named():
 
 
 def test_a_device_that_failed_is_named_as_soon_as_it_stands_still():
-    """For ten minutes a stuck expansion said nothing of the disk that was to be replaced."""
+    """For ten minutes a stuck expansion did not mention the disk that had to be replaced."""
     lost = pool(MOVING, state="FAULTED")
     assert "bring back sdb" in activity_advice(MOVING, lost, UNMOVED_SECONDS)
     assert activity_advice(MOVING, pool(MOVING), UNMOVED_SECONDS) == ""

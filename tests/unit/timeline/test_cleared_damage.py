@@ -1,4 +1,4 @@
-"""Damage that was seen and then cleared: what is said until a scan has read everything again."""
+"""Damage that was seen and then cleared: reported until a scan has read everything again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CLEARED = "418 errors were cleared at 12:04 and not checked since: scrub to know
 
 
 def scan(function: str, start: float, end: float | None = None, **fields) -> Scan:
-    """A scan of everything, in minutes after noon; one without an end runs."""
+    """Return a scan of everything, in minutes after noon; without an end it is running."""
     past = Scan(
         function,
         "running" if end is None else "finished",
@@ -45,7 +45,7 @@ def raidz(pool: Pool) -> Pool:
 
 
 def told(*pools: tuple[float, Pool], timeline: PoolTimeline | None = None) -> Health:
-    """What is said of the last of these pools, each with its minute after noon."""
+    """Return the health at the last of these pools, each with its minute after noon."""
     timeline = PoolTimeline(UTC) if timeline is None else timeline
     return [timeline.push(sampled(minute, pool)) for minute, pool in pools][-1].health
 
@@ -69,12 +69,12 @@ def test_errors_that_were_cleared_ask_for_a_scrub_in_text_and_json():
     [
         (scan("scrub", 5, 9), "OK"),
         (scan("scrub", 3.95, 9), "OK"),  # it began before the clear, after the errors were seen
-        (scan("scrub", 1, 9), "ATTENTION"),  # they may be of what it had read before
+        (scan("scrub", 1, 9), "ATTENTION"),  # the errors may be in what it had already read
         (scan("scrub", 5, 9, full=False), "ATTENTION"),
         (scan("scrub", 5, 9, state="canceled"), "ATTENTION"),
         (scan("scrub", 5, 9, errors=None), "ATTENTION"),
         (scan("errorscrub", 5, 9), "ATTENTION"),
-        (scan("resilver", 5, 9), "ATTENTION"),  # of a mirror it reads one side
+        (scan("resilver", 5, 9), "ATTENTION"),  # of a mirror it reads only one side
         (scan("scrub", 5), "ATTENTION"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The machine's clock is set while its pools are watched: the steady clock goes on."""
+"""The machine's clock is set while its pools are watched: the monotonic clock continues."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MONTH = 30 * 24 * HOUR
 
 
 def at(clock: float, ahead: float, *scans, **fields) -> Sample:
-    """A sample by a clock that is so many seconds ahead."""
+    """Return a sample by a clock that is ``ahead`` seconds ahead."""
     return replace(sample(clock + ahead, *scans, **fields), clock=clock)
 
 
@@ -93,7 +93,7 @@ REMOVED = (disk("a"), disk("b", state="REMOVED"))
 
 
 def scrub(start: float, end: float | None = None, **fields) -> Scan:
-    """A scrub of everything by the kernel's clock, in seconds after T."""
+    """Return a scrub of everything by the kernel's clock, in seconds after T."""
     over = {} if end is None else {"state": "finished", "stage": None, "end": T + end}
     return resilver(TOTAL, start, function="scrub", errors=0, **over, **fields)
 
@@ -105,7 +105,7 @@ def test_no_event_is_dated_later_than_now_nor_in_front_of_newer_ones(ahead, rebo
     told = Event(T + ahead + 5, "vdev.open_failed", "cannot open b", "error", "b")
     timeline.push(at(0, ahead, leaves=errors(0)))
     timeline.push(at(10, ahead, leaves=errors(3), events=(told,)))
-    # Of a reboot, the steady clock begins anew.
+    # After a reboot, the monotonic clock restarts.
     after = [at(second, 0, leaves=errors(count)) for second, count in ((60, 3), (70, 5))]
     for one in after:
         frame = timeline.push(replace(one, clock=one.clock - 55 if reboot else one.clock))
@@ -139,7 +139,7 @@ def test_what_happened_by_a_clock_that_was_ahead_is_no_cause_of_what_comes_later
 
 
 def cleared(timeline: PoolTimeline, ahead: float, *scans: Scan) -> None:
-    """Damage that was seen, then cleared, by a clock that is ahead."""
+    """Let damage be seen and then cleared, by a clock that is ahead."""
     timeline.push(at(0, ahead, *scans, leaves=errors(0)))
     timeline.push(at(60, ahead, *scans, leaves=errors(9)))
     timeline.push(at(120, ahead, *scans, leaves=errors(0)))
@@ -147,7 +147,7 @@ def cleared(timeline: PoolTimeline, ahead: float, *scans: Scan) -> None:
 
 SETTLES = [
     ((), scrub(400, 500), True),
-    ((), scrub(-9000, -8000), False),  # of before the damage
+    ((), scrub(-9000, -8000), False),  # before the damage
     ((scrub(MONTH - 30),), scrub(MONTH - 30, 500), False),  # begun before it, by that clock
     ((scrub(MONTH - 900, MONTH - 300),), scrub(MONTH - 900, MONTH - 300), False),
 ]

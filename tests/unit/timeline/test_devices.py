@@ -18,7 +18,7 @@ CRC = SmartCounts(True, 0, 0, 0, 12)
 
 
 def flaky(seconds=140):
-    """The frames of the simulated pool whose disk drops out and comes back."""
+    """Yield the frames of the simulated pool whose disk drops out and comes back."""
     world, session = World("flaky", 2), Session()
     for elapsed in range(0, seconds, 5):
         world.advance(float(elapsed))

@@ -55,7 +55,7 @@ def test_a_replacement_that_takes_its_place_in_the_tree_is_the_same_device():
 
 
 def spared(state: str, *inside: Vdev):
-    """A mirror of ``a``, spared by ``inside``, and its hot spare ``s``."""
+    """Return a mirror of ``a``, spared by ``inside``, and its hot spare ``s``."""
     a = disk("a", guid="1", state="REMOVED")
     kept = (Vdev("spare-0", "spare", guid="9", children=(a, *inside)),) if inside else (a,)
     spare = disk("s", guid="3", vclass="spare", state=state)
@@ -161,7 +161,7 @@ def replacing(*leaves: Vdev):
 @rows(
     ("old", "new"),
     [
-        # With GUIDs, and as text, which has none, tells the old one of the same place.
+        # With GUIDs; and as text, which has none, but shows the old device of the same place.
         (
             [disk("b", guid="2", state="UNAVAIL")],
             [replacing(disk("22", guid="2", state="UNAVAIL"), disk("b", guid="4"))],
@@ -186,7 +186,7 @@ def test_a_disk_that_was_replaced_between_two_samples_is_told_with_both():
 
 
 def test_a_disk_that_another_source_shows_is_the_same():
-    """Libzfs has GUIDs, the text that is read once it fails has none."""
+    """GUIDs come from libzfs; the text that is read after it fails has none."""
     assert told(tree(disk("b", guid="2", state="UNAVAIL")), tree(disk("b"))) == [
         ("statechange", "b went from UNAVAIL to ONLINE", "b")
     ]

@@ -1,4 +1,4 @@
-"""Rounds of frames: how often one is taken, of what, and a recording that is moved in."""
+"""Rounds of frames: how often they are taken, from what; seeking in a recording."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def test_who_waits_for_a_sample_does_not_wait_for_the_interval() -> None:
 
 
 class Counted:
-    """A source that notes when it is sampled and ends after some samples."""
+    """A source that records when it is sampled and ends after some samples."""
 
     def __init__(self, samples: int) -> None:
         self.left = samples
@@ -216,7 +216,7 @@ async def test_others_go_on_while_the_state_directory_hangs(tmp_path):
 
 @pytest.fixture
 def made(tmp_path):
-    """A feed over 5000 seconds of a pool, and the sessions made for other places."""
+    """A feed over 5000 seconds of a pool, and the sessions made for other positions."""
     path = tmp_path / "r"
     lines = (json.dumps({"t": t, "text": POOL}) for t in range(1000, 6000))
     path.write_text("".join(f"{line}\n" for line in lines))
@@ -230,7 +230,7 @@ def made(tmp_path):
 
 
 async def at(feed: ReplayFeed) -> float:
-    """The time of the next round."""
+    """Return the time of the next round."""
     update = await feed.next()
     assert update is not None
     return update.frames[0].t

@@ -1,4 +1,4 @@
-"""The first seconds of a scan or activity: nothing is foretold from too little."""
+"""The first seconds of a scan or activity: nothing is predicted from too little."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 RATE = 50.0 * MIB
 Course = Callable[[float], float]
-"""Bytes issued by the seconds since the start."""
+"""Bytes issued, by the seconds since the start."""
 
 
 def steady(x: float) -> float:
@@ -27,17 +27,17 @@ def steady(x: float) -> float:
 
 
 def burst(x: float) -> float:
-    """The queues fill within four seconds, eight times as fast."""
+    """Return bytes that start eight times as fast, for four seconds, until the queues are full."""
     return RATE * (8 * min(x, 4.0) + max(0.0, x - 4.0))
 
 
 def late(x: float) -> float:
-    """Next to nothing for three seconds."""
+    """Return bytes that barely start for three seconds."""
     return RATE * max(0.01 * x, x - 3.0)
 
 
 def groups(x: float) -> float:
-    """All of a transaction group of two seconds at once."""
+    """Return bytes in transaction groups of two seconds."""
     return RATE * 2.0 * (x // 2.0 + 1)
 
 
@@ -64,7 +64,7 @@ def scrub(course: Course, x: float) -> Scan:
 
 
 def told(course: Course, interval: float, first: float = 0.6, past: PastScan | None = None):
-    """Second, view and true seconds to go of each sample of the first minute."""
+    """Yield second, view and true remaining seconds of each sample of the first minute."""
     timeline = PoolTimeline()
     timeline.scans.learn(past)
     for n in range(int(60 / interval) + 1):
@@ -92,9 +92,9 @@ def test_it_is_measuring_until_the_rate_has_been_steady(course, interval, by):
 
 
 def opened(rates: Course, goes_on: bool = True) -> Iterator[ScanView]:
-    """A console opened an hour into a scan: what it says with each second.
+    """Open a console an hour into a scan; yields its view at each second.
 
-    ``rates``: bytes/s by the seconds watched; zpool averages two thirds of the first.
+    ``rates``: bytes/s by the seconds watched; zpool's average is two thirds of the first.
     """
     timeline, issued = PoolTimeline(goes_on=goes_on), 3600 * rates(0.0) / 1.5
     for second in range(75):
@@ -112,7 +112,7 @@ def opened(rates: Course, goes_on: bool = True) -> Iterator[ScanView]:
 
 
 def test_a_console_opened_amid_a_scan_is_measuring_until_its_rate_was_steady():
-    """Its first end came with the first sample, to the minute, and was that of zpool's average."""
+    """Its first ETA came with the first sample, to the minute, from zpool's average."""
     seen = list(opened(lambda _: RATE))
     assert [view.estimate.lacking for view in seen[:15]] == [MEASURING] * 15
     assert all(view.left == view.scan.zpool_eta for view in seen[:15])
@@ -141,7 +141,7 @@ def test_an_earlier_scan_tells_at_once():
 
 
 def expansion(done: float, seconds: float) -> Activity:
-    """As the kernel tells of one: what was copied, and zpool's average since the start."""
+    """Return an expansion as the kernel reports it: bytes copied, and zpool's average."""
     average = done / seconds if done else None
     total = 10 * RATE
     return Activity(
@@ -166,7 +166,7 @@ def moved(course: Course, seconds: range) -> Iterator[tuple[float, float | None]
 
 
 def test_an_expansion_of_ten_seconds_gets_no_date_years_away():
-    """A second after its start next to nothing was written: 2735 days, said zconsole."""
+    """A second after its start almost nothing was written, so zconsole said 2735 days."""
     counted = {1: 2.0, 2: 2.0, 3: 2.0, 4: 2.0}
     etas = [eta for _, eta in moved(lambda x: counted.get(int(x), 5 * RATE), range(1, 10))]
     assert all(eta is None or eta < 60.0 for eta in etas)

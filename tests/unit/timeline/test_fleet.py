@@ -28,7 +28,7 @@ class Machine:
         self.fails = False
 
     async def answer(self):
-        """Answer, and wait until that was taken."""
+        """Answer, and wait until the answer was processed."""
         self.answers.set()
         while self.answered < self.asked:
             await asyncio.sleep(0)
@@ -48,7 +48,7 @@ class Machine:
 
 
 class Time:
-    """Both clocks, which stand still until they are moved."""
+    """Both clocks, which stand still until they are advanced."""
 
     def __init__(self):
         self.passed = 0.0
@@ -61,7 +61,7 @@ def fleet(*machines, needed=False, at_once=False, notes=(), time=None, interval=
 
 
 async def answered(rounds):
-    """The first frame of the first round that is not overdue."""
+    """Return the first frame of the first round that is not overdue."""
     async with asyncio.timeout(60):
         while (frame := (await rounds.next()).frames[0]).problem is not None:
             await asyncio.sleep(0)
@@ -202,7 +202,7 @@ async def test_closing_abandons_what_is_in_flight():
 
 @pytest.mark.slow
 async def test_an_answer_that_is_hard_to_read_does_not_hold_up_the_others(monkeypatch):
-    """One host's answer would take for ever: its pools say so, those of others go on."""
+    """Decoding one host's answer never ends: its pools report it, those of others continue."""
     read = session_module.decode
     begun = []
 
@@ -224,4 +224,4 @@ async def test_an_answer_that_is_hard_to_read_does_not_hold_up_the_others(monkey
         pit, vault = (await rounds.next()).frames
         assert "takes over 0.2 s to be read" in pit.problem
         assert vault.problem is None
-    assert len(begun) == 1  # and is not tried again right away
+    assert len(begun) == 1  # and is not retried at once

@@ -1,4 +1,4 @@
-"""What is joined to a frame, the devices a suspended pool waits for, and facts of a scan."""
+"""Data joined to a frame, devices that a suspended pool waits for, and facts of a scan."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ HUNG = SampleFailure("tank", T, T, "no answer", kstat="SUSPENDED")
 
 
 def hung(sda: float | None, sdb: float | None):
-    """A pool that does not answer; when each of its disks was seen to leave."""
+    """Return a pool that does not answer, with the times at which its disks left."""
     base = frame(mirror_pool(), T)
     since = {"sda": sda, "sdb": sdb}
     rows = tuple(r._replace(missing_since=since.get(r.vdev.name)) for r in base.rows)

@@ -1,4 +1,4 @@
-"""An estimate that follows a change of speed that tunables made."""
+"""Estimates that follow a change of speed caused by tunables."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ pytestmark = pytest.mark.slow
 AT, STEP = 3600, 30
 TOTAL = 400_000 * MIB
 FOLLOWED = round(SETTLE) + 300
-"""Seconds after a change by which it has been followed."""
+"""Seconds after a change by which the estimate follows it."""
 
 
 def course(rates: dict[int, float], values: dict[int, int], last: int) -> Iterator[Sample]:
-    """A scan whose rate (MiB/s) and tunable change at these seconds, until ``last``."""
+    """Yield a scan whose rate (MiB/s) and tunable change at these seconds, until ``last``."""
     issued = 0.0
     for t in range(0, last, STEP):
         issued += rates[max(n for n in rates if n <= t)] * MIB * STEP
@@ -36,7 +36,7 @@ def course(rates: dict[int, float], values: dict[int, int], last: int) -> Iterat
 
 
 def told(rates: dict[int, float], values: dict[int, int], last: int) -> ScanView:
-    """What is told of it at ``last``."""
+    """Return the view of the scan at ``last``."""
     return _told(tuple(rates.items()), tuple(values.items()), last)
 
 
@@ -104,7 +104,7 @@ def test_small_steps_that_go_on_do_not_keep_it_from_following():
 
 
 def test_what_steers_to_and_fro_is_not_followed_all_along():
-    """With the autopilot's turns of the demo, the end moved by two hours within minutes."""
+    """With the autopilot's steps in the demo, the ETA moved by two hours within minutes."""
     turns = range(AT, AT + 7200, 600)
     rates = {0: 10.0} | {t: (20.0, 12.0)[n % 2] for n, t in enumerate(turns)}
     values = {0: 3} | {t: 6 + n for n, t in enumerate(turns)}
@@ -200,7 +200,7 @@ def test_how_far_ahead_it_is_goes_by_the_estimate_that_is_shown():
 
 @rows("seconds", [-STEP, STEP, FOLLOWED - STEP, FOLLOWED + 600])
 def test_the_next_console_follows_it_as_well(seconds):
-    """By what a console that was opened since told, the end was hours later."""
+    """In a console opened since then, the ETA was hours later."""
     rates, values = {0: 10.0, AT: 20.0}, {0: 3, AT: 6}
     kept = new = watched()
     for one in course(rates, values, AT + max(seconds, FOLLOWED) + 10 * STEP):

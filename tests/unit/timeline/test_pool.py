@@ -1,4 +1,4 @@
-"""One pool over time: what its samples leave behind, and the frames made of them."""
+"""One pool over time: the history of its samples, and the frames made from it."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def cut_off(whole: Sample) -> Sample:
 
 
 def test_devices_that_a_sample_does_not_show_have_not_left():
-    """Neither with a text that was cut off, nor with JSON that has no tree."""
+    """They are missing in a text that was cut off, or in JSON that has no tree."""
     a, b = disk("a"), disk("b")
     for samples in (
         (sample(0, a, b), without_table(sample(1)), sample(2, a, b)),
@@ -424,7 +424,7 @@ def of_mirror(t: float, **fields) -> Sample:
 
 
 def counted(monkeypatch, owner, name) -> list[None]:
-    """One entry for every call of ``owner.name`` from now on."""
+    """Return a list that gets an entry for every further call of ``owner.name``."""
     calls, work = [], getattr(owner, name)
 
     def call(*args):
@@ -538,7 +538,7 @@ def test_what_is_said_of_a_pool_is_that_of_its_newest_sample(change):
 
 @pytest.mark.slow
 def test_a_slow_disk_is_marked_as_long_as_the_verdict_names_it():
-    """Its wait comes and goes from sample to sample; what limits the scan stays."""
+    """Its latency varies from sample to sample; the limit of the scan stays."""
     world, session = World("resilver", 7), Session()
     blamed = set()
     for second in range(60):
@@ -553,7 +553,7 @@ def test_a_slow_disk_is_marked_as_long_as_the_verdict_names_it():
 
 @pytest.mark.slow
 def test_what_limits_the_scan_is_known_again_after_the_machine_started_anew():
-    """Nothing was judged until its steady clock had come to where it was before."""
+    """Nothing was judged until its monotonic clock had passed its former value."""
     world, session, new = World("resilver", 7), Session(goes_on=True), Session(goes_on=True)
     for second in range(80):
         world.advance(float(second))
@@ -569,7 +569,7 @@ def test_what_limits_the_scan_is_known_again_after_the_machine_started_anew():
 
 
 def test_a_leaf_that_came_back_is_known_by_another_name_after_an_import():
-    """``sdb`` is ``sdc`` then, and another is ``sdb``."""
+    """Its ``sdb`` is ``sdc`` then, and another disk is ``sdb``."""
 
     def named(letter: str, guid: str, **fields) -> Vdev:
         return replace(disk(letter, **fields), guid=guid)

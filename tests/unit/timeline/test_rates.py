@@ -1,4 +1,4 @@
-"""Windowed rates of vdevs, and the tables of past ones for sparklines."""
+"""Windowed rates of vdevs, and the tables of past rates for sparklines."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ PATHS = ("sda", "sdb")
 def test_a_disk_on_several_paths_is_as_busy_as_they_are_in_turns(
     now: tuple[float, ...], busy: float
 ) -> None:
-    """Whichever path was the busier one up to now, as the other before a failover."""
+    """Each path may have been the busier one so far, as before a failover."""
 
     def counted(seconds: tuple[float, ...]) -> Vdev:
         rows = [
@@ -128,7 +128,7 @@ def test_latency_histograms_stand_in_where_there_are_no_diskstats():
 
 
 def test_histograms_are_not_added_up_where_nothing_was_asked_of_a_device():
-    """They are all that an idle vdev on files is slow to be read for."""
+    """Summing histograms is all that makes idle vdevs on files slow to read."""
 
     class Unread(dict[str, tuple[int, ...]]):
         def get(self, *_: object) -> None:
@@ -397,7 +397,7 @@ def test_of_two_neither_is_the_odd_one():
 
 
 def stands_out(own: IoRates, others: list[IoRates]) -> bool:
-    """The definition, without a look at the whole first."""
+    """Return whether a vdev stands out, by the definition and without shortcuts."""
     waits = [o.latency for o in others if o.latency is not None]
     works = [o.busy for o in others if o.busy is not None]
     waited, worked = own.latency or 0.0, own.busy or 0.0

@@ -1,4 +1,4 @@
-"""The rate of a scan: in the past, now, and where the estimate lags it."""
+"""The rate of a scan: past, present, and where the estimate lags behind it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_short_hole_is_filled_and_a_long_one_stays():
 
 
 def test_samples_that_become_rare_leave_no_holes_between_them():
-    """A demo at sixty times the speed drew lonely spikes over dots, like stalls."""
+    """A demo at sixty times the speed drew single spikes over dots, like stalls."""
     rare = [10.0 + n for n in (0, *range(66, 66 * 20, 66))]
     past = recorded([*range(10), *rare], lambda _: 5.0)
     assert past.rates.count(None) < 66
@@ -104,7 +104,7 @@ def test_marks_are_bounded_and_the_newest_stay():
 
 
 def test_a_step_is_a_trend_for_minutes_and_then_is_none():
-    """A tunable was raised, the graph rose, and the rate beside it had an arrow down."""
+    """After a tunable was raised, the graph rose, while the rate had an arrow down."""
     way = [recorded(range(n), lambda t: 5.0 if t < 600 else 10.0).trend for n in (640, 800, 1000)]
     assert way == [pytest.approx(0.5, abs=0.2), pytest.approx(0.4, abs=0.3), pytest.approx(0.0)]
 
@@ -128,7 +128,7 @@ TOTAL = 1e12
 
 
 def course(issued: Iterable[float], step: float = 1.0, walked: int = 0) -> list[CurvePoint]:
-    """A reading every ``step`` seconds; metadata is walked at the one with index ``walked``."""
+    """Return a reading every ``step`` seconds; metadata is walked up to index ``walked``."""
     curve = ProgressCurve()
     for n, done in enumerate(issued):
         scanned = TOTAL * min(1.0, n / walked) if walked else TOTAL
@@ -137,7 +137,7 @@ def course(issued: Iterable[float], step: float = 1.0, walked: int = 0) -> list[
 
 
 def changed(before: float, after: float, seconds: int, at: int = 7200) -> list[float]:
-    """Bytes issued at each second of a scan whose rate changes after two hours."""
+    """Return the bytes issued at each second of a scan whose rate changes after two hours."""
     return [before * min(n, at) + after * max(0, n - at) for n in range(at + seconds + 1)]
 
 
@@ -180,7 +180,7 @@ def test_nothing_is_known_of_a_scan_just_seen():
 
 
 def by_turns(walking: int, issuing: int, seconds: int) -> list[CurvePoint]:
-    """A reading a second of a scan that walks, then issues 100 MB/s, for so many seconds each."""
+    """Return one reading per second of a scan that walks and issues 100 MB/s in turn."""
     curve, issued, scanned = ProgressCurve(), 0.0, 0.0
     for n in range(seconds + 1):
         curve.add(ProgressReading(n, n, True, issued, scanned))
@@ -244,7 +244,7 @@ def test_a_moment_is_told_of_a_change_that_was_seen(unseen, words):
 
 @rows(("rate", "back"), [(4.0, 3.0), (1.0, 1.5)])
 def test_nothing_is_told_of_a_rate_that_is_on_its_way_back(rate, back):
-    """Beside an arrow that pointed down, a rate was said to have risen, and what if it stays."""
+    """Next to an arrow down, a rate was said to have risen, with an ETA if it stays so."""
     steady = (2.0,) * 40 + (rate,) * 60
     turned = steady + (back,) * 8
     assert rate_lag(rate, 2.0 * 3600, 3600.0, PastRates(0.0, STEP, steady), False)

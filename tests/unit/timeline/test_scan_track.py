@@ -70,7 +70,7 @@ def changed_rate(before: float, after: float, at: int, seconds: Iterable[int]):
 
 @rows("held", [20, 40, 120])
 def test_tunables_put_back_show_the_rate_since_then(held):
-    """For half a minute RATE had an arrow up, over twice what the disks did."""
+    """For half a minute RATE had an arrow up, at more than twice the disks' actual rate."""
     up, back = 600, 600 + held
     timeline = PoolTimeline()
     for second in (*range(0, up - 120, 5), *range(up - 120, back + 90)):
@@ -126,7 +126,7 @@ def test_pause_and_resume_are_told_and_leave_the_estimate_out():
 
 @rows("seen", [5, 30, 300])
 def test_a_clock_that_is_set_back_neither_hides_nor_freezes_the_estimate(seen):
-    """By the wall clock a scan was young again, so that nothing after that counted."""
+    """By the wall clock the scan was young again, so that later samples did not count."""
     timeline, total = watched(), 40_000 * MIB
     for n in (*range(1, seen + 100), *range(seen + 100, seen + 400, 5)):
         issued = (50 * min(n, seen) + 5 * max(0, n - seen)) * MIB
@@ -378,7 +378,7 @@ def test_the_last_scan_is_called_so_only_if_it_was():
 
 
 def test_an_hour_unseen_in_which_the_walk_ended_counts_from_there():
-    """Half an hour of it issued at 20 MiB/s; the rest of the walk before says nothing of that."""
+    """Half an hour of it issued at 20 MiB/s; the walk before does not count."""
     size, walk, speed = 400_000 * MIB, 1800, 20 * MIB
     scans = [
         resilver(0, stage="scanning", scanned_bytes=n * MIB, total_bytes=size, pass_start=T)

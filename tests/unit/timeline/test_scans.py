@@ -185,7 +185,7 @@ def test_it_is_over_since_the_first_sample_without_a_running_scan():
 
 @rows("back", [5, 3600])
 def test_how_it_ended_is_told_though_the_clock_was_set_back_after_it(back):
-    """By the wall clock nothing was sure until that had caught up."""
+    """By the wall clock nothing was certain until it had caught up."""
     ended = resilver(TOTAL, state="finished", end=T + 50, errors=7)
     timeline = watched(sample(49, resilver(49 * MIB)), sample(51, ended))
     outcomes = [timeline.push(sample(n - back, ended)).outcome for n in (52, 60, 80)]
@@ -261,7 +261,7 @@ def test_a_rebuild_that_ends_as_its_vdev_is_renamed_is_told_once():
 
 @rows("end", [None, T - 100.0])
 def test_a_scan_after_one_that_ended_has_begun_and_not_gone_on(end):
-    """Text of Solaris 10, or with a date that cannot be read, has no start."""
+    """Text of Solaris 10, or with an unreadable date, has no start."""
     before = Scan("scrub", "finished", end=end, errors=0)
     running = Scan("scrub", "running", total_bytes=TOTAL, issued_bytes=MIB)
     timeline = watched(sample(0, before), sample(60, running))
@@ -276,7 +276,7 @@ def test_a_scan_without_a_start_that_was_paused_goes_on():
 
 
 def told(end: float, minutes: int = 2, state: str = "finished") -> Scan:
-    """A scrub that is over as text tells it: without its start, in whole minutes before 0.8."""
+    """Return a finished scrub as text shows it: without start, in whole minutes before 0.8."""
     taken = None if state == "canceled" else minutes * 60.0
     return Scan("scrub", state, end=T + end, duration=taken, errors=0)
 
@@ -316,7 +316,7 @@ def test_a_later_end_that_another_source_tells_is_another_scan(exact_first):
 
 
 def test_an_end_of_another_scan_is_not_that_of_the_one_that_ran():
-    """It ended while nobody looked, and a further one has begun and ended since."""
+    """The watched scan ended unseen, and another one has begun and ended since."""
     ran = [sample(n, resilver(n * MIB, function="scrub")) for n in (10, 20)]
     timeline = watched(*ran, sample(9000, told(8000, 10)))
     assert names(timeline) == ["scrub_start", "scrub_finish"]

@@ -1,4 +1,4 @@
-"""The last full scrub: what counts as one, and when the next is overdue."""
+"""The last full scrub: which scans count, and when the next is overdue."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_new_pool_of_the_same_name_was_not_scrubbed():
     tracker = ScrubTracker()
     tracker.recall(NOW - DAY)
     assert tracker.push(sample(guid="1")).last == NOW - DAY
-    assert tracker.push(sample(guid=None)).last == NOW - DAY  # as text has it
+    assert tracker.push(sample(guid=None)).last == NOW - DAY  # as in text output
     assert tracker.push(sample(guid="2")) == ScrubAge(never=True)
 
 
@@ -80,7 +80,7 @@ def test_the_time_of_one_scrub_does_not_change_with_its_source():
     ("version", "full", "issued", "counts"),
     [
         ("2.2.9", None, 30, True),
-        ("2.2.9", False, 100, False),  # a device lacked data: it was as far as that goes
+        ("2.2.9", False, 100, False),  # a device lacked data: it was as complete as possible
         ("2.4.0", True, 30, True),
         ("2.4.0", None, 95, True),
         ("2.4.0", None, 30, False),

@@ -170,7 +170,7 @@ def test_a_gap_is_of_the_pool_that_it_names():
 
 @pytest.mark.slow
 def test_a_pool_that_is_renamed_keeps_its_past(tmp_path):
-    """Exported and imported by another name, and back: its newest history is the one kept."""
+    """It is imported under another name, and back: its newest history is kept."""
     tmp_path.chmod(0o700)
     taken = rounds(30)
     old = taken[0][0]["libzfs"]["name"]

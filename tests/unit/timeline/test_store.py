@@ -1,4 +1,4 @@
-"""Timelines on disk: what runs, and finished scans."""
+"""Timelines on disk: running and finished scans."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PLACE = Path("past.json")
 
 
 def sample(second: float, start: float = 0.0, boot: float = 0.0, leaves: int = 2) -> Sample:
-    """A resilver at 50 MiB/s; ``boot`` is what the machine's own clock has been set back by."""
+    """Return a resilver at 50 MiB/s; ``boot`` is the offset of the monotonic clock."""
     devices = tuple(
         Vdev(f"d{n}", "disk", guid=f"{n}", io=IoCounters(second, 1, 1, int(second) * MIB, 0))
         for n in range(leaves)
@@ -307,7 +307,7 @@ NAME = f"past-{GUID}.json"
 
 
 def finished(start: float = 0.0) -> PoolTimeline:
-    """A pool whose resilver was watched to its end."""
+    """Return a pool whose resilver was watched to its end."""
     first = int(start)
     timeline = watched(range(first + 2, first + 200), start=start)
     last = sample(start + 200, start=start)

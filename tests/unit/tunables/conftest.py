@@ -1,4 +1,4 @@
-"""A kernel's parameter tree that is only files."""
+"""A fake of the kernel's parameters, made of files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LIVE = {
 
 
 class Kernel:
-    """Files where the module's parameters would be; a reload or reboot makes them anew."""
+    """Files in place of the module's parameters; a reload or reboot creates them anew."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -36,7 +36,7 @@ class Kernel:
         self.boot("boot-1")
 
     def boot(self, boot_id: str, module: str = "zfs") -> None:
-        """A fresh boot or module load: every parameter at its default again."""
+        """Boot, or load the module: every parameter has its default again."""
         self.boot_id.write_text(boot_id + "\n")
         self.module = self.root / boot_id / module
         (self.module / "parameters").mkdir(parents=True)
@@ -56,7 +56,7 @@ class Kernel:
         return Parameters(self.module, self.boot_id)
 
     def console(self, owner: str | None = None) -> Control:
-        """Another console on the same machine."""
+        """Return another console on the same machine."""
         return Control(self.parameters, TunableStore(self.state), self.log, owner)
 
 

@@ -1,4 +1,4 @@
-"""Pilots over a simulated scrub, as tests need them."""
+"""Pilots on a simulated scrub, for tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from zconsole.tunables.pilot import Hours, Pilot, Targets, scanning
 from zconsole.zfs.decode import decode
 
 FAST, SLOW = 18, 27
-"""Buckets far below and far above 20 ms."""
+"""Histogram buckets far below and far above 20 ms."""
 
 
 async def pools(source: ScrubSource):

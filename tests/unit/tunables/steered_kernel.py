@@ -1,6 +1,6 @@
-"""A simulated scrub whose latencies the test names.
+"""A simulated scrub whose latencies the test sets.
 
-``python -m tests.unit.tunables.steered_kernel`` is the keeper over it, in a hurry.
+``python -m tests.unit.tunables.steered_kernel`` runs the keeper on it, with short waits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def leaves(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 class ScrubSource:
-    """The scrub of a healthy pool: 1,000 more reads a sample, each in this bucket."""
+    """The scrub of a healthy pool: 1,000 more reads per sample, all in one histogram bucket."""
 
     def __init__(self, bucket: int = 18, scenario: str = "mirror-scrub") -> None:
         self.bucket = bucket
@@ -49,7 +49,7 @@ class ScrubSource:
 
 
 async def no_pools() -> tuple[tuple[Pool, ...], bool]:
-    """All pools of a machine that has none."""
+    """Return the pools of a machine that has none."""
     return (), True
 
 

@@ -1,4 +1,4 @@
-"""The autopilot as a duty of the keeper: no process, rounds and a clock that the test names."""
+"""The autopilot as a duty of the keeper: no process, with rounds and a clock set by the test."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TIME = "zfs_resilver_min_time_ms"
 
 
 class Rounds(ScrubSource):
-    """A source whose rounds the test names: a word each, the last one again and again."""
+    """A source with rounds set by the test: one word each, the last one repeated."""
 
     def __init__(self, *words: str) -> None:
         super().__init__(FAST)
@@ -87,7 +87,7 @@ class Flight:
         )
 
     async def fly(self, rounds: int = 8) -> str:
-        """Let so many intervals pass, or until it ends; why it ended, empty where it did not."""
+        """Let up to ``rounds`` intervals pass; returns why it ended, or an empty text."""
         for _ in range(rounds):
             self.now += INTERVAL
             assert self.duty.due(self.now) <= 0.0
@@ -98,7 +98,7 @@ class Flight:
 
     @property
     def steps(self) -> int:
-        """How often it set tunables."""
+        """Return how often it set tunables."""
         begun = [r for r in self.kernel.log.records if r["event"] == "begun"]
         return sum(r["action"].startswith("hold-latency") for r in begun)
 
@@ -161,7 +161,7 @@ async def test_a_paused_scan_is_not_sped_up_because_nobody_waits_beside_it(kerne
 
 @pytest.fixture
 async def flown(kernel) -> Flight:
-    """One that has set tunables."""
+    """Return an autopilot that has set tunables."""
     flight = Flight(kernel, Rounds("scrub"))
     while kernel.read(TIME) == 3000:
         assert await flight.fly(1) == ""
@@ -226,7 +226,7 @@ async def test_another_console_sees_what_it_does_until_it_ends(flown):
 
 
 async def begin(kernel, below=False, state=None) -> Autopilot:
-    """One begun as it was ordered, which steers nothing yet."""
+    """Return an autopilot that was just ordered and does not steer yet."""
     place = PilotClaim(state or kernel.state, process_mark(os.getpid()) or "")
     place.state.chmod(0o700)
     control = kernel.console(place.mark)
@@ -246,7 +246,7 @@ async def test_it_is_the_only_one_of_a_machine_until_it_ends(kernel, tmp_path):
 
 
 async def test_nobody_who_may_only_read_keeps_it_from_beginning(kernel):
-    """As flock(1) may lock whatever its user can open."""
+    """For example, flock(1) can lock whatever its user can open."""
     readable = [kernel.module, *kernel.module.rglob("*")]
     handles = [os.open(path, os.O_RDONLY) for path in readable if path.stat().st_mode & 0o004]
     for handle in handles:
@@ -304,7 +304,7 @@ async def test_what_it_sets_after_it_was_told_to_stop_goes_back_as_well(kernel, 
 
 
 def refuse_until(monkeypatch, accepts: threading.Event) -> None:
-    """Have the kernel refuse every value until then."""
+    """Make the kernel refuse every value until the event is set."""
     write = Parameters.write
 
     def refused(parameters: Parameters, name: str, value: int) -> None:
@@ -335,7 +335,7 @@ async def test_what_the_kernel_does_not_take_back_is_not_said_to_be_restored(
 
 
 async def test_told_to_stop_after_it_failed_it_restores_though_its_console_ended(flown):
-    flown.duty._over = "its console ended"  # seen while it was not to act yet
+    flown.duty._over = "its console ended"  # noticed before it may act again
     await flown.duty.undo()
     assert (flown.kernel.read(TIME), flown.kernel.read(NAME)) == (3000, 3)
 
@@ -365,7 +365,7 @@ async def test_a_kernel_whose_tunables_cannot_be_read_is_refused(kernel):
 
 
 def autopilots(kernel: Kernel, mark: str, ask: Callable[..., object]) -> Autopilots:
-    """What the console of a mark has."""
+    """Return the autopilots as the console with this mark sees them."""
     status = partial(autopilot.status, kernel.state, LockedStore(kernel.state))
     return Autopilots(kernel.console(mark), mark, ask, lambda: False, status)
 

@@ -1,4 +1,4 @@
-"""The table of tunables: every value is one that the code can use."""
+"""The table of tunables: the code can use every value."""
 
 from __future__ import annotations
 

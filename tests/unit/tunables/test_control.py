@@ -55,7 +55,7 @@ def test_the_original_is_on_the_disk_before_the_kernel_has_another(kernel, monke
 
 
 def die_before_the_kernel_has_it(kernel, monkeypatch, values):
-    """What a console leaves that is killed when its file is written and the kernel not yet."""
+    """Leave the state of a console that was killed after writing its file, before the kernel."""
     file, kept = kernel.state / "tunables.json", []
 
     def write(_parameters, _name, _value):
@@ -120,7 +120,7 @@ def test_an_interruption_as_the_kernel_gets_the_value_loses_no_original(kernel, 
 
 
 def test_a_tunable_that_this_version_does_not_know_goes_back_as_well(kernel):
-    """Set by another version in this boot."""
+    """It was set by another version during this boot."""
     kernel.console().set({TIME: 5000, SCRUB: 2000}, 1.0)
     file = kernel.state / "tunables.json"
     file.write_text(file.read_text().replace(TIME, "zfs_new"))
@@ -167,7 +167,7 @@ def test_setting_the_original_by_hand_forgets(kernel):
 def test_a_reboot_or_reload_forgets(kernel, load):
     kernel.console().set({TIME: 5000}, 1.0)
     kernel.boot(*load)
-    kernel.write(TIME, 5000)  # chance, or modprobe.d
+    kernel.write(TIME, 5000)  # by coincidence, or by modprobe.d
     assert kernel.console().setting(TIME).original is None
     assert kernel.console().restore(2.0) == ()
     assert kernel.read(TIME) == 5000
@@ -221,7 +221,7 @@ def test_what_the_kernel_lacks_is_said(kernel):
 def test_who_may_not_write_is_told_why_and_nothing_is_remembered(
     kernel, monkeypatch, euid, error, said, steers
 ):
-    """Nobody who is root is told to become root: in a container that does not help."""
+    """A user who is root is not told to become root: in a container that does not help."""
 
     def refused(path, *args, **options):
         if str(path).endswith(TIME) and args[0] & os.O_WRONLY:
@@ -283,7 +283,7 @@ def test_originals_that_cannot_be_read_are_not_written_over(kernel, harm):
 
 
 def test_originals_that_do_not_answer_are_not_written_over(kernel, monkeypatch):
-    """The lock was got, then the disk hung: what another console set is not known."""
+    """The lock was taken, then the disk hung: what another console set is not known."""
     kernel.console().set({TIME: 5000}, 1.0)
     before, answers = (kernel.state / "tunables.json").read_bytes(), threading.Event()
     with monkeypatch.context() as patch:
@@ -330,7 +330,7 @@ TIME, SCRUB = "zfs_resilver_min_time_ms", "zfs_scrub_min_time_ms"
 
 
 class Unwritable(MemoryLog):
-    """Neither file nor system log."""
+    """A log for which neither file nor system log works."""
 
     def write(self, t, event, **fields):
         raise AuditError("audit log not writable")
@@ -403,7 +403,7 @@ def test_nothing_is_set_without_a_line_in_some_log_and_everything_is_put_back(ke
 
 
 def test_values_are_put_back_where_nothing_can_be_written(kernel, monkeypatch):
-    """A full or read-only disk: what was set is known, but can't be forgotten."""
+    """On a full or read-only disk, the changes are known but can't be forgotten."""
     kernel.console().set({TIME: 5000}, 1.0)
 
     def read_only(_path) -> None:

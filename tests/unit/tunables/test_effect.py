@@ -33,7 +33,7 @@ def test_neither_side_reaches_past_another_change():
 
 
 def test_rare_samples_are_taken_from_longer():
-    """At a sample a minute, an effect was promised and never told."""
+    """With a sample per minute, an effect was promised and never reported."""
     series = [EffectSample(60.0 * n, 100.0 if n < 20 else 150.0, 0.01) for n in range(40)]
     assert measure(series[:25], 1200.0).gain is None
     assert measure(series, 1200.0).gain == pytest.approx(0.5)
@@ -58,7 +58,7 @@ def test_an_effect_that_can_not_come_any_more_is_known_to_be_over():
 
 
 def uneven(start, stop, *rates):
-    """Rates that come and go in turn."""
+    """Return rates that alternate."""
     return [EffectSample(float(t), rates[t % len(rates)], 0.01) for t in range(start, stop)]
 
 
@@ -86,7 +86,7 @@ def test_an_effect_of_a_few_samples_is_not_clear():
 
 
 def drifting(start, stop):
-    """A rate that goes up and down by itself, every 200 seconds."""
+    """Return a rate that rises and falls by itself every 200 seconds."""
     return [EffectSample(float(t), (100.0, 150.0)[t // 200 % 2], 0.01) for t in range(start, stop)]
 
 
@@ -117,7 +117,7 @@ def limited(start, stop, rate, limit):
     ],
 )
 def test_no_tunable_lifts_a_limit_that_is_none_of_theirs(before, after, doubted):
-    """Any can hold a scan back, but a disk that gets faster or slower is not its work."""
+    """Any tunable can limit a scan, but none makes a disk faster or slower."""
     effect = measure([*limited(0, 100, *before), *limited(100, 400, *after)], 100.0)
     assert effect.issue_clear is not doubted
     assert ("limited by a slow disk" in effect.doubt) is doubted

@@ -1,4 +1,4 @@
-"""Tunables that the keeper puts back: no process but a console, a clock that the test names."""
+"""Tunables that the keeper restores: no process but a console, with a clock set by the test."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from zconsole.tunables.parameters import Parameters
 
 NAME = "zfs_scan_suspend_progress"
 DEAD = "999999999:1"
-"""A mark of no process."""
+"""The process mark of no process."""
 
 
 async def freeze(kernel, seconds=30.0, watch=None, owner=None) -> Guard:
@@ -113,7 +113,7 @@ async def test_it_refuses_what_no_guard_may_set(kernel):
 
 
 class Watch:
-    """The duty about what consoles set, and the pools it is told of."""
+    """The duty for tunables that consoles set, and the pools that it sees."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.pools: tuple[Pool, ...] = ()
@@ -129,8 +129,8 @@ class Watch:
         return self.pools, self.whole
 
     async def look(self) -> float | None:
-        """Look once; seconds until the next time, None where it is over."""
-        for _ in range(2):  # the first takes the lock
+        """Run one check; returns the seconds until the next one, None if the duty is over."""
+        for _ in range(2):  # the first one takes the lock
             if not await self.duty.act():
                 assert try_lock(self.lock) is not None
                 return None

@@ -39,7 +39,7 @@ FOUND = {
 
 
 def histogram(**counts: int) -> list[int]:
-    """37 buckets, some filled: b24=10."""
+    """Return 37 buckets, some filled: b24=10."""
     return [counts.get(f"b{i}", 0) for i in range(37)]
 
 
@@ -190,7 +190,7 @@ def test_a_meter_starts_anew_where_counters_fell():
 
 
 def between(lower: float, upper: float) -> list[int]:
-    """When it turned down, in decisions, where the target lies between these two latencies."""
+    """Return when it turned down, in decisions, if the target lies between these two latencies."""
     now, falls = Steering(0.02), []
     for i in range(2000):
         before = now
@@ -209,9 +209,10 @@ def test_a_target_between_two_levels_is_tried_again_ever_later():
 
 
 def noisy(slope: float, level: float, seed: int) -> list[float]:
-    """The levels of an hour whose load is steady: its p95 is the target at this level.
+    """Return the levels of an hour with a steady load: its p95 is the target at this level.
 
-    ``slope``: natural logarithm of latency a level. A p95 of a minute has a noise of 6 %.
+    ``slope``: change of the natural logarithm of latency per level. The p95 of a minute has a noise
+    of 6 %.
     """
     draw, now, levels = random.Random(seed), Steering(0.02), [0.0]
     newest: deque[float] = deque(maxlen=round(WINDOW / INTERVAL))

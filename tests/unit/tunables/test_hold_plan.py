@@ -50,7 +50,7 @@ def test_below_the_defaults_it_says_the_hours_that_costs(kernel):
     tank = pool("tank", mirrored=False, function="resilver")
     made = plan(BELOW, [tank], kernel.parameters, {"tank": 7200.0})
     assert f"{NAME}  1 to 10, now 3" in made.sets
-    # 4 times fewer requests in the disks, a quarter of the time: 16 times 2 hours
+    # a quarter of the requests in the disks, and a quarter of the time: 16 times 2 hours
     assert "up to 16 times as long: up to 1d06h more without redundancy" in made.warnings[0]
 
 

@@ -1,4 +1,4 @@
-"""What was left set, by whom, and what the next console then says, writes and takes over."""
+"""Tunables left set, by whom, and what the next console reports, writes and takes over."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from zconsole.tunables.store import PILOT
 
 TIME, SCRUB = "zfs_resilver_min_time_ms", "zfs_scrub_min_time_ms"
 DEAD = "999999999:1"
-"""A mark of no process."""
+"""The process mark of no process."""
 TANK = MappingProxyType({"77": "tank"})
 RUNS = Scans(running=TANK, whole=True)
 IDLE = Scans(idle=TANK, whole=True)
 ENDED = Scans(idle=TANK, ended=("77",), whole=True)
 PART = Scans(idle={"1": "dozer"})
-"""A console of dozer alone: whether tank resilvers is not known."""
+"""A console that only has dozer: it is unknown whether tank is resilvering."""
 GONE = Scans(idle={"1": "dozer"}, whole=True)
-"""Tank is not imported any more."""
+"""Tank is no longer imported."""
 
 
 @pytest.fixture
 def live() -> Iterator[str]:
-    """The mark of a process that runs."""
+    """The mark of a running process."""
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     yield str(process_mark(process.pid))
     process.kill()
@@ -43,7 +43,7 @@ def live() -> Iterator[str]:
 
 
 def leave(kernel: Kernel, owner: str | None, until: str | None = None, name: str = TIME) -> None:
-    """Set a tunable as a process of this mark does."""
+    """Set a tunable as the process with this mark does."""
     control = kernel.console(owner)
     value = 1 if name == FROZEN else 5000
     control.set({name: value}, 1.0, guard=True)
@@ -118,7 +118,7 @@ def test_what_a_console_holds_is_watched_from_the_start_and_what_stays_is_not(ke
 def test_what_the_kernel_is_given_is_watched_before_whatever_happens_then(
     kernel, live, monkeypatch, dies_at
 ):
-    """A death, or a second value that the kernel refuses, leaves none without a keeper."""
+    """Neither a death nor a second, refused value leaves a tunable without a keeper."""
     woken: list[set[str]] = []
 
     def write(_parameters, name, value):
@@ -209,7 +209,7 @@ def test_what_waits_for_the_next_scan_is_said_so_and_not_restored_before(kernel,
 
 @pytest.mark.parametrize("scans", [IDLE, RUNS, GONE, PART, Scans()])
 def test_no_scan_is_waited_for_after_a_console_unless_it_was_seen_to_run(kernel, live, scans):
-    """What is promised while a console lives is what is done without it."""
+    """What a console promises while it lives is what happens after it has died."""
     leave(kernel, live, "77")
     said = says(kernel, scans, mark=live)
     os.kill(pid := int(live.partition(":")[0]), signal.SIGKILL)

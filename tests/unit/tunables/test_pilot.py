@@ -18,7 +18,7 @@ TIME = "zfs_resilver_min_time_ms"
 
 
 def lone(rounds: int, bucket: int = SLOW, others: int = 0) -> Pool:
-    """A scrub of a pool of one disk, or of a mirror, after so many rounds of requests."""
+    """Return a scrub on one disk, or on a mirror, after ``rounds`` rounds of requests."""
     counts = tuple(1000 * rounds if i == bucket else 0 for i in range(37))
     disks = tuple(
         Vdev(f"sd{i}", "disk", state="ONLINE", histograms={"sync_r": counts, "disk_r": counts})
@@ -35,7 +35,7 @@ def take(steered: Pilot, rounds: int, first: int = 0, others: int = 0, bucket: i
 
 
 def take_two(steered: Pilot, bucket: int, others: int = 1, rounds: int = 20) -> None:
-    """Rounds of the mirror tank, which answers fast, and of another pool, data."""
+    """Feed rounds of the mirror tank, which answers fast, and of another pool, data."""
     for i in range(rounds):
         data = replace(lone(i, bucket, others), name="data")
         steered.take([lone(i, FAST, 1), data], 20.0 * i, 1000.0 + i)

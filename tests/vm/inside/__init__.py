@@ -1,1 +1,1 @@
-"""Programs that run inside a machine, over the tree under test."""
+"""Programs that run inside a machine, on the tree under test."""

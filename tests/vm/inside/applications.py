@@ -1,7 +1,8 @@
-"""Applications beside a scan: threads that think, read a little somewhere in a file, and wait.
+"""Applications next to a scan: threads that think, read a block at a random place, and wait.
 
-``python3 applications.py FILE LOG THREADS THINK`` (seconds, on average) writes a line for each
-read: when it began (epoch seconds) and how long it took, as the reader saw it. Runs until killed.
+``python3 applications.py FILE LOG THREADS THINK`` (THINK in seconds, on average) writes a line for
+each read: when it began (epoch seconds) and how long it took, as the reader saw it. Runs until
+killed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ SIZE = 16384
 
 
 def reader(number: int, path: str, think: float, log: TextIO) -> None:
-    """One thread's whole life."""
+    """Run one reader thread, forever."""
     draw = random.Random(number)
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_DIRECT", 0))
     places = os.fstat(handle).st_size // SIZE

@@ -1,7 +1,7 @@
-"""Run inside the guest: one sample of a pool through each source, side by side, as JSON.
+"""Run inside the guest: one sample of a pool through each source, in parallel, as JSON.
 
-``python -m tests.vm.inside.forms POOL [SECONDS]`` prints a line a source: its name, and either the
-sample as ``zconsole status --json`` has it and the raw form it was read from, or why the source
+``python -m tests.vm.inside.forms POOL [SECONDS]`` prints a line per source: its name, and either
+the sample as in ``zconsole status --json`` and the raw form it was read from, or why the source
 cannot be used on this release. With SECONDS it is the second sample, that much after the first.
 """
 
@@ -21,11 +21,11 @@ from zconsole.zfs.sources.occasional import OccasionalCommand
 
 SOURCES = ("libzfs", "json", "text")
 DEADLINE = 60.0
-"""Seconds for one read: an emulated processor is slow, and all sources want it at once."""
+"""Deadline in seconds for one read: emulation is slow, and all sources read at once."""
 
 
 async def sampled(name: str, pool: str, seconds: float) -> dict[str, Any]:
-    """The pool as one source sees it, at once or for the second time after some seconds."""
+    """Return the pool as one source sees it, at once or in a second sample after some seconds."""
     source = LiveSource([pool], prefer=name, system=replace(this_system(), deadline=DEADLINE))
     session = Session()
     try:
@@ -44,7 +44,7 @@ async def sampled(name: str, pool: str, seconds: float) -> dict[str, Any]:
 
 
 async def main(pool: str, seconds: float = 0.0) -> None:
-    """Every source at the same time; a first sample alone is whole, however long that takes."""
+    """Sample through every source at the same time; a single sample waits until it is complete."""
     for command in OccasionalCommand.__subclasses__() if not seconds else ():
         command.patience = DEADLINE
     for found in await asyncio.gather(*(sampled(name, pool, seconds) for name in SOURCES)):

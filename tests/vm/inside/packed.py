@@ -1,8 +1,8 @@
 """Run inside the guest: two samples of a pool through libzfs, and the kernel's packed configs.
 
-``python -m tests.vm.inside.packed POOL SECONDS`` prints a line a sample, the second that much after
-the first: the raw form without the config, and the config in hexadecimal. A pool that may not be
-asked again, as it is suspended, gives one.
+``python -m tests.vm.inside.packed POOL SECONDS`` prints a line per sample, the second that much
+after the first: the raw form without the config, and the config in hexadecimal. A suspended pool,
+which must not be asked again, gives one.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from zconsole.zfs.sources.live import LiveSource, this_system
 
 
 class Kept:
-    """ioctl(2) on /dev/zfs that keeps the config with which the kernel answers."""
+    """An ioctl(2) on /dev/zfs that keeps the config with which the kernel answers."""
 
     config = b""
 
     def __call__(self, device: int, request: int, command: bytearray) -> int:
-        """Ask the kernel."""
+        """Call the kernel and keep its answer."""
         answer: int = fcntl.ioctl(device, request, command)
         self.config = ctypes.string_at(*DESTINATION.unpack_from(command, DESTINATION_AT))
         return answer

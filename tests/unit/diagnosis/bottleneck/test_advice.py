@@ -1,4 +1,4 @@
-"""What is suggested about a limit."""
+"""Suggestions about a limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a verdict is based on: the disks of a scan, their past, and walking and issuing by turns."""
+"""The evidence for a verdict: a scan's disks, their past, and alternating stages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ T = 1_800_000_000.0
 
 
 def test_a_distributed_spare_is_no_disk_of_its_own():
-    """It lies on every disk of its dRAID: what it writes they write."""
+    """It is spread over every disk of its dRAID, whose own writes include its writes."""
     frame = watched("draid", 1, 10.0)
     tree = {place.key: place for place in placed(frame.sample.pool.root)}
     rates, past = dict.fromkeys(tree, IoRates()), {key: LeafStats() for key in tree}
@@ -40,7 +40,7 @@ def test_a_distributed_spare_is_no_disk_of_its_own():
 
 
 def after(*depths: tuple[int, int], seconds: float = 10.0) -> LeafStats:
-    """A disk whose scrub queue had these depths, its others none."""
+    """Return a disk whose scrub queue had these depths, and whose other queues were empty."""
     stats = LeafStats()
     for number, depth in enumerate(depths):
         queues = {"scrub": depth, "sync_r": (0, 0)}
@@ -73,7 +73,7 @@ def test_a_queue_that_never_held_anything_takes_no_room() -> None:
 
 
 def turns_of(points, interval=1.0, **fields):
-    """The turns after these (walked, issued) MiB, and the stage at the end."""
+    """Return the cycles after these (walked, issued) MiB, and the stage at the end."""
     past = StageCycleTracker()
     for n, (walked, issued) in enumerate(points):
         past.add(T + n * interval, n * interval, counters(walked, issued, **fields))
@@ -191,7 +191,7 @@ def test_a_walk_that_is_over_has_no_stage_of_its_own():
 @pytest.mark.slow
 @rows(("interval", "first", "last"), [(1.0, 1000, 1120), (5.0, 800, 1300), (15.0, 0, 1300)])
 def test_the_verdict_stays_while_the_stages_change(interval, first, last):
-    """It walks again after 1,065 s."""
+    """After 1,065 s it walks again."""
     world, sessions = World("memory-limited", 3), {"demo": Session(), "replay": Session()}
     found = {source: Counter() for source in sessions}
     for n in range(int(first / interval), int(last / interval)):

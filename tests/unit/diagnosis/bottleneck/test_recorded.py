@@ -1,4 +1,4 @@
-"""The verdict on scans of real OpenZFS, as recorded."""
+"""Verdicts on recorded scans of real OpenZFS."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def frames(name, source):
 
 @rows("source", ["libzfs", "replay"])
 def test_a_scrub_at_its_memory_limit(source):
-    """It walks for a second or two, issues for seven, and its disks are busy at times only.
+    """It walks for a second or two, then issues for seven; its disks are busy only at times.
 
     OpenZFS 2.4.4, 80000 blocks of 512 bytes on disks of 40 requests a second, strict memory limit.
     """

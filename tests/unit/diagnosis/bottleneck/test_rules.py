@@ -1,4 +1,4 @@
-"""The verdict on every cause of the simulated pool, in seeded variations."""
+"""Verdicts on every cause in the simulated pool, in seeded variations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 SEEDS = range(1, 11 if os.environ.get("ZCONSOLE_SEEDS") == "all" else 4)
 NEEDED = 0.9
-"""Share of them."""
+"""Share of variations that must be judged correctly."""
 CAUSES = {
     "new-disk": "new-disk",
     "nvme": "new-disk",
@@ -43,7 +43,7 @@ CAUSES = {
 ONE_DISK = ("new-disk", "slow-disk", "smr")
 """Causes that are one device."""
 TIMES = {"shingled": (600.0, 30.0), "shared-bus": (110.0, 2.0)}
-"""Seconds to watch and between samples, where what is to be seen comes later."""
+"""Seconds to watch and between samples, for causes that become visible later."""
 
 
 @pytest.mark.slow
@@ -94,7 +94,7 @@ def test_the_first_report_seeks_on_old_fragmented_disks():
 
 
 def test_the_second_report_waits_for_its_one_new_disk():
-    """``limited by roughly the performance of one of the five drives``: 85 % busy, others 20 %."""
+    """The report: ``limited by roughly the performance of one of the five drives``, 85 % busy."""
     limit = watched("new-disk", 3).limit
     assert limit is not None
     assert limit.figures["busy"] > 0.85
@@ -111,7 +111,7 @@ def test_the_third_report_names_the_tunable_that_held_its_scrub():
 
 @rows(("unsteady", "sure"), [(0.02, False), (0.3, True)])
 def test_large_reads_that_take_long_and_go_evenly_may_wait_for_a_link(unsteady, sure):
-    """What the third report's mirrors looked like once the tunable was gone: 50 MB/s a disk."""
+    """The third report's mirrors looked like this once the tunable was restored: 50 MB/s a disk."""
     rates = IoRates(50e6, 0.0, 70.0, 0.0, 0.03, 0.99)
     disks = tuple(Disk(f"d{i}", f"m{i // 2}", False, rates, LeafStats()) for i in range(4))
     found = crowd(disks=disks, load=PoolLoad(200e6, 202e6, unsteady))
@@ -125,7 +125,7 @@ def test_large_reads_that_take_long_and_go_evenly_may_wait_for_a_link(unsteady, 
     [(602 * 1024.0, "(62.9M/s)"), (SMALL, "(26.8M/s)"), (16 * 1024.0, "random I/O")],
 )
 def test_reads_are_called_small_only_where_they_are(request_bytes, said):
-    """At 107 reads of 602K each second a disk moves 63M/s: it seeks, but not for small blocks."""
+    """With 107 reads of 602K each second a disk moves 63M/s: it seeks, but not for small blocks."""
     rates = IoRates(107 * request_bytes, 0.0, 107.0, 0.0, 0.03, 0.99)
     disks = tuple(Disk(f"d{i}", "raidz2-0", False, rates, LeafStats()) for i in range(4))
     found = crowd(disks=disks, load=PoolLoad(200e6, 202e6, 0.3))
@@ -144,7 +144,7 @@ def test_the_fifth_report_is_bound_by_what_the_replaced_drive_writes():
 
 @rows("busy", [0.85, 0.9, 0.93, 0.99])
 def test_a_busy_disk_at_its_ceiling_is_never_a_throttle(busy):
-    """Live, a new disk capped at 4 MB/s was called one, with a tunable that could not help."""
+    """A live new disk limited to 4 MB/s was once called one, with a tunable that could not help."""
     past = LeafStats(pending={"async_w": 20.0}, active={"async_w": 2.2})
     new = Disk("new", "raidz1-0", True, IoRates(0.0, 4e6, 0.0, 40.0, 0.05, busy), past)
     olds = [
@@ -162,7 +162,7 @@ def test_a_busy_disk_at_its_ceiling_is_never_a_throttle(busy):
     ("busy", "latency", "writes"), [(0.8, 2.0, 5.0), (0.818, 0.588, 2.8), (0.8, 0.153, 12.0)]
 )
 def test_a_disk_whose_writes_take_long_is_no_throttle_however_idle_it_looks(busy, latency, writes):
-    """Live, one capped at 3 MB/s: busy time is counted as a request ends."""
+    """Seen live at 3 MB/s: busy time is counted only when a request ends."""
     past = LeafStats(pending={"async_w": 60.0}, active={"async_w": 2.0})
     new = Disk("new", "mirror-0", True, IoRates(0.0, 3e6, 0.0, writes, latency, busy), past)
     old = Disk("old", "mirror-0", False, IoRates(3e6, 0.0, 5.0, 0.0, 0.002, 0.2), LeafStats())
@@ -172,7 +172,7 @@ def test_a_disk_whose_writes_take_long_is_no_throttle_however_idle_it_looks(busy
 
 
 def test_disks_that_nobody_measured_are_not_called_idle():
-    """A recording without the disks' own counters tells no limit, least of all a throttle."""
+    """A recording without the disks' own counters shows no limit, and certainly no throttle."""
     world, session = World("new-disk", 1), Session()
     for elapsed in range(0, 60, 2):
         world.advance(float(elapsed))
@@ -263,7 +263,7 @@ def crowded_disks():
 
 
 def crowd(**changes):
-    """Six busy disks that read half of what each did alone, together as much as ever."""
+    """Return evidence of six busy disks: each reads half its best, together as much as ever."""
     found = {
         "disks": crowded_disks(),
         "load": PoolLoad(600e6, 610e6, 0.01),
@@ -315,7 +315,7 @@ def test_the_share_of_applications_is_steady_and_leaves_some_to_a_scan_that_goes
 
 
 def test_rates_that_a_source_gives_in_whole_numbers_are_told_as_all_are():
-    """Such as zpool iostat: whole bytes a second."""
+    """For example, zpool iostat gives whole bytes per second."""
     idle = [
         Disk(name, "raidz1-0", False, IoRates(1000, 0, 10, 0, 0.001, 0.1), LeafStats())
         for name in ("a", "b", "c")
@@ -331,7 +331,7 @@ DONE = {"total_bytes": 10**13, "scanned_bytes": 10**13}
 
 
 def disk(name, each, rate, busy, wait=None, *, new=False, past=None, others=0.0):
-    """A disk that reads ``rate`` requests/s of ``each`` bytes, or writes them where it is new."""
+    """Return a disk that reads, or writes if it is new, ``rate`` requests/s of ``each`` bytes."""
     moved = (0.0, each * rate, others, rate) if new else (each * rate, 0.0, rate, others)
     service = busy / (rate + others) if rate else None
     rates = IoRates(*moved, wait if wait is not None else service, busy)
@@ -339,7 +339,7 @@ def disk(name, each, rate, busy, wait=None, *, new=False, past=None, others=0.0)
 
 
 def judged(*disks, function="scrub", stage="issuing", **changes):
-    """The verdict on a scan that uses these disks."""
+    """Return the verdict on a scan that uses these disks."""
     found = {"rate": 1e6, "seconds": 60.0, "load": PoolLoad(1e8, 1e8, 0.3)} | changes
     return judge(Evidence(Scan(function, "running", stage, **DONE), stage, disks=disks, **found))
 
@@ -356,7 +356,7 @@ def judged(*disks, function="scrub", stage="issuing", **changes):
     ],
 )
 def test_a_disk_is_slow_where_its_requests_are_for_their_size(each, rate, slow):
-    """ZFS requests are of up to 16 MiB: at full speed one takes a tenth of a second."""
+    """ZFS requests may be 16 MiB large: at full speed one takes a tenth of a second."""
     found = judged(*(disk(f"d{n}", each, rate, 0.95) for n in range(2)))
     assert (found.cause == "slow-disk") == slow, found.text
 
@@ -376,7 +376,7 @@ def test_a_disk_that_takes_long_for_large_requests_does_answer():
 
 @rows(("count", "busy"), [(8, 0.45), (4, 0.59), (18, 0.2)])
 def test_disks_that_are_idle_together_are_sent_too_little_rather_than_share_a_link(count, busy):
-    """Members of a raidz always move as much; who waits for a link has requests in flight."""
+    """Members of a raidz always move as much; waiting for a link leaves requests in flight."""
     past = LeafStats(pending={"scrub": 2.0}, active={"scrub": 1.0})
     found = judged(*(disk(f"d{n}", MIB, 95.0, busy, past=past) for n in range(count)))
     assert found.cause == "throttle"
@@ -463,7 +463,7 @@ def test_what_freezes_a_scan_is_named_first(stage, busy):
     ],
 )
 def test_what_gives_a_scan_its_share_beside_applications_is_suggested(function, writes, tunable):
-    """Scans give way to dirty data and to who waits for a sync: reads alone are neither."""
+    """Scans give way to dirty data and to sync waiters, but not to reads alone."""
     found = held_by_applications(function=function, foreground_writes=writes, version=(2, 3, 0))
     assert found.suggestion.tunable == tunable
 
@@ -490,7 +490,7 @@ def test_a_scan_at_its_memory_limit_does_not_hide_a_dying_disk_either():
 def test_a_disk_with_requests_in_flight_that_answers_none_is_stuck_however_idle_it_looks(
     busy, seconds, answers, stuck
 ):
-    """Linux 5.0 to about 5.17 counts busy time as a request begins or ends only."""
+    """Linux 5.0 to about 5.17 counts busy time only when a request begins or ends."""
     past = LeafStats()
     rates = IoRates(0.0, 0.0, answers, 0.0, 0.01 if answers else None, busy)
     for second in range(seconds):
@@ -506,7 +506,7 @@ def test_a_disk_with_requests_in_flight_that_answers_none_is_stuck_however_idle_
 
 @rows(("count", "unsteady", "link"), [(1, 0.02, True), (2, 0.02, True), (1, 0.3, False)])
 def test_even_large_reads_of_few_disks_may_be_as_fast_as_their_link(count, unsteady, link):
-    """As of a disk on USB 2: 35 reads/s of 1 MiB, which heads alone would need no 29 ms for."""
+    """For example a disk on USB 2: 35 reads/s of 1 MiB, whose heads alone would not need 29 ms."""
     disks = [disk(f"d{n}", MIB, 35.0, 0.99, 0.029) for n in range(count)]
     found = judged(*disks, load=PoolLoad(35e6 * count, 36e6 * count, unsteady))
     assert ("link" in found.text) == link

@@ -42,7 +42,7 @@ UNCLEAR = Verdict("unclear", "not clear", {"busy": 0.7})
 
 
 def told(*rounds):
-    """What is told last, of (stage, what was found) at every second, where stages alternate."""
+    """Return the last verdict shown for a (stage, verdict) per second; stages alternate."""
     settled, last = Settled(), None
     for n, (stage, found) in enumerate(rounds):
         last = settled.push(float(n), stage, found, alternates=True)
@@ -74,7 +74,7 @@ THROTTLE = Verdict(
 
 
 def shown(*found, stage="issuing"):
-    """The causes shown for verdicts found at every second."""
+    """Return the causes shown for one verdict per second."""
     settled = Settled()
     return [
         verdict.cause if (verdict := settled.push(float(n), stage, each)) else None
@@ -83,7 +83,7 @@ def shown(*found, stage="issuing"):
 
 
 def test_a_verdict_changes_only_with_evidence_that_lasts():
-    """On a live disk at its ceiling, 5 of 19 looks called it a throttle."""
+    """On a live disk at its limit, 5 of 19 looks called it a throttle."""
     looks = [NEW, NEW, THROTTLE, NEW, NEW, THROTTLE, THROTTLE, UNCLEAR, NEW] * 3
     assert set(shown(*looks)) == {"new-disk"}
     lasting = int(LASTING)
@@ -118,11 +118,11 @@ def test_mirrors_top_out_at_one_disk_each_summed():
 
 
 DISKS, FLASH = 200e6, 2e9
-"""Bytes/s that a disk reads at best."""
+"""Best read speed of a disk, bytes/s."""
 
 
 def evidence(function="scrub", **allocated: int | None) -> Evidence:
-    """A scan of mirrors with so many bytes; those whose names begin with ``flash`` are fast."""
+    """Return a scan of mirrors with these allocated bytes; those called ``flash…`` are fast."""
     tops, disks = {}, []
     for name, size in allocated.items():
         best = FLASH if name.startswith("flash") else DISKS
@@ -144,7 +144,7 @@ def test_a_scrub_tops_out_at_the_vdev_that_takes_longest():
 
 @rows(("flash", "best"), [(1_000, 10_000 / (9_000 / DISKS)), (None, 3e9)])
 def test_an_average_over_vdevs_that_are_done_is_no_rate_to_reach(flash, best):
-    """The best that was seen sank for hours, as zpool's average did."""
+    """The displayed maximum sank for hours, as zpool's average did."""
     seen = evidence(disks=9_000, flash=flash)
     found = ceiling_of(replace(seen, scan=seen.scan._replace(zpool_issue_rate=3e9)))
     assert found is not None
@@ -189,7 +189,7 @@ def test_a_slow_source_leaves_room_below_what_the_new_disk_could_take_in():
 
 @pytest.mark.slow
 def test_the_ceiling_is_not_below_what_zpool_averages_over_the_pass():
-    """``best seen 381M/s`` stood beside ``zpool averages 403M/s over this pass``."""
+    """``best seen 381M/s`` was shown next to ``zpool averages 403M/s over this pass``."""
     frame = watched("resilver", 1, 60.0, 1.0)
     assert frame.scan is not None
     average, rate = frame.scan.scan.zpool_issue_rate, frame.scan.issue_rate
@@ -226,7 +226,7 @@ def test_walking_metadata_has_no_ceiling_where_issuing_follows():
 
 
 def test_disks_that_were_only_seen_idle_tell_no_ceiling():
-    """``the system's ceiling`` was 100 MB/s while a tunable held the scrub at 3 MB/s."""
+    """``the system's ceiling`` was 100 MB/s while a tunable limited the scrub to 3 MB/s."""
     frame = watched("scrub-delay", 3)
     assert frame.limit is not None
     assert frame.limit.cause == "throttle"
@@ -234,8 +234,8 @@ def test_disks_that_were_only_seen_idle_tell_no_ceiling():
 
 
 def test_between_two_judgements_the_share_of_the_best_is_that_of_the_rate_of_now(monkeypatch):
-    """``86 % of best`` was said of a rate above the best, in a pool judged every 20 seconds."""
-    monkeypatch.setattr(tracker, "FEW", 0)  # every pool is as one of many disks
+    """``86 % of best`` was shown for a rate above the best, in a pool judged every 20 seconds."""
+    monkeypatch.setattr(tracker, "FEW", 0)  # every pool is treated as one of many disks
     world, session = World("six-disk-swap", 7), Session()
     for second in range(8):
         world.advance(float(second))
@@ -255,7 +255,7 @@ JUDGED = int(SETTLE + WINDOW)
 
 
 class Play:
-    """A scan at a rate, a sample a second, or ``every`` so many."""
+    """A scan at a given rate, with a sample every second, or every ``every`` seconds."""
 
     def __init__(self, tunables: Mapping[str, int], every: int = 1) -> None:
         self.trials, self.clock, self.tunables = TunableTrials(), 0.0, dict(tunables)
@@ -275,7 +275,7 @@ class Play:
 
 
 def played(name: str, before: int, after: int, gain: float, seconds: int = JUDGED + 1) -> Play:
-    """A raise after a calm time, and what it brought."""
+    """Return a raise after a calm time, with its effect."""
     play = Play({name: before})
     play.go_on(CALM)
     play.go_on(seconds, RATE * (1 + gain), **{name: after})
@@ -287,7 +287,7 @@ def test_a_step_that_helped_leads_to_the_next():
 
 
 def test_a_step_is_measured_where_samples_are_rare_before_the_next_is_suggested():
-    """At a sample a minute it was forgotten, and the next step suggested, though it did nothing."""
+    """With a sample per minute it was forgotten, and the next step suggested without any effect."""
     play = Play({TIME: 3000}, every=60)
     play.go_on(4 * CALM)
     play.go_on(CALM, **{TIME: 6000})
@@ -309,7 +309,7 @@ def test_a_step_that_did_not_help_is_to_be_put_back(name, before, after, told, g
 
 @rows("gain", [0.14, 0.27])
 def test_a_gain_within_what_the_rate_varies_by_leads_to_no_further_step(gain: float):
-    """Seen on the demo: 264M/s before, 301M/s after, called no clear effect beside "to 12000"."""
+    """In the demo, 264M/s to 301M/s was no clear effect, yet "to 12000" was suggested."""
     play = Play({TIME: 3000})
     for second in range(CALM):
         play.go_on(1, RATE * (0.6 if second % 4 else 1.6))
@@ -337,7 +337,7 @@ def test_what_was_tried_and_put_back_is_not_suggested_again():
 
 
 def test_what_was_tried_stays_known_where_an_autopilot_puts_back_what_it_found():
-    """From its gentle 500 back to 3000 is a large raise, too: 6000 was suggested again."""
+    """From its gentle 500 back to 3000 is also a large raise: 6000 was suggested again."""
     play = played(TIME, 3000, 6000, 0.0)
     play.go_on(10, **{TIME: 3000})
     play.go_on(CALM, **{TIME: 500})
@@ -367,7 +367,7 @@ def test_a_step_that_is_taken_back_before_it_was_measured_is_forgotten():
 
 
 def test_after_a_step_that_cannot_be_measured_no_further_one_is_suggested():
-    """Seen too late, or cut by another change: it was forgotten, and the value doubled again."""
+    """Seen late, or cut short by another change, it was forgotten, and the value doubled again."""
     play = Play({TIME: 3000})
     play.go_on(1)
     play.go_on(JUDGED + 1, **{TIME: 6000})

@@ -8,7 +8,7 @@ from zconsole.timeline.session import Session
 
 
 def watched(scenario: str, seed: int, seconds: float = 30.0, step: float = 2.0) -> Frame:
-    """The frame after ``seconds`` of a sample every ``step`` simulated seconds."""
+    """Return the frame after ``seconds``, with a sample every ``step`` simulated seconds."""
     world, session = World(scenario, seed), Session(flags=("DEMO",))
     elapsed = 0.0
     while True:

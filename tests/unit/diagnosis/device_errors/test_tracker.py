@@ -34,7 +34,7 @@ def test_new_errors_are_counted_for_an_hour():
 
 
 def test_errors_have_the_window_in_which_they_fell():
-    """``38 write errors in 4m51s`` went on to ``in 6m26s`` while there were no more."""
+    """``38 write errors in 4m51s`` became ``in 6m26s`` though there were no further errors."""
     tracker = DeviceErrorTracker()
     for t, write in ((0.0, 0), (290.0, 0), (291.0, 30), (300.0, 38), (301.0, 38), (386.0, 38)):
         tracker.push(1000.0 + t, tree(write=write))
@@ -44,7 +44,7 @@ def test_errors_have_the_window_in_which_they_fell():
 
 
 def side_by_side(kind="raidz1", filling=(), **counts):
-    """A vdev of leaves with so many checksum errors; those named in ``filling`` are resilvered."""
+    """Return a vdev of leaves with these checksum errors; those in ``filling`` are resilvering."""
     leaves = tuple(
         Vdev(name, "disk", guid=name, errors=ErrorCounters(0, 0, n), resilvering=name in filling)
         for name, n in counts.items()
@@ -132,7 +132,7 @@ def test_a_device_that_is_gone_is_told_so_until_it_is_back():
 
 @rows(("guid", "next_guid", "flaps"), [("3", None, 1), (None, "3", 1), ("3", "4", None)])
 def test_a_device_stays_the_same_in_a_source_without_guids(guid, next_guid, flaps):
-    """Rounded otherwise, its counters are no new errors. By guid another one has its name."""
+    """Rounded differently, its counters are no new errors. By GUID, another device has its name."""
 
     def seen(guid, state, write):
         errors = ErrorCounters(0, write, 0)
@@ -197,7 +197,7 @@ def test_only_a_return_from_being_away_is_a_flap(states, flaps, gone):
 
 
 def test_a_fault_that_was_cleared_is_no_flap():
-    """zpool-clear(8) brings it back, so that it need not have been away."""
+    """zpool-clear(8) brings it back, so it need not have been away."""
     tracker = DeviceErrorTracker()
     for t, state in ((0.0, "ONLINE"), (10.0, "FAULTED"), (40.0, "ONLINE")):
         tracker.push(1000.0 + t, tree(state))
@@ -254,7 +254,7 @@ def test_a_rebuild_elsewhere_or_long_ago_copied_nothing():
 
 
 def resilvered(tracker, *readings):
-    """What a resilver from 1000 to 1100 read damaged; readings of sdc as (t, state, checksums)."""
+    """Return the damage found by a resilver from 1000 to 1100, for (t, state, checksums)."""
     for t, state, cksum in readings:
         tracker.push(t, tree(state, cksum=cksum))
     return tuple(tracker.damaged((Scan("resilver", "finished", start=1000.0, end=1100.0),)))
@@ -293,7 +293,7 @@ def test_a_later_scrub_settles_what_a_resilver_read_damaged():
 
 
 def test_a_new_disk_called_like_the_one_it_replaces_has_not_come_back():
-    """In text, where the other is called ``sdc/old`` from then on."""
+    """In text, the replaced one is then called ``sdc/old``."""
 
     def shown(*leaves):
         top = Vdev("raidz1-0", "raidz1", children=(Vdev("sda", "disk"), *leaves))

@@ -1,4 +1,4 @@
-"""Prometheus' own tool (Debian's package prometheus); tests skip where it is missing."""
+"""Prometheus' own tool (Debian's package prometheus); tests are skipped if it is missing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ needs_promtool = pytest.mark.skipif(TOOL is None, reason="promtool is missing")
 
 
 def promtool(*words: str, said: str = "") -> tuple[int, str]:
-    """Its exit status and what it says."""
+    """Run promtool; returns its exit status and output."""
     done = subprocess.run(
         [TOOL or "promtool", *words], input=said, capture_output=True, text=True, check=False
     )

@@ -1,4 +1,4 @@
-"""The dashboard and the alert rules as they are shipped."""
+"""The dashboard and the alert rules as shipped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from zconsole.output.prometheus.metrics import FAMILIES, Family
 
 SHARE = Path(zconsole.__file__).with_name("share")
 NAME = re.compile(r"\bzconsole_\w+")
-"""How a metric stands in an expression."""
+"""Matches the name of a metric in an expression."""
 BY_NAME = {family.name: family for family in FAMILIES}
 _RULE = re.compile(r"- alert: (\w+)\n +expr: '(.*)'\n(?:.*\n){4} +summary: '(.*)'\n", re.ASCII)
 
@@ -31,5 +31,5 @@ def rules() -> list[Rule]:
 
 
 def named(expression: str) -> tuple[Family, ...]:
-    """Return the metrics of an expression, each once; raises KeyError for one that is none."""
+    """Return the metrics of an expression, each once; raises KeyError for an unknown one."""
     return tuple(BY_NAME[name] for name in dict.fromkeys(NAME.findall(expression)))

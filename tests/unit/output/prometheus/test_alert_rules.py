@@ -1,4 +1,4 @@
-"""The alert rules ask only for metrics there are, and fire when they should."""
+"""The alert rules use only existing metrics, and fire when they should."""
 
 from __future__ import annotations
 

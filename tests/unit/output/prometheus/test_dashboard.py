@@ -1,4 +1,4 @@
-"""The dashboard shows every metric, and asks for no other."""
+"""The dashboard shows every metric, and uses no unknown one."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def test_a_textfile_is_replaced_whole(resilver, tmp_path):
 
 
 def test_a_link_that_waits_beside_a_textfile_leads_nowhere(resilver, tmp_path):
-    """Where the library's own function would write, and where it wrote a moment ago."""
+    """The link is where the library's own function would write, or wrote a moment ago."""
     page, victim = Page(), tmp_path / "victim"
     page.families = families([resilver], [])
     victim.write_text("keep")

@@ -1,4 +1,4 @@
-"""Clients that hold on to a connection to the metrics, over loopback."""
+"""Clients that keep a connection to the metrics open, over loopback."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ LOOPBACK = "127.0.0.1"
 DEADLINE = 0.8
 MOST = 4
 SOON = 30.0
-"""Seconds for a test's own waits, none of which takes so long when all is well."""
+"""Timeout of the test's own waits, seconds; normally none takes that long."""
 TRIES = 5
 
 
 @contextmanager
 def serving(deadline: float) -> Iterator[int]:
-    """Serve a page of a few megabytes: more than the kernel takes off a sender."""
+    """Serve a page of several megabytes, more than the kernel's send buffer takes."""
     page = Page()
     page.families = (GaugeMetricFamily("zconsole_big", "much", labels=("pool",)),)
     page.families[0].add_metric(("x" * 12_000_000,), 1.0)
@@ -45,7 +45,7 @@ def serving(deadline: float) -> Iterator[int]:
 
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
-    """Where the page is served to clients that are soon cut off."""
+    """Port of a page server that soon cuts off idle clients."""
     with serving(DEADLINE) as found:
         yield found
 
@@ -57,7 +57,7 @@ def connected(port: int) -> socket.socket:
 
 
 def is_ended(client: socket.socket) -> bool:
-    """Whether the server ends the connection in time; an answer that comes is thrown away."""
+    """Return whether the server ends the connection in time; discards any answer."""
     try:
         while client.recv(65536):
             pass
@@ -69,7 +69,7 @@ def is_ended(client: socket.socket) -> bool:
 
 
 def served(port: int) -> int:
-    """Bytes of the page, as a scrape gets it; asked again where a slow machine cut it off."""
+    """Return the bytes of the page, as in a scrape; retried if a slow machine was cut off."""
     for attempt in range(TRIES):
         try:
             with urllib.request.urlopen(f"http://{LOOPBACK}:{port}/metrics", timeout=SOON) as page:
@@ -142,5 +142,5 @@ def dribble(client: socket.socket) -> None:
 
 
 def threads() -> int:
-    """Threads that serve a connection."""
+    """Return the number of threads that serve a connection."""
     return sum("process_request_thread" in thread.name for thread in threading.enumerate())

@@ -1,4 +1,4 @@
-"""What the copy engine takes on, and why not."""
+"""Files that the copy engine accepts, and the reasons for those it refuses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from zconsole.rebalance.engine.syscalls import Sys
 
 
 class Opened:
-    """One directory that is open."""
+    """A single open directory."""
 
     def __init__(self, directory: OpenDirectory) -> None:
         self._directory = directory
@@ -30,7 +30,7 @@ class Opened:
 def test_a_file_that_another_filesystem_was_mounted_over_has_changed(
     tmp_path: Path, same: bool
 ) -> None:
-    """As a replaced file it would count as one that needs no move, whatever its number there."""
+    """Otherwise it would count as a replaced file that needs no move, whatever its number there."""
     file = tmp_path / "file"
     file.write_bytes(b"x")
     number = file.stat().st_ino + (not same)

@@ -23,7 +23,7 @@ def digest(path: Path) -> bytes:
 
 
 def counted(path: Path, copies: int) -> os.stat_result:
-    """The status of a file, all of whose blocks are kept so many times."""
+    """Return the status of a file whose blocks are all stored ``copies`` times."""
     found = path.stat()
     names = ("st_atime_ns", "st_mtime_ns", "st_ctime_ns", "st_blksize")
     more = {name: getattr(found, name) for name in names}

@@ -1,4 +1,4 @@
-"""How a pipeline is put together for what the filesystem can do."""
+"""How a pipeline is assembled for the abilities of the filesystem."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from zconsole.rebalance.engine.workplace import Workplace
 def test_copies_are_read_past_the_cache_where_zfs_can(
     tmp_path: Path, zfs: tuple[int, ...] | None, direct: bool
 ) -> None:
-    """ZFS has O_DIRECT since 2.3; before, it took the flag and read from its cache."""
+    """ZFS supports O_DIRECT since 2.3; before, it accepted the flag and read from its cache."""
     sys = Sys()
     with closing(Journal.create(tmp_path / "job.db")) as journal:
         directories = Directories(sys, journal.directory)

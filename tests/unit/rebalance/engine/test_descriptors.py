@@ -19,7 +19,7 @@ NEVER = resource.RLIM_INFINITY
 
 
 class Limits:
-    """The limits of a process, with or without the right to raise the hard one."""
+    """The limits of a process, with or without the right to raise the hard limit."""
 
     def __init__(self, soft: int, hard: int, root: bool) -> None:
         self.now = soft, hard

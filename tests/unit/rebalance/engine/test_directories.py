@@ -1,4 +1,4 @@
-"""Open directories: whose changes their times tell of, and what the journal hears of that."""
+"""Open directories: whose changes their times reflect, and what is noted in the journal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOW = 2e9
 
 
 class Opened:
-    """The directories of a tree of one, and what they told the journal."""
+    """A tree with one directory, and the notes made in its journal."""
 
     def __init__(self, root: Path, sys: Sys | None = None) -> None:
         self.root, self.now = root, NOW
@@ -41,7 +41,7 @@ class Opened:
         return self.root.stat().st_mtime_ns
 
     def change(self, seconds: float = 0.0) -> None:
-        """A change of ours, which may take long."""
+        """Make a change of our own, which may take long."""
         with self.all.changing(self.all.get(1)):
             (self.root / f".zc-{len(self.told)}").touch()
             self.now += seconds
@@ -73,7 +73,7 @@ def test_what_others_changed_before_our_turn_is_none_of_it(opened: Opened) -> No
 
 
 def test_the_journal_hears_of_others_before_more_counts_as_ours(opened: Opened) -> None:
-    """Killed between the two, their change would be taken for one of ours."""
+    """If it were killed between the two, their change would be taken for one of ours."""
     opened.all.begin(opened.all.get(1))
     os.utime(opened.root, ns=(THEIRS, THEIRS))
     opened.change()
@@ -106,7 +106,7 @@ def _open() -> int:
 
 
 class Meddled(Sys):
-    """A kernel in which others change a directory once, as soon as its time has been read."""
+    """A kernel in which others change a directory once, right after its time was read."""
 
     theirs: Path | None = None
 
@@ -120,7 +120,7 @@ class Meddled(Sys):
 
 
 def test_the_journal_hears_of_others_who_come_as_our_work_begins(tmp_path: Path) -> None:
-    """Told of later, a death before that would have recovery take the time of their change back."""
+    """If it were noted later, recovery after a death would undo the time of their change."""
     sys = Meddled()
     opened = Opened(tmp_path, sys)
     with closing(opened.all):
@@ -131,7 +131,7 @@ def test_the_journal_hears_of_others_who_come_as_our_work_begins(tmp_path: Path)
 
 
 class TimeSet(Sys):
-    """A kernel in which others set a directory's time once, after what changed in it was read."""
+    """A kernel in which others set a directory's time once, after its events were read."""
 
     theirs: Path | None = None
 
@@ -144,7 +144,7 @@ class TimeSet(Sys):
 
 
 def test_a_time_that_no_event_tells_of_is_looked_at_last(tmp_path: Path) -> None:
-    """Our change of the directory, which follows, leaves no trace of it."""
+    """Our next change of the directory would leave no trace of theirs."""
     sys = TimeSet()
     opened = Opened(tmp_path, sys)
     with closing(opened.all):
@@ -173,7 +173,7 @@ def test_a_directory_in_the_place_of_another_does_not_stay_open(opened: Opened) 
 
 
 class Broken(Sys):
-    """A disk that cannot read what flags a directory has."""
+    """A disk that cannot read a directory's flags."""
 
     def ioctl(self, fd: int, request: int, data: bytes) -> bytes:  # type: ignore[override]
         raise OSError(errno.EIO, os.strerror(errno.EIO))

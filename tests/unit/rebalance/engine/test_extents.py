@@ -18,7 +18,7 @@ Run = tuple[int, int, int]
 
 
 class Mapped(Sys):
-    """A file of such extents, told as the kernel does; ``synced`` once it was written."""
+    """A file with these extents, reported as by the kernel; ``synced`` after it was written."""
 
     def __init__(self, runs: list[Run], synced: list[Run] | None = None) -> None:
         self.runs, self.synced = runs, runs if synced is None else synced

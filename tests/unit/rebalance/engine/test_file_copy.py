@@ -1,4 +1,4 @@
-"""Filling copies: what files of a directory begin with is read once, and never trusted."""
+"""Filling copies: initial attributes of a directory's files are read once, and always verified."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def area(tmp_path: Path) -> Path:
 
 
 def fill(sys: Sys, area: Path, place: OpenDirectory, number: int, mode: int) -> os.stat_result:
-    """The status of a new copy of a new file."""
+    """Fill a copy of a new file; returns the copy's status."""
     path = area / f"file{number}"
     path.write_bytes(b"content")
     path.chmod(mode)
@@ -69,7 +69,7 @@ def fill(sys: Sys, area: Path, place: OpenDirectory, number: int, mode: int) -> 
 
 
 def counted(sys: Counting, *words: Any) -> tuple[int, int]:
-    """How often a new copy had its attributes listed, and its mode set, to get the right mode."""
+    """Return how often a new copy had its attributes listed, and its mode set."""
     listed, modes = sys.listed, sys.modes
     assert fill(sys, *words).st_mode & 0o7777 == words[-1]
     return sys.listed - listed, sys.modes - modes
@@ -84,7 +84,7 @@ def test_the_second_copy_in_a_directory_is_read_back_once(area: Path, place: Ope
 def test_a_copy_of_another_mode_than_the_last_gets_its_own_at_once(
     area: Path, place: OpenDirectory
 ) -> None:
-    """What was remembered has the mode of that one."""
+    """The remembered mode is that of the last copy."""
     sys = Counting()
     counted(sys, area, place, 1, 0o644)
     assert counted(sys, area, place, 2, 0o666) == (1, 1)
@@ -97,7 +97,7 @@ def test_a_copy_of_another_mode_than_the_last_gets_its_own_at_once(
 def test_where_copies_are_born_with_attributes_each_is_looked_at(
     area: Path, place: OpenDirectory
 ) -> None:
-    """They may differ from file to file, as default access lists do that somebody changes."""
+    """They may differ from file to file, like default ACLs that somebody changes."""
     sys = Counting()
     fill(sys, area, place, 1, 0o644)
     assert place.born is not None

@@ -1,4 +1,4 @@
-"""Looks at a made-up /proc."""
+"""Reading locks from a faked /proc."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_processes_that_may_not_be_looked_at_are_counted(
 def test_a_process_whose_threads_may_not_be_listed_ends_no_look(
     proc: Proc, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As with the option hidepid=1 (proc(5))."""
+    """The option hidepid=1 does this (proc(5))."""
     proc.add(7)
     asking, denied = os.stat, []
 

@@ -9,7 +9,7 @@ PATH_MAX = 4096
 
 
 def test_a_file_whose_path_is_too_long_to_be_told_is_seen(tmp_path: Path) -> None:
-    """Whoever made such a path would have kept every job on the machine from starting."""
+    """Otherwise anybody could keep every job on the machine from starting by such a path."""
     directory = os.open(tmp_path, os.O_RDONLY)
     for _ in range(PATH_MAX // 100):
         os.mkdir("d" * 200, dir_fd=directory)

@@ -1,4 +1,4 @@
-"""A journal that is being made, and a death meanwhile."""
+"""Creation of a journal, and a death during it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Journal.create(Path(sys.argv[1]), {"walking": "on"}).close()
 
 
 def died_at(path: Path, step: int) -> bool:
-    """Whether making a journal took more steps than these."""
+    """Return whether creating a journal was killed at this step: False if it took fewer."""
     argv = [sys.executable, "-c", DYING, path, str(step)]
     return subprocess.run(argv, check=False).returncode != 0
 
@@ -84,7 +84,7 @@ def test_a_journal_is_its_owners_alone_and_never_replaces_another_file(tmp_path:
 
 
 def opened() -> list[str]:
-    """What the descriptors of this process stand for."""
+    """Return what the descriptors of this process refer to."""
     names = []
     for path in Path("/proc/self/fd").iterdir():
         with suppress(FileNotFoundError):  # the descriptor of this very listing

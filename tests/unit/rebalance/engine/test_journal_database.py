@@ -23,7 +23,7 @@ FULL = 2
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """That of a journal of one file, closed."""
+    """The path of a closed journal with one file."""
     path = tmp_path / "job.db"
     with closing(Journal.create(path)) as journal:
         journal.add_directory(DirectoryRow(1, None, b"/tree", 7, 2))
@@ -33,7 +33,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def journal(path: Path) -> Iterator[Journal]:
-    """The same, open."""
+    """The open journal with one file."""
     with closing(Journal.open(path)) as journal:
         yield journal
 
@@ -63,7 +63,7 @@ class Refusing(sqlite3.Connection):
         raise sqlite3.OperationalError("disk I/O error")
 
     def close(self) -> None:
-        """Count it."""
+        """Count the call."""
         Refusing.closed += 1
         super().close()
 

@@ -1,4 +1,4 @@
-"""Leases: what the kernel's answers mean, and when files are let go of."""
+"""Leases: the meaning of the kernel's answers, and when files are released."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HELD, COPY = 100, 101
 
 
 class Answering(Sys):
-    """A kernel that answers a wish for a lease with an error."""
+    """A kernel that answers a request for a lease with an error."""
 
     def __init__(self, code: int) -> None:
         self.code = code
@@ -111,18 +111,18 @@ class Broken(Sys):
 
 
 class Left(Withdrawal):
-    """Notes which files are left alone."""
+    """Records which files are left alone."""
 
     def __init__(self) -> None:
         self.given_back = []
 
     def retreat(self, item: Item, reason: str, outcome: str = "skipped") -> None:
-        """The item ends here."""
+        """End the work on an item."""
         item.done, item.reason = True, reason
 
 
 def nothing(_count: int) -> None:
-    """Nobody to obey."""
+    """Do nothing: there are no orders."""
 
 
 def item_of(source: int, copy: int) -> Item:
@@ -215,7 +215,7 @@ class Unremovable:
 def test_a_file_that_is_dropped_keeps_no_descriptor_and_no_lease(
     tmp_path: Path, seen: bool
 ) -> None:
-    """Of a job that was stopped, too: whoever wants to write would wait for the lease."""
+    """The same for a stopped job: otherwise writers would wait for its lease."""
     held, copy = (os.open(tmp_path / name, os.O_CREAT | os.O_RDONLY) for name in ("file", "copy"))
     item = item_of(held, copy)
     item.seen = seen

@@ -44,7 +44,7 @@ def test_a_copy_begins_private_where_owner_or_lists_are_still_to_come() -> None:
 
 
 class TwiceNamed(Sys):
-    """A file whose access list has two names, as on XFS: removed by one, it is gone by both."""
+    """A file whose ACL has two names, as on XFS: removed by one, it is gone by both."""
 
     def __init__(self) -> None:
         self.names = {"system.posix_acl_access", "trusted.SGI_ACL_FILE"}

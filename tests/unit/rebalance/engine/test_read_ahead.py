@@ -11,7 +11,7 @@ from zconsole.rebalance.engine.read_ahead import ReadAhead
 
 
 class Asked:
-    """Files by number, all of one size; a filesystem that says no to each."""
+    """Files by number, all of one size; a filesystem that refuses each request."""
 
     def __init__(self, files: int, size: int) -> None:
         self.asked: list[tuple[int, int]] = []
@@ -22,7 +22,7 @@ class Asked:
         raise MovedError if number % 2 else OSError(errno.EINVAL, "no advice here")
 
     def after(self, steps: int) -> list[int]:
-        """How many have been asked for when each is due."""
+        """Return how many files have been requested when each is due."""
         found = []
         for _ in range(steps):
             self.front.step()

@@ -1,4 +1,4 @@
-"""What the journal is told of files, and when."""
+"""Results that the journal is told, and when."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from zconsole.rebalance.engine.results import Results
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[Journal]:
-    """One of two files, and of one on another device."""
+    """A journal of two files, and of one on another device."""
     with closing(Journal.create(tmp_path / "job.db")) as journal:
         journal.add_directory(DirectoryRow(1, None, b"/tree", 7, 2))
         journal.add_directory(DirectoryRow(2, None, b"/other", 8, 2))

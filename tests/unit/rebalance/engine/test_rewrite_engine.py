@@ -1,4 +1,4 @@
-"""The rewrite engine on plain files, over a kernel that notes what it was told."""
+"""The rewrite engine on plain files, with a kernel that records the calls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FILES = 5
 
 
 class Noted(Sys):
-    """Notes advice and rewrites by file name; what is open for writing can be told too."""
+    """Records advice and rewrites by file name; can also report writers."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, str, int, int]] = []
@@ -104,7 +104,7 @@ def test_a_file_goes_on_where_it_stopped(
 
 
 def _failing(rewriter: Rewriter, *codes: int) -> None:
-    """The next rewrites fail."""
+    """Make the next rewrites fail."""
     left, rewrite = list(codes), rewriter.sys.rewrite
 
     def _rewrite(fd: int, offset: int, length: int, flags: int) -> None:
@@ -173,7 +173,7 @@ def test_a_file_that_may_not_change_is_not_rewritten(
 
 
 def _large(rewriter: Rewriter, row: FileRow, path: Path, chunks: int = 4) -> FileRow:
-    """The row of a file of several chunks, which the journal knows."""
+    """Return the row of a file with several chunks, which the journal knows."""
     os.truncate(path, chunks * SMALLEST)
     rewriter.chunk = SMALLEST
     rewriter.results.journal.add_files([(1, row.name, row.ino, chunks * SMALLEST, 1, 0)])
@@ -233,7 +233,7 @@ def test_chunks_follow_the_time_they_take(
 def test_a_short_piece_says_only_that_chunks_take_too_long(
     rewriter: Rewriter, rows: list[FileRow], seconds: float, less: int
 ) -> None:
-    """That it took little time says nothing of whole ones."""
+    """A short time for a short piece says nothing about whole chunks."""
     before, times = rewriter.chunk, count(10.0, seconds)
     rewriter.clock = lambda: next(times)
     rewriter.run(rows[0])

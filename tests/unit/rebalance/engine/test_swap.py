@@ -1,4 +1,4 @@
-"""Giving a file the name that another has, by itself: as recovery does it."""
+"""Giving one file the name of another, as recovery does."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class NoExchange(Sys):
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[int]:
-    """A directory of two files, open."""
+    """An open directory with two files."""
     (tmp_path / "name").write_text("old")
     (tmp_path / "temp").write_text("new")
     fd = os.open(tmp_path, os.O_RDONLY)

@@ -13,7 +13,7 @@ from zconsole.rebalance.engine.syscalls import Sys
 
 
 class Unprivileged:
-    """A C library whose kernel links no descriptors."""
+    """A C library whose kernel refuses to link descriptors."""
 
     def linkat(self, *words: object) -> int:
         ctypes.set_errno(errno.ENOENT)

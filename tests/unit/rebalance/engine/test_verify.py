@@ -28,7 +28,7 @@ def threads() -> Iterator[ThreadPoolExecutor]:
 
 
 def copies(area: Path, contents: Sequence[bytes]) -> list[Item]:
-    """Copies of such content, open for reading, as they are when a sync has ended."""
+    """Return copies with these contents, open for reading, as after a sync."""
     items = []
     for number, data in enumerate(contents):
         path = area / f"copy{number}"
@@ -41,7 +41,7 @@ def copies(area: Path, contents: Sequence[bytes]) -> list[Item]:
 
 
 def nothing(count: int = 0) -> None:
-    """No order to obey, nobody to serve."""
+    """Do nothing: there are no orders to obey and no writers to serve."""
 
 
 def verifier(sys: Sys, threads: ThreadPoolExecutor | None) -> Verifier:
@@ -49,7 +49,7 @@ def verifier(sys: Sys, threads: ThreadPoolExecutor | None) -> Verifier:
 
 
 def verdicts(found: Verifier, items: Sequence[Item]) -> list[str]:
-    """What verifying each says, by the name of the error."""
+    """Return the result of verifying each copy, by the name of the error."""
     said = []
     for item in found.ahead(items, nothing):
         try:
@@ -78,7 +78,7 @@ def test_threads_come_to_the_same_verdicts(
 
 
 class Gathering(Sys):
-    """Reads of several copies that wait for one another: alone none of them ends."""
+    """Reads of several copies that wait for one another: a single one never ends."""
 
     def __init__(self, parties: int) -> None:
         self._barrier = Barrier(parties, timeout=60)
@@ -100,7 +100,7 @@ def test_small_copies_are_read_side_by_side(
 
 
 class Held(Sys):
-    """Reads that wait for a sign, and then for ``seconds``, but for those of the ``first`` file."""
+    """Reads that wait for a signal and then ``seconds``, except those of the ``first`` file."""
 
     def __init__(self, first: int = -1, seconds: float = 0.0) -> None:
         self.go = Event()
@@ -128,7 +128,7 @@ def test_others_are_served_while_a_read_is_waited_for(
 def test_no_read_is_left_behind_when_the_end_is_not_reached(
     tmp_path: Path, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its descriptor is closed next, and its number another file's."""
+    """Its descriptor is closed next, and the number may be reused for another file."""
     monkeypatch.setattr(verifying, "TOGETHER", 1)
     items = copies(tmp_path, [b"x"] * 2 * READERS)
     sys = Held(items[0].copy, 0.2)
@@ -175,7 +175,7 @@ def test_every_byte_read_back_is_accounted_for(
 
 
 class Advised(Sys):
-    """Notes what the kernel is told of files."""
+    """Records the advice given to the kernel."""
 
     def __init__(self) -> None:
         self.said: list[tuple[int, int, int, int]] = []
@@ -188,7 +188,7 @@ class Advised(Sys):
 def test_a_copy_is_dropped_from_the_cache_before_it_is_asked_for(
     tmp_path: Path, direct: Buffers | None
 ) -> None:
-    """What is read back has to come from the disk; the whole file leaves the cache (length 0)."""
+    """Data must be read back from the disk; the whole file leaves the cache (length 0)."""
     sys, [item] = Advised(), copies(tmp_path, [b"x"])
     Verifier(sys, hashlib.sha256, direct, lambda seconds: None).forget(item)
     dropped = (item.copy, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -198,14 +198,14 @@ def test_a_copy_is_dropped_from_the_cache_before_it_is_asked_for(
 
 
 class Opening(Sys):
-    """Notes how files are opened again."""
+    """Records how files are reopened."""
 
     def __init__(self) -> None:
         self.flags: list[int] = []
 
     def reopen(self, fd: int, flags: int) -> int:
         self.flags.append(flags)
-        return super().reopen(fd, flags & ~os.O_DIRECT)  # which not every filesystem has
+        return super().reopen(fd, flags & ~os.O_DIRECT)  # which not every filesystem supports
 
 
 @pytest.mark.parametrize("direct", [None, Buffers()], ids=["cached", "past the cache"])
@@ -222,7 +222,7 @@ def test_a_copy_is_opened_past_the_cache_only_where_it_is_read_so(
 
 
 class Cached(Sys):
-    """A file that cannot be read past the cache, although it was opened so."""
+    """A file that cannot be read past the cache, although it was opened with O_DIRECT."""
 
     def __init__(self) -> None:
         self.again: list[int] = []
@@ -261,7 +261,7 @@ def test_what_was_not_opened_past_the_cache_is_not_opened_again(tmp_path: Path) 
 
 
 class Leasing(Sys):
-    """A kernel that answers the first wishes for a lease with an error."""
+    """A kernel that answers the first requests for a lease with an error."""
 
     def __init__(self, code: int, times: int) -> None:
         self.code, self.times = code, times
@@ -274,7 +274,7 @@ class Leasing(Sys):
 
 
 def reopened(sys: Sys, area: Path) -> tuple[Item, list[float]]:
-    """A leased item whose copy was opened again, and the waits for that."""
+    """Reopen the copy of a leased item; returns the item, and the waits."""
     [item], waits = copies(area, [b"x"]), list[float]()
     item.leased = True
     try:

@@ -1,4 +1,4 @@
-"""The versions of a file that a death left: who keeps us from them, and who uses them."""
+"""Versions of a file that a death left: who prevents a lease on them, and who uses them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from zconsole.system.mounts import View
 
 
 class Refusing(Sys):
-    """A kernel that refuses a lease with an error, and to open what others have leased."""
+    """A kernel that refuses a lease with an error, and opening what others have leased."""
 
     def __init__(self, code: int = 0, times: int = 0) -> None:
         self.code, self.times = code, times
@@ -38,7 +38,7 @@ class Refusing(Sys):
 
 @pytest.fixture
 def area(tmp_path: Path) -> Iterator[int]:
-    """An open directory with a file in it."""
+    """A descriptor of an open directory with a file in it."""
     (tmp_path / "file").write_bytes(b"x")
     fd = os.open(tmp_path, os.O_RDONLY)
     yield fd
@@ -46,7 +46,7 @@ def area(tmp_path: Path) -> Iterator[int]:
 
 
 def nothing(_count: float) -> None:
-    """Nobody to obey, nothing to wait for."""
+    """Do nothing: there are no orders to obey and nothing to wait for."""
 
 
 @rows(
@@ -54,7 +54,7 @@ def nothing(_count: float) -> None:
     [(0, True), (errno.EAGAIN, False), (errno.EINVAL, True), (errno.ENOLCK, True)],
 )
 def test_only_a_writer_keeps_a_version_from_being_leased(code: int, leased: bool) -> None:
-    """Where there are no leases nobody is seen, and the operator has accepted that."""
+    """Without leases nobody is seen, and the operator has accepted that."""
     assert Versions(Refusing(code), Users(), nothing, nothing).lease(7) == leased
 
 
@@ -85,7 +85,7 @@ def test_a_stop_ends_the_wait_for_a_lease(area: int) -> None:
 
 
 class Seen(FilesInUse):
-    """What others use: a file once its mount has been reached, or a directory's overlay."""
+    """Files in use: one after its mount was reached, or a directory in an overlay."""
 
     __slots__ = ()
 
@@ -94,19 +94,19 @@ class Seen(FilesInUse):
         self.mounted.update({(0, directory): ""})
 
     def user(self, device: int, inode: int) -> str | None:
-        """Whoever uses the file; all of them are reached from descriptor 5."""
+        """Return the use of a file; all uses are found from descriptor 5."""
         return "in use" if (0, 5) in self.mounted else None
 
     def inside_overlay(self, directory: int) -> str | None:
-        """Descriptor 6 is in an overlay."""
+        """Return the use of a directory; descriptor 6 is in an overlay."""
         return "in use" if directory == 6 else None
 
 
 class OneLook(Users):
-    """Others as they were seen once."""
+    """Users as seen by a single look."""
 
     def recent(self) -> FilesInUse:
-        """The one look."""
+        """Return the result of that look."""
         return Seen(0.0, View(Path("/proc/self"), {}), (), Holders(), {}, {}, (), 0)
 
 

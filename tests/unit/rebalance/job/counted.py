@@ -1,4 +1,4 @@
-"""Jobs without files, for the tests of what goes by them."""
+"""Jobs without files, for tests of their accounts."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from zconsole.rebalance.planning.settings import Settings
 
 
 def terms_with(**terms: Any) -> JobTerms:
-    """Those of a job off ZFS, but for some."""
+    """Return the terms of a job off ZFS, with some changed."""
     usual = {"settings": Settings(()), "engines": {}, "spaces": (), "raw_factor": 1.0, "floors": {}}
     return JobTerms(**{"name": "abc123", **usual, **terms})
 
 
 def job_of(journal: Journal, clocks: JobClocks | None = None, **terms: Any) -> Job:
-    """One that has just begun, off ZFS."""
+    """Return a job off ZFS that has just begun."""
     return Job(journal, terms_with(**terms), clocks or JobClocks())
 
 
 def accounts_of(
     journal: Journal, clock: Callable[[], float], clocks: JobClocks | None = None
 ) -> JobAccounts:
-    """Those of such a job."""
+    """Return the accounts of a job off ZFS."""
     job = job_of(journal, clocks or JobClocks(clock, clock))
     directories = Directories(Sys(), journal.directory)
     watch = SpreadWatch(FactsReader(), "", job.terms, clock)

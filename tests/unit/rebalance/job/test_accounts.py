@@ -30,12 +30,12 @@ from zconsole.rebalance.planning.survey import Ages, Survey
 BEFORE = (Space("d0", 100.0, 80.0, 1.0), Space("d1", 100.0, 0.0, 1.0))
 AFTER = (Space("d0", 100.0, 40.0, 1.0), Space("d1", 100.0, 40.0, 1.0))
 HELD = (BEFORE[0], AFTER[1])
-"""Copied, and what was freed does not show yet."""
+"""Files are copied, and the freed space is not visible yet."""
 
 
 @dataclass
 class Pool:
-    """What was freed shows after three syncs."""
+    """A pool whose freed space becomes visible after three syncs."""
 
     syncs: int = 0
     hangs: bool = False
@@ -110,10 +110,10 @@ class Filling:
     """A pool of two vdevs, one of which is empty."""
 
     fill: float
-    """GiB of a hundred that the other holds."""
+    """GiB that the other vdev holds, of a hundred."""
 
     def sync(self, pool: str) -> None:
-        """Nothing to wait for."""
+        """Do nothing: there is nothing to wait for."""
 
     def listing(self, pool: str) -> tuple[tuple[Space, ...], float]:
         full, empty = (
@@ -123,7 +123,7 @@ class Filling:
 
 
 def totals(tmp_path: Path, fills: list[float]) -> list[tuple[int, list[str]]]:
-    """What the status says: at once, and after each look, 1 GiB apart."""
+    """Return the total and the notes in the status: at once, and after each look, 1 GiB apart."""
     with closing(Journal.create(tmp_path / "j")) as journal:
         accounts = accounts_of(journal, lambda: 0.0)
         accounts.bytes_total = 500 * GIB
@@ -142,7 +142,7 @@ def totals(tmp_path: Path, fills: list[float]) -> list[tuple[int, list[str]]]:
 
 
 def test_the_total_is_that_of_the_plan_from_the_first_moment(tmp_path: Path) -> None:
-    """It was that of all files, then that until the spread, then another with every look."""
+    """It was first that of all files, then that up to the spread, then another at every look."""
     found = totals(tmp_path, [80.0, 79.5, 78.0, 78.5])
     assert len({goal for goal, _ in found}) == 1
     assert found[0][0] < 500 * GIB
@@ -246,7 +246,7 @@ def test_each_event_is_shown_and_the_newest_kept_without_what_is_only_printed(
 def test_a_job_begins_with_the_total_of_its_plan(
     tmp_path: Path, source: list[float] | None, stored: float, data: float
 ) -> None:
-    """Whatever the files compress to, wherever they lie, and whatever of them stays."""
+    """Compression, vdevs and pinned blocks of the files are all included."""
     for pinned in (0, 25):
         spaces = (Space("d0", 1000 * GIB, 800 * GIB, data=data), Space("d1", 1000 * GIB, 100 * GIB))
         pool = PoolFacts("tank", {}, spaces, (2, 4, 0), used=600 * GIB)

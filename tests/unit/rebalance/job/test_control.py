@@ -1,4 +1,4 @@
-"""Jobs between two runs: which of them anybody may begin again, and what the log has of that."""
+"""Jobs between two runs: which can be started again, and what the log records."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_job_at_work_is_left_alone(tree: Path, state: str) -> None:
 
 @pytest.mark.parametrize("state", ["running", "finished", "stopped"])
 def test_a_job_that_is_not_at_work_moves_no_file(tree: Path, state: str) -> None:
-    """Whoever died running told of a file last, too."""
+    """A job that died while running has a last report that says it was moving files."""
     record = created(tree, state)
     moving = {
         "state": state,
@@ -189,7 +189,7 @@ def test_a_no_leaves_nothing(tree: Path) -> None:
 
 
 def test_a_death_before_the_answer_leaves_a_job_that_only_its_name_begins(tree: Path) -> None:
-    """As a SIGKILL leaves it: a plan, and no lock."""
+    """SIGKILL leaves a plan and no lock."""
 
     def die(_plan: RebalancePlan) -> None:
         for file in (tree.parent / "state/rebalance").iterdir():
@@ -212,7 +212,7 @@ def test_a_job_whose_directory_is_gone_says_so_when_it_is_resumed(tree: Path) ->
     record, other = created(tree, "running"), created(tree, "running")
     shell = Shell(tree.parent)
     tree.rename(tree.with_name("elsewhere"))
-    for _ in range(2):  # what the first one said is in the log
+    for _ in range(2):  # the log has the first answer
         done = shell("resume", record.job, "--json")
         assert (done.returncode, done.stdout) == (3, "")
         assert done.stderr.count("No such file or directory") == 1
@@ -242,7 +242,7 @@ def test_no_job_comes_between_the_plan_of_another_and_its_run(
     monkeypatch.setattr(runner, "execute", late)
     assert main(["rebalance", "run", "--yes", "--allow-non-zfs", str(tree)]) == ExitCode.OK
     assert [view.job for view in control.listed([])] == ran
-    TreeLocks(Sys(), [os.fsencode(tree)]).close()  # and the locks end with the job
+    TreeLocks(Sys(), [os.fsencode(tree)]).close()  # the locks end with the job
     assert not any(map(job_store.is_alive, job_store.records()))
 
 
@@ -311,7 +311,7 @@ JOB = Record("abc123", Path("/nowhere/abc123.db"), Path("/nowhere/abc123.json"))
 
 
 class Unwritable(MemoryLog):
-    """Neither file nor system log."""
+    """A log for which neither file nor system log works."""
 
     def write(self, t: float, event: str, **fields: Any) -> None:
         raise AuditError("audit log not writable")
@@ -328,7 +328,7 @@ def test_a_job_that_cannot_be_logged_is_let_go(tree: Path, monkeypatch: pytest.M
 
 
 class Orders:
-    """Takes the place of the jobs, all at work; ``told`` is what the log had when an order came."""
+    """Replaces the jobs, all running; ``told`` is what the log had when an order came."""
 
     def __init__(self, log: MemoryLog) -> None:
         self.given: list[tuple[Any, ...]] = []

@@ -1,4 +1,4 @@
-"""Counting the files of a new job, and what is in its way."""
+"""Counting the files of a new job, and what prevents it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def meanwhile(confirmation: Callable[[job_store.Record], None]) -> JobClocks:
-    """Clocks that do something once while the files are counted."""
+    """Return clocks that call something once while the files are counted."""
     time, done = 0.0, False
 
     def clock() -> float:
@@ -122,7 +122,7 @@ def test_a_stop_of_a_job_nobody_agreed_to_leaves_nothing(tree: Path) -> None:
 
 
 def test_a_death_while_it_counts_is_not_forgotten(tree: Path) -> None:
-    """As a SIGKILL leaves it: a journal without an end of its walk, and no lock."""
+    """SIGKILL leaves a journal without an end of its walk, and no lock."""
 
     def die(record: job_store.Record) -> None:
         content.update({f: f.read_bytes() for f in (record.journal, record.file)})
@@ -169,7 +169,7 @@ def planned(root: Path) -> creation.Created:
 
 
 def died(root: Path, state: State) -> creation.Created:
-    """A job that a death took in the middle of its first file."""
+    """Create a job that died in the middle of its first file."""
     created = planned(root)
     journal = Journal.open(created.record.journal)
     ((_, row),) = journal.todo((-1, -1, -1), 1)
@@ -242,12 +242,12 @@ JOB = "112651"
 CHANGED = {"rate": 9000000, "min_free": 0.0}
 TEMP = ".zc-f6ec9567fd671c89-1"
 DIGEST = bytes.fromhex("b9adae49af02dec6547077986b2d8ff0fd3677a02d76988b77bd2258405f35fa")
-"""What that version notes of a file that holds ``one``."""
+"""The digest that version stored for a file that contains ``one``."""
 
 
 @pytest.fixture
 def half(tmp_path: Path) -> Path:
-    """Two files; of the first the copy has the name, and the original is yet to be removed."""
+    """Two files; the first one's copy has the name, and its original is not removed yet."""
     root = tmp_path / "tree"
     root.mkdir()
     for name in ("first", TEMP):
@@ -259,7 +259,7 @@ def half(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def shell(tmp_path: Path, half: Path) -> Shell:
-    """With the state directory as it was left: a record, a log that all may read, a journal."""
+    """A shell with the state directory as left: a record, a world-readable log, a journal."""
     where = tmp_path / "state/rebalance"
     where.mkdir(parents=True)
     for path in (where.parent, where):
@@ -390,7 +390,7 @@ def test_another_directory_is_refused_in_words(
 
 @pytest.mark.parametrize("counting", [False, True])
 def test_a_refusal_by_hand_is_why_the_job_is_dead(half: Path, shell: Shell, counting: bool) -> None:
-    """Whether it had its plan, or was still counting its files."""
+    """The job had its plan, or was still counting its files."""
     journal = shell.status(JOB)["journal"]
     if counting:
         with closing(sqlite3.connect(journal)) as db, db:

@@ -1,4 +1,4 @@
-"""A job is judged by what it does to the vdevs, and tells a line a day."""
+"""A job is judged by its effect on the vdevs, and logs one line per day."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Sampled(Samples):
 
 @dataclass
 class Case:
-    """A job on a pool of a full vdev and an empty one, looked at whenever it may be."""
+    """A job on a pool with a full and an empty vdev, checked whenever possible."""
 
     journal: Journal
     aim: str = "balance"
@@ -76,12 +76,12 @@ class Case:
         self.judge.chunk()
 
     def report(self, *outcomes: FileOutcome) -> None:
-        """What became of files, as the runner tells it."""
+        """Report results of files as the runner does."""
         self.judge.finished(outcomes)
         self.accounts.report(outcomes, "copy")
 
     def moved_after(self, looks: int) -> int:
-        """What the line of the day says has moved, once so many looks let the job go on."""
+        """Return the bytes moved in the log line of the day, after ``looks`` checks."""
         for _ in range(looks):
             self.look()
             self.judge.portion()
@@ -198,7 +198,7 @@ Indirect blocks:
 
 
 class Guest:
-    """Files of one directory and a zdb that knows on which vdev each lies."""
+    """Files of one directory, and a zdb that knows the vdev of each."""
 
     def __init__(self, area: Path, files: int) -> None:
         self.area = area
@@ -261,7 +261,7 @@ def test_zdb_is_asked_once_before_and_once_after(guest: Guest) -> None:
 
 
 def test_blocks_that_stay_later_on_are_seen(guest: Guest) -> None:
-    """A checksum set to sha256 in the middle of a job keeps blocks where they are from then on."""
+    """Setting the checksum to sha256 during a job keeps blocks where they are from then on."""
     guest.samples.note(guest.rows)
     guest.vdev = dict.fromkeys(guest.vdev, 1)
     guest.samples.finished([FileOutcome(row, "moved") for row in guest.rows])

@@ -1,4 +1,4 @@
-"""Directories of a job that go away while it runs."""
+"""Directories of a job that vanish while it runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def shell(tmp_path: Path) -> Shell:
 
 
 def job(shell: Shell, *roots: str) -> Iterator[subprocess.Popen[str]]:
-    """A job in the middle of its first file, and then let go on."""
+    """Run a job up to the middle of its first file, then let it continue."""
     argv = [sys.executable, "-m", "zconsole", "rebalance", "run", "--allow-non-zfs", "--yes"]
     paths = [str(shell.area / root) for root in roots]
     with subprocess.Popen(
@@ -46,10 +46,10 @@ def job(shell: Shell, *roots: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def ended(shell: Shell, gone: str, *roots: str) -> tuple[int, dict[str, Any], str]:
-    """Exit code, summary and last words of a job one of whose directories is moved away."""
+    """Return exit code, summary and messages of a job one of whose directories is moved away."""
     for process in job(shell, *roots):
         (shell.area / gone).rename(shell.area / "elsewhere")
-        if len(roots) > 1:  # nothing holds it up any more
+        if len(roots) > 1:  # nothing delays it any more
             assert shell("resume", shell.status()["job"], "--limit-rate", "1G").returncode == 0
         out, err = process.communicate(timeout=PATIENCE)
     return process.returncode, json.loads(out.splitlines()[-1])["summary"], err.splitlines()[-1]
@@ -71,7 +71,7 @@ def test_the_only_one_before_its_first_file_is_opened(tmp_path: Path) -> None:
     create(root, tmp_path / "job.db")
 
     def leave(_: int, name: str) -> None:
-        if name == "ioctl" and root.exists():  # of the directory: it has been found
+        if name == "ioctl" and root.exists():  # the call on the directory: it has been found
             root.rename(tmp_path / "elsewhere")
 
     _, summary = run(tmp_path / "job.db", FaultySys(leave), ALONE)

@@ -1,4 +1,4 @@
-"""What makes a running job wait: looked at beside the work."""
+"""Reasons for a running job to wait, checked in parallel with its work."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Paced(Holds):
         self.reason = reason
 
     def why(self, _: WorkPhase) -> str | None:
-        """The reason."""
+        """Return the test's reason."""
         return self.reason()
 
 
@@ -132,7 +132,7 @@ SCRUB = "  pool: tank\n state: ONLINE\n  scan: scrub in progress since Sat Nov 2
 
 
 def answering(*texts: str) -> tuple[Callable[[Sequence[str], float], Completed], threading.Event]:
-    """What stands for zfs and zpool: these outputs, all but the first once the event is set."""
+    """Fake zfs and zpool with these outputs; all but the first come once the event is set."""
     left, ready = list(texts), threading.Event()
 
     def run(argv: Sequence[str], _deadline: float) -> Completed:
@@ -224,7 +224,7 @@ class Snapshotted:
         self.why: Callable[[], str | None] = holds._pool
 
     def later(self) -> str | None:
-        """Why to wait after the next look."""
+        """Return the reason to wait after the next check."""
         self.why()
         settle(self.check)
         return self.why()
@@ -326,7 +326,7 @@ def test_backing_off_grows_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_wait_of_disks_is_that_of_requests_completed_since() -> None:
-    """Of those disks that the job's files are on, and no others."""
+    """Only disks with files of the job count."""
     counts = iter([(100, 400), (100, 400), (140, 2400)])
 
     def rows() -> dict[str, str]:
@@ -369,14 +369,14 @@ RATE = 1000.0
 
 @dataclass
 class Control:
-    """A job with a rate limit, off ZFS, at an hour of the test's."""
+    """A job with a rate limit, off ZFS, at an hour set by the test."""
 
     job: Job
     holds: Holds
     hour: list[int]
 
     def why(self) -> str | None:
-        """What holds it up."""
+        """Return the reason to wait."""
         return self.holds.why(WorkPhase.COPYING)
 
     def order(self, order: str, **limits: Any) -> None:
@@ -470,7 +470,7 @@ def test_the_wanted_spread_ends_a_job_unless_copies_are_on_their_way(
     [
         (WorkPhase.COPYING, -10, 20, True),
         (WorkPhase.COPYING, 0, 1, True),
-        (WorkPhase.COPYING, -10, 5, False),  # others have filled it, and to give up frees little
+        (WorkPhase.COPYING, -10, 5, False),  # others have filled it, and giving up frees little
         (WorkPhase.REWRITING, -10, 20, False),
         (WorkPhase.BETWEEN, -10, 20, False),
     ],
@@ -489,7 +489,7 @@ def test_a_copy_that_itself_took_the_room_is_given_up(
 
 
 def test_copies_that_are_read_back_need_no_room(tmp_path: Path) -> None:
-    """To go on is what frees that of the originals."""
+    """Continuing is what frees the space of the originals."""
     with at_the_floor(tmp_path / "job.db", 0) as (made, clock):
         made.tick(0, WorkPhase.CHECKING)
         assert clock.now == 100
@@ -524,7 +524,7 @@ def test_the_floor_is_the_pools_where_a_quota_is_tighter(
 
 @contextmanager
 def at_the_floor(path: Path, room: int) -> Iterator[tuple[Holds, Clock]]:
-    """Holds of a job with so much room, which is stopped after 1000 seconds."""
+    """Create holds of a job with ``room`` bytes left, which is stopped after 1000 seconds."""
     clock = Clock()
     clocks = JobClocks(clock, clock, sleep=clock.sleep)
     places = [JobDirectory(os.fsencode(path.parent), "ext4", "/dev/sda1", None)]

@@ -1,4 +1,4 @@
-"""What a journal says of its job, and its free space: what may be written, and where that goes."""
+"""A job from its journal, and its free space: how much may be written, and where."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_it_is_a_note_of_a_job_at_work(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def space_of(floors: dict[str, Floor], rooms: dict[str, int] | None = None) -> FreeSpace:
-    """The space of a job with these floors, at a time of its own."""
+    """Return the space of a job with these floors, and a clock of its own."""
     clock = Clock()
     clocks, journal = JobClocks(clock, clock, sleep=clock.sleep), cast("Journal", Unordered())
     return FreeSpace(job_of(journal, clocks, floors=floors, rooms=rooms or {}))
@@ -123,7 +123,7 @@ class Unordered:
     path = Path("/nowhere/job.db")
 
     def get(self, *_: object) -> None:
-        """Nothing."""
+        """Return None: there is no order."""
 
 
 class Filesystem(NamedTuple):
@@ -176,22 +176,22 @@ def test_a_full_filesystem_ends_the_job(reason: str, room: int) -> None:
 
 @dataclass(slots=True)
 class Fixed(FreeSpace):
-    """Space of which so many bytes are free."""
+    """Space with a fixed number of free bytes."""
 
     free: int = 0
 
     def room(self, fresh: bool = False, device: int | None = None) -> int:
-        """Always that."""
+        """Return the fixed number."""
         return self.free
 
 
 def free(room: int) -> FreeSpace:
-    """Such a space."""
+    """Return space with ``room`` free bytes."""
     return Fixed(space_of({}).job, free=room)
 
 
 def ends_after(strikes: FreeSpace, most: int = 2 * MOST) -> int:
-    """How many batches without space it takes from now on to end the job; ``most`` if more."""
+    """Return how many batches without space end the job; ``most`` if more."""
     for number in range(1, most):
         try:
             strikes.judge([failed(NO_SPACE)])

@@ -1,4 +1,4 @@
-"""What `status JOB` tells people: all that its JSON object has."""
+"""Output of `status JOB` for people: everything that its JSON object has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records of jobs: found under every name of their journal, and read while others come and go."""
+"""Records of jobs: found by every name of their journal, and read while others change."""
 
 from __future__ import annotations
 

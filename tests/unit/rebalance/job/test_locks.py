@@ -1,4 +1,4 @@
-"""One job on one tree, whatever path leads to it, and nobody else in the way."""
+"""One job per tree, by whatever path, and no locks of others in the way."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def taken(*roots: Path) -> TreeLocks:
 
 
 def test_a_lock_of_somebody_on_a_directory_keeps_no_job_waiting(tree: Path) -> None:
-    """Every user can flock / and any other directory he may read."""
+    """Every user can flock / and any other directory that is readable."""
     held = [os.open(path, os.O_RDONLY) for path in ("/", "/tmp", tree.parent, tree)]
     for fd in held:
         fcntl.flock(fd, fcntl.LOCK_EX)

@@ -101,7 +101,7 @@ def test_a_job_planned_on_the_host_is_not_begun_in_a_container(
 
 
 def test_copies_of_blocks_are_those_of_the_dataset_on_a_device(journal: Journal) -> None:
-    """The number of a device may be new since the walk; the journal has learnt it by then."""
+    """The device number may be new since the walk; the journal knows it by then."""
     journal.add_directory(DirectoryRow(1, None, b"/a", 7, 1))
     journal.add_directory(DirectoryRow(2, None, b"/b", 8, 1))
     places = [
@@ -115,7 +115,7 @@ def test_copies_of_blocks_are_those_of_the_dataset_on_a_device(journal: Journal)
 
 
 def test_acls_that_a_job_was_planned_with_are_known_to_it() -> None:
-    """Of jobs before, nobody knows: their ACLs are taken to have been off."""
+    """For jobs of earlier versions this is unknown: their ACLs are assumed to have been off."""
     dataset = Dataset("tank/a", {"acltype": "off"})
     place = JobDirectory(b"/d", "zfs", "tank/a", dataset, options="rw,xattr,noacl")
     settings = Settings(("/d",))
@@ -136,7 +136,7 @@ def journal(tmp_path: Path) -> Iterable[Journal]:
 
 
 def walked(journal: Journal, parents: list[int | None], files: list[tuple[int, int]]) -> None:
-    """Directories by their parents, numbered from 1, and files by directory and size."""
+    """Add directories by their parents, numbered from 1, and files by directory and size."""
     for number, parent in enumerate(parents, 1):
         name = b"d%d" % number if parent else b"/d%d" % number
         journal.add_directory(DirectoryRow(number, parent, name, 1, number))
@@ -146,7 +146,7 @@ def walked(journal: Journal, parents: list[int | None], files: list[tuple[int, i
 
 
 def handled(batches: Batches, outcome: str = "moved") -> list[int]:
-    """Files of every portion, all of which end alike."""
+    """Return the number of files in every portion, all of which end the same way."""
     found = []
     for portion in batches:
         found.append(len(portion))
@@ -183,7 +183,7 @@ def test_at_a_low_rate_a_portion_ends_after_seconds(journal: Journal) -> None:
     batches.adapt(4, MB)
     assert handled(batches) == [10]
     job.limits = Limits(rate=1)
-    batches.adapt(4, MB)  # one file at least
+    batches.adapt(4, MB)  # at least one file
     assert handled(batches) == [1] * 10
 
 
@@ -251,7 +251,7 @@ def test_a_lowered_byte_limit_counts_from_the_next_portion_on(journal: Journal) 
 
 
 def portions(batches: Batches, outcome: str = "moved") -> tuple[list[int], str]:
-    """The sizes of the files that are begun, all of which end alike; and the end."""
+    """Return the sizes of the files that are begun, all of which end the same way, and the end."""
     begun = []
     try:
         for rows in batches:
@@ -287,7 +287,7 @@ def test_no_file_is_begun_that_exceeds_what_is_left_of_the_byte_limit(
 
 @pytest.mark.slow
 def test_what_hardly_anything_is_left_of_is_not_filled_file_by_file(journal: Journal) -> None:
-    """Of millions of files none would be read from the journal for a last one that fits."""
+    """Otherwise millions of files would be read from the journal for a last one that fits."""
     walked(journal, [None], [(1, MB)] * 300)
     job = job_of(journal, settings=Settings((), limits=Limits(max_bytes=200 * MB + MB // 2)))
     batches, read = Batches(job, files=10), list[int]()

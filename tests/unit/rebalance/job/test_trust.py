@@ -1,4 +1,4 @@
-"""Journals, records and logs that somebody else wrote, or could have: nobody acts on them."""
+"""Journals, records and logs that somebody else wrote, or could have written, are refused."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def shell(area: Path) -> Shell:
 
 @pytest.fixture
 def journal(area: Path) -> Path:
-    """The journal of a job that died in the middle of its first file, in a directory of its own."""
+    """The journal of a job that died in the middle of its first file, in a separate directory."""
     (area / "jobs").mkdir()
     path = area / "jobs" / "job.db"
     creation.create(Settings((str(area / "tree"),), allow_non_zfs=True), FactsReader(), path)
@@ -62,7 +62,7 @@ def edit(journal: Path, sql: str, *values: Any) -> None:
 
 
 def die_in(journal: Path, temp: bytes) -> None:
-    """As a death leaves the first file: its copy is begun under a temporary name."""
+    """Leave the first file as after a death: its copy is begun under a temporary name."""
     with closing(Journal.open(journal)) as opened:
         ((_, row), *_) = opened.todo((-1, -1, -1), 1)
         opened.record((), [Intent(row.number, State.CREATING, temp, row.ino, 0, b"")])
@@ -93,7 +93,7 @@ def writable_by_others(path: Path) -> None:
 
 
 def behind_a_link(path: Path) -> None:
-    """Of somebody else, who can turn it at any time."""
+    """Put a journal behind a link of somebody else, who can change it at any time."""
     path.rename(path.with_name("real.db"))
     path.symlink_to("real.db")
     os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
@@ -133,7 +133,7 @@ def test_root_refuses_a_journal_that_others_could_have_written(
 def test_root_refuses_a_journal_beside_which_somebody_planted_a_log(
     shell: Shell, journal: Path, companion: str
 ) -> None:
-    """SQLite would play it back."""
+    """SQLite would replay it."""
     planted = journal.with_name(journal.name + companion)
     planted.write_bytes(b"")
     given_away(planted)

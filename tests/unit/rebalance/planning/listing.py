@@ -1,4 +1,4 @@
-"""What zdb would tell of files."""
+"""Faked output of zdb about files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Indirect blocks:
 
 
 def listed(texts: Mapping[int, str]) -> Listed:
-    """Files by inode, of the lines that zdb has for them."""
+    """Return files by inode, parsed from zdb's lines for them."""
 
     def run(argv: Sequence[str], _deadline: float) -> Completed:
         out = "".join(HEAD.format(inode=inode) + text for inode, text in texts.items())
@@ -26,6 +26,6 @@ def listed(texts: Mapping[int, str]) -> Listed:
 
 
 def status_of(number: int, size: int, block: int = 4096) -> os.stat_result:
-    """What lstat tells of a file: its inode number, its length, and bytes of one of its blocks."""
+    """Return the lstat of a file: its inode number, its length, and bytes of one of its blocks."""
     named = {"st_blocks": 8, "st_blksize": block}
     return os.stat_result((0o100644, number, 1, 1, 0, 0, size, 0, 0, 0), named)

@@ -1,4 +1,4 @@
-"""What other machines may write to while it is copied, on made-up machines."""
+"""Files that other machines may write to while they are copied, on faked machines."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def nothing(argv: Sequence[str], _deadline: float) -> Completed:
 
 
 def printing(answers: Mapping[str, str]) -> Run:
-    """Commands that print; others are not installed."""
+    """Return a runner of commands that print these answers; others are not installed."""
 
     def run(argv: Sequence[str], _deadline: float) -> Completed:
         if argv[0] not in answers:
@@ -60,7 +60,7 @@ def printing(answers: Mapping[str, str]) -> Run:
 
 
 class Machine:
-    """A made-up machine below a directory."""
+    """A faked machine below a directory."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -133,7 +133,7 @@ def test_the_last_addition_in_a_history() -> None:
         ("-o ashift=12 tank log mirror sdb sdc", False),
         ("tank special mirror sdb sdc", False),
         ("tank dedup sdb", False),
-        ("log sdb", True),  # a pool of that name
+        ("log sdb", True),  # a pool with that name
         ("", False),
     ],
 )
@@ -245,7 +245,7 @@ def test_a_pool_called_online_with_a_lost_disk_is_degraded(
 
 
 def test_a_mount_by_its_number(tmp_path: Path) -> None:
-    """Not by its device: a bind has the same, and files on btrfs have none of those listed."""
+    """A device doesn't identify a mount: a bind has the same, files on btrfs an unlisted one."""
     (tmp_path / "mountinfo").write_text(
         "36 35 0:44 / /tank/a\\040b rw,noatime shared:1 - zfs tank/a\\040b rw,xattr\n"
         "37 35 0:44 / /bound ro,noatime shared:1 - zfs tank/a\\040b rw,xattr\n"

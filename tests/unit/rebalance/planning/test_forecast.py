@@ -164,7 +164,7 @@ def test_shares_leave_special_vdevs_out() -> None:
         (BlockLayout(4096), 128 * KIB, 128 * KIB),
         (BlockLayout(4096), 5000, 8 * KIB),
         (BlockLayout(4096), 0, 0),
-        (BlockLayout(4096, 1, 4), 128 * KIB, 176 * KIB),  # 32 + 11 parity + 1 to fill up
+        (BlockLayout(4096, 1, 4), 128 * KIB, 176 * KIB),  # 32 + 11 parity + 1 padding
         (BlockLayout(4096, 1, 5), 128 * KIB, 160 * KIB),
         (BlockLayout(4096, 2, 6), 128 * KIB, 192 * KIB),
         (BlockLayout(4096, 2, 6), 4 * KIB, 12 * KIB),
@@ -182,7 +182,7 @@ def test_the_vdevs_of_a_pool_get_writes_by_their_free_space() -> None:
         Space("raidz2-0", 400, 100, disks=6),
         Space("draid1:3d:5c:1s-1", 100, 0, disks=5),
         Space("mirror-2", 100, 100, disks=2),
-        Space("raidz1-3", 10, 10),  # of which nobody knows the disks
+        Space("raidz1-3", 10, 10),  # with an unknown number of disks
     )
     pool = PoolFacts("tank", {}, spaces, (2, 3, 9), sector=4096)
     assert layouts_of(pool) == [
@@ -247,7 +247,7 @@ def test_a_plain_disk_beside_special_ones_has_an_id_that_is_not_known(
 
 
 def test_what_files_on_a_raidz_take_beside_a_mirror_counts_their_parity_alone() -> None:
-    """It was that of all data, of which half has no parity."""
+    """Earlier it was that of all data, of which half has no parity."""
     spaces = (Space("raidz1-0", 900, 300, data=0.5), Space("mirror-1", 900, 300))
     pool = PoolFacts("tank", {}, spaces, (2, 4, 0), used=450)
     for lies, factor in (([1.0, 0.0], 2.0), ([0.0, 1.0], 1.0), (None, 600 / 450)):
@@ -287,7 +287,7 @@ MOS Configuration:
 
 @rows(("told", "txg"), [(CONFIGURATION, 50), ("", None), ("zdb: can't open 'tank'\n", None)])
 def test_the_newest_data_vdev_came_in_a_txg(told: str, txg: int | None) -> None:
-    """A disk replaced later, a log and a special vdev are none."""
+    """A disk replaced later, a log and a special vdev do not count."""
     reader = FactsReader(lambda argv, _: Completed(tuple(argv), 0, told, ""))
     assert reader.added_txg("tank") == txg
 
@@ -305,7 +305,7 @@ def test_the_newest_data_vdev_came_in_a_txg(told: str, txg: int | None) -> None:
 def test_what_was_rewritten_is_not_old_though_its_ctime_is(
     births: list[int], old: int, told: int | None, parts: tuple[int | None, int | None]
 ) -> None:
-    """All was called old, and worth most, right after it had been rewritten."""
+    """Otherwise everything looked old, and most worth moving, right after a rewrite."""
     plan = measured(old_allocated=100)
     plan.found.ages = Ages(addition=50)
     plan.found.below.note(b"a", Held(2, 90, 60))

@@ -1,4 +1,4 @@
-"""Plans of directories on any filesystem: what they promise is what a run can do."""
+"""Plans of directories on any filesystem promise only what a run can do."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def judged(
     extents: Sequence[Extent] = (),
     **pinned: int,
 ) -> PlanDocument:
-    """The plan of files of so many bytes, of which a compressed pool stores 10T."""
+    """Return the plan for files of ``length`` bytes, of which a compressed pool stores 10T."""
     spaces = (Space("mirror-0", 20 * TIB, 15 * TIB), Space("mirror-1", 20 * TIB, 0))
     pool = PoolFacts("tank", {}, spaces, (2, 3, 9), used=15 * TIB)
     found = Survey(b"/tank", Ages(), room, files=9, bytes=length, allocated=10 * TIB)
@@ -268,7 +268,7 @@ def test_only_old_blocks_of_what_a_limit_lets_move_need_room(
 def test_old_blocks_that_stay_count_in_no_refquota(
     monkeypatch: pytest.MonkeyPatch, quotas: dict[str, int], above: int | None, refused: str | None
 ) -> None:
-    """10G were left to files, and 8T that snapshots have were to find room in them."""
+    """10G were left for files, and 8T held by snapshots were expected to fit in them."""
     sizes = {name: str(number * TIB) for name, number in quotas.items()}
     known = {"used": 15 * TIB, "referenced": 8 * TIB, "written": 0}
     properties = {**{name: str(number) for name, number in known.items()}, **sizes}
@@ -304,12 +304,12 @@ def test_a_send_grows_by_no_more_than_a_limit_lets_move() -> None:
 @rows(
     ("figures", "properties", "least", "most"),
     [
-        # 8T of which chown has changed every inode, or a VM image in use.
+        # chown has changed every inode of 8T, or it is a VM image in use.
         ({}, {"referenced": 9 * TIB, "written": TIB}, 0, 8 * TIB),
         ({}, {"referenced": 20 * TIB, "written": TIB}, 0, 10 * TIB),
         ({}, {}, 0, 10 * TIB),
         ({"snapshot_allocated": 10 * TIB}, {"referenced": 10 * TIB, "written": 0}, 10, 10 * TIB),
-        # Rewritten since the snapshot, which leaves ctime as it was.
+        # Rewritten since the snapshot, which does not change ctime.
         ({"snapshot_allocated": 10 * TIB}, {"referenced": 10 * TIB, "written": 10 * TIB}, 0, 0),
         ({"clone_allocated": 10 * TIB}, {"referenced": 10 * TIB, "written": 8 * TIB}, 2, 2 * TIB),
         ({"snapshot_allocated": 2 * TIB}, {"referenced": TIB, "written": 4 * TIB}, 0, 0),
@@ -402,7 +402,7 @@ def test_what_is_written_larger_than_it_was_needs_room(
 
 
 def walked(place: JobDirectory, files: Sequence[tuple[int, int, int]]) -> DirectoryPlan:
-    """Files by the second they changed, their length and their blocks' bytes, counted."""
+    """Return a counted directory of files: time of change, length and bytes of blocks."""
     found = Survey(b"/tank", plan._ages(place.dataset, None), TIB)
     named = [{"st_blocks": stored // 512, "st_blksize": 4096} for _, _, stored in files]
     statuses = [
@@ -415,7 +415,7 @@ def walked(place: JobDirectory, files: Sequence[tuple[int, int, int]]) -> Direct
 
 
 WHOLE = [(10, 5120, 5120), (30, 1024, 1024), (50, 512, 512)]
-"""Changed at 10, 30 and 50 seconds."""
+"""Files changed at 10, 30 and 50 seconds."""
 
 
 @rows(

@@ -1,4 +1,4 @@
-"""A plan is one object: made by a plan, printed as JSON, and read by the console."""
+"""A plan is a single object: made by planning, printed as JSON, and read by the console."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from zconsole.rebalance.planning.survey import Ages, Held, Ranking, Survey
 from zconsole.system.records import RecordError
 
 PRINTED = (Path(__file__).parents[3] / "fixtures/plans.jsonl").read_text().splitlines()
-"""Plans as they were printed before there was a document: of one directory, of two, off ZFS."""
+"""Plans printed before there was a document: of one directory, of two, off ZFS."""
 
 
 def directory(name: str, engine: str) -> DirectoryPlan:

@@ -1,4 +1,4 @@
-"""What a plan says before it is carried out: quotas, shared blocks, and nothing to gain."""
+"""Notes of a plan: quotas, shared blocks, and nothing to gain."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ NARROW = "  0  L0 0:1000:2c000 20000L/20000P F=1 B=9/9 cksum=1\n"
 
 
 def zfs(argv: Sequence[str], _deadline: float) -> Completed:
-    """OpenZFS of which no projects may be seen on tank/old."""
+    """Fake an OpenZFS on which tank/old has no project quotas."""
     if argv[-1] == "tank/old" and argv[1] == "projectspace":
         return Completed(tuple(argv), 1, "", "cannot get used/quota: feature not enabled")
     said = {"userspace": USERS, "groupspace": GROUPS, "projectspace": PROJECTS}
@@ -142,7 +142,7 @@ def test_deduplicated_blocks_of_before_are_told(ratio: str, dedup: str, told: bo
 
 
 def plan(*files: tuple[int, int], known: int | None = None) -> DirectoryPlan:
-    """A directory of files by size and block, and as many more as are ``known``."""
+    """Return a directory of files by size and block; ``known`` is its number of files."""
     found = Survey(b"/tank", Ages(), 1 << 40, files=len(files) if known is None else known)
     found.sample.files = [
         status_of(inode, size, block) for inode, (size, block) in enumerate(files)
@@ -334,7 +334,7 @@ def test_virtual_machines_are_told_of(proc: Path, name: str, words: bytes, share
 def test_a_process_whose_command_line_gives_no_answer_is_not_waited_for(
     proc: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its arguments may be in a file of a filesystem that a user answers for (FUSE)."""
+    """Its arguments may be in a file on a user's FUSE filesystem."""
     answers = threading.Event()
     (proc / "7/comm").write_text("qemu-system-x86\n")
     monkeypatch.setattr(Path, "read_bytes", lambda self: answers.wait(30) and b"")

@@ -1,4 +1,4 @@
-"""What -P, -S and -C of zfs rewrite do to a plan."""
+"""Effects of -P, -S and -C of zfs rewrite on a plan."""
 
 from __future__ import annotations
 

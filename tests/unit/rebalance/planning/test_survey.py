@@ -1,4 +1,4 @@
-"""A sample of files that a walk of any length gives the same chance."""
+"""A sample of files, each with the same chance whatever the length of the walk."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_no_more_blocks_are_taken_than_wanted() -> None:
 
 
 ADDED = 2e9
-"""Later than any file of a test is written."""
+"""Later than the time of any file in a test."""
 
 
 def tree(root: Path, sizes: dict[str, int]) -> Path:

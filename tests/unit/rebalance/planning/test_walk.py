@@ -1,4 +1,4 @@
-"""What a walk enters and what it leaves alone."""
+"""Directories that a walk enters, and those it leaves alone."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_mount_points_are_found_below_a_directory(
 
 @pytest.fixture
 def bound(tmp_path: Path) -> Iterator[Path]:
-    """A tree in which a directory from beside it is mounted, on a name with a blank."""
+    """A tree with a bind mount of a directory outside it, on a name with a blank."""
     inside, outside = tmp_path / "tree/in side/here", tmp_path / "outside/deep"
     for directory in (inside, outside):
         directory.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The lights of a simulated machine: real ones but for their LEDs."""
+"""Lights of a simulated machine: the real code, except for the LEDs."""
 
 from __future__ import annotations
 

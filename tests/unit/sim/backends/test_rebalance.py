@@ -1,4 +1,4 @@
-"""Jobs of the simulated pool keep their own accounts."""
+"""Jobs of the simulated pool have separate accounts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def job(desk, name):
 
 
 async def finished(desk, world, name, hour):
-    """The job when it has finished, at the latest after 300 hours, and the hour that is then."""
+    """Return the finished job, at the latest after 300 hours, and the hour."""
     while (view := await job(desk, name)).state != "finished" and hour < 300:
         hour += 1
         world.advance(hour * HOUR)
@@ -56,7 +56,7 @@ async def test_a_job_that_goes_on_after_another_ends_with_all_of_its_files(world
 
 
 async def interrupted_by_another(desk, world, engine):
-    """A job as it was stopped early, and as it goes on after another moved its last directory."""
+    """Return a job stopped early, and resumed after another job moved its last directory."""
     first = await desk.start(Settings(("/storage/films", "/storage/backup"), engine=engine))
     world.advance(600.0)
     await desk.order(first, "stop")

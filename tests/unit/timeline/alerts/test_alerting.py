@@ -122,7 +122,7 @@ async def test_hooks_run_beside_the_sampling_and_are_waited_for_at_the_end():
 
 
 class Crowd(Tells):
-    """Counts hooks that run at once; each ends after some turns of the loop."""
+    """Counts hooks that run at the same time; each ends after some turns of the loop."""
 
     running = most = 0
 
@@ -167,7 +167,7 @@ async def test_a_hook_that_hangs_is_complained_of():
 
 
 class Fails(Tells):
-    """Fails so many times; then it works."""
+    """Fails a number of times, then works."""
 
     def __init__(self, times):
         super().__init__()
@@ -224,7 +224,7 @@ def sent_in(place):
 
 
 async def told_by(place, *rounds):
-    """The kinds that a hook is told of in one run of a watch."""
+    """Return the kinds of alerts passed to a hook in one run of a watch."""
     teller = Tells()
     feed = alerting(teller, hook=("page",), sent=sent_in(place))
     for frames in rounds:
@@ -266,7 +266,7 @@ UNRESTORED = left_behind(mirror_pool(FINISHED))
 
 @rows("first", [running(990.0), frame(UNRESTORED, 990.0)])
 async def test_a_pool_that_is_not_restored_is_sent_once(tmp_path, first):
-    """Whether the end of its scan was seen or not."""
+    """The end of its scan may have been seen or not."""
     tmp_path /= first.health.word
     tmp_path.mkdir(mode=0o700)
     since = {"over_since": 1001.0}
@@ -310,7 +310,7 @@ async def test_a_watch_that_was_killed_has_kept_what_lasts(tmp_path):
         for _ in range(5):
             await asyncio.sleep(0)
     assert sent._store.writer.settle(5)
-    # It is not closed, but its lock is gone, as with the process.
+    # It is not closed, but its lock is gone, as when a process ends.
     sent._store.close()
     assert await told_by(tmp_path, [at(60.0)]) == []
 

@@ -96,7 +96,7 @@ def test_an_end_without_redundancy_is_told_after_it_had_time_to_settle():
 
 
 class Only:
-    """The rules, of whose alerts a test looks at some kinds."""
+    """The alert rules, filtered to the kinds that a test checks."""
 
     def __init__(self, *wanted):
         self.rules, self.wanted = AlertRules(), wanted
@@ -115,7 +115,7 @@ def left_behind(pool):
 
 
 def test_an_end_that_left_the_replaced_device_behind_is_not_called_safe_at_first():
-    """To zpool it is ONLINE; only what stays after a while tells that nothing was restored."""
+    """Its state is ONLINE; only what remains after a while shows that nothing was restored."""
     pool = left_behind(mirror_pool(replace(FINISHED, end=1000.5)))
     vigil = Only(*ENDS)
     vigil.look([running(1000.0)])
@@ -288,7 +288,7 @@ def test_a_suspended_pool_is_told_though_it_gives_no_sample():
 
 
 def standing():
-    """Frames of each condition that lasts, by kind."""
+    """Return frames of each lasting condition, by kind."""
     full = frame(mirror_pool())
     stuck = ActivityView(Activity("removal", "running", "mirror-1"), None, nothing(""), 700.0)
     return {
@@ -309,7 +309,7 @@ def at(shown, clock, **fields):
 
 
 def silent(shown, clock, **fields):
-    """The same pool without a sample since second 0."""
+    """Return the same pool without a sample since second 0."""
     return replace(at(shown, 0.0), problem="no answer", stale_seconds=clock, **fields)
 
 
@@ -414,7 +414,7 @@ def test_a_machine_that_was_never_reached_is_told_and_samples_missed_now_and_the
 
 
 def test_what_was_lost_before_the_watch_is_told_at_first_sight():
-    """As after a reboot, or where the unit starts anew: a disk away, though redundancy is left."""
+    """After a reboot or a restart of the unit, a disk may be missing with redundancy left."""
     vigil = Only("device-error")
     (gone,) = vigil.look([frame(degraded(FINISHED), 1.0)])
     assert (gone.severity, gone.text) == ("error", "sdb is FAULTED now")
@@ -472,7 +472,7 @@ def test_a_spare_that_another_pool_uses_is_no_alert():
 
 
 def in_a_bay(pool, number, disk):
-    """The pool, the disk of its mirror's side of that number being this one."""
+    """Return the pool with this disk on one side of its mirror."""
     top = pool.root.children[0]
     sides = list(top.children)
     sides[number] = replace(sides[number], disk=disk)

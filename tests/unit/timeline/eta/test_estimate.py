@@ -29,7 +29,7 @@ START = 1_800_000_000
 
 
 def course(rates: list[float], processed_share: float = 0.0, step: float = 1.0) -> ProgressCurve:
-    """A course with these bytes a second, one after the other."""
+    """Return a curve with these bytes per second, one after another."""
     made, issued = ProgressCurve(), 0.0
     made.add(ProgressReading(1000.0, 0.0, True, 0.0))
     for n, rate in enumerate(rates, 1):
@@ -71,7 +71,7 @@ def test_a_steady_eta_falls_a_second_a_second():
 
 @rows(("sure", "off"), [(True, 0.02), (False, 0.05)])
 def test_the_repaired_bytes_tell_what_is_queued(sure, off):
-    """Of a rebuild exactly; else as far as the queue was ever empty."""
+    """For a rebuild they are exact; otherwise as exact as the queue was ever empty."""
     made = ProgressCurve()
     for n in range(100):
         done = n * 10 * MIB
@@ -84,7 +84,7 @@ def test_the_repaired_bytes_tell_what_is_queued(sure, off):
 
 
 def test_padding_that_a_raidz_allocates_for_small_blocks_is_not_queued():
-    """Of 100 bytes issued to a raidz2 of five, 18.6 are written to the new disk, and not 20."""
+    """Of 100 bytes issued to a raidz2 of five, 18.6 are written to the new disk, not 20."""
     made, share = ProgressCurve(), 0.186
     for n in range(100):
         made.add(ProgressReading(1000.0 + n, n, True, n * 10.0 * MIB, 0.0, n * 10 * share * MIB))
@@ -103,7 +103,7 @@ def test_padding_that_a_raidz_allocates_for_small_blocks_is_not_queued():
 
 
 def test_bytes_that_were_issued_and_repaired_nothing_do_not_tell_what_is_queued():
-    """As where most of what a resilver counts as issued before it was watched was skipped."""
+    """A resilver may have skipped most of what it counted as issued before it was watched."""
     made, before = ProgressCurve(), 1000 * GIB
     for n in range(100):
         issued = before + n * 60 * MIB
@@ -170,7 +170,7 @@ def test_beyond_the_total_nobody_knows_what_remains():
 
 
 def test_a_wait_between_bursts_leaves_as_much_to_do_as_there_is():
-    """Between two bursts the line through them is ahead of the bytes issued."""
+    """Between two bursts the fitted line is ahead of the bytes issued."""
     burst = [100 * MIB, *[0.0] * 11]
     made = course(burst * 5)
     for _ in range(7):
@@ -181,7 +181,7 @@ def test_a_wait_between_bursts_leaves_as_much_to_do_as_there_is():
 
 
 def test_a_rebuild_that_has_issued_a_whole_metaslab_has_hardly_begun():
-    """Seen on a dRAID: everything issued within a second, and rebuilt in the half minute after."""
+    """Seen on a dRAID: everything was issued within a second, and rebuilt in the next 30 s."""
     made = ProgressCurve()
     made.add(ProgressReading(1000.0, 0.0, True, 0.0))
     for n in range(1, 21):
@@ -274,7 +274,7 @@ def test_hours_of_a_large_pool_in_either_form(exact):
 
 
 def test_bytes_skipped_during_the_walk_are_no_speed():
-    """Before 2.2 a resilver of one vdev of four counts what the others hold as issued at once."""
+    """Before 2.2 a resilver of one vdev of four counts the data of the others as issued at once."""
     made = ProgressCurve()
     for n in range(200):
         issued = 0.0 if n < 5 else 7500 * MIB + (n - 5) * 5 * MIB
@@ -348,7 +348,7 @@ def test_what_is_no_recording_is_no_traceback(content, tmp_path):
 @pytest.mark.slow
 @rows("interval", [10, 60])
 def test_the_nights_of_a_long_scan_are_told_however_often_it_was_sampled(interval):
-    """At a sample every ten seconds it took twice as long: all but the last hours was forgotten."""
+    """At a sample every ten seconds, all but the last hours was forgotten: twice the true time."""
     done, left, made, now = 0.0, 3.5e12, ProgressCurve(), 36 * 3600
     for t in range(0, now, interval):
         made.add(ProgressReading(START + t, t, True, done))
@@ -360,13 +360,13 @@ def test_the_nights_of_a_long_scan_are_told_however_often_it_was_sampled(interva
 
 
 def by_hour(t: float) -> float:
-    """Bytes/s, faster in the nights."""
+    """Return bytes/s, faster at night."""
     return 50e6 if 7 <= (START + t) % 86400 / 3600 < 22 else 125e6
 
 
 SECONDS = [float(n) for n in range(80)]
 ISSUED = [120.0 * (1 + n // 16) for n in range(80)]
-"""120 bytes at once every 16 seconds, first at 0."""
+"""Bytes issued: 120 at once every 16 seconds, first at 0."""
 
 
 def test_between_bursts_the_devices_work_evenly():
@@ -419,7 +419,7 @@ def test_the_longest_standstill():
 
 
 def steps_of_an_autopilot(seed: int, seconds: int = 1200) -> list[float]:
-    """Levels each second, as it holds 40 ms beside applications that come and go."""
+    """Return the level at each second, holding 40 ms with applications that come and go."""
     rng, now, levels = random.Random(seed), Steering(0.040), []
     for n in range(int(seconds / INTERVAL)):
         asked = 0.030 if n // 20 % 2 else 0.055
@@ -486,7 +486,7 @@ TOTAL = 20_000.0
 
 
 def by_turns(seconds: float, step: float = 2.0) -> ProgressCurve:
-    """Walks 1000 bytes in 10 s, then issues them in 100 s, and so on."""
+    """Walk 1000 bytes in 10 s, then issue them in 100 s, and so on."""
     made, scanned, issued, t = ProgressCurve(), 0.0, 0.0, 0.0
     while t < seconds:
         made.add(ProgressReading(1000.0 + t, t, True, issued, scanned))

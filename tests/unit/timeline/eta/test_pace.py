@@ -31,7 +31,7 @@ STEP = 900.0
 
 
 def watched(speed, hours: float, total: float, **fields) -> Worked:
-    """A course with this speed (of epoch seconds and the share done), of so many bytes."""
+    """Return a scan with this speed (by epoch seconds and share done), after ``hours``."""
     xs, done = [0.0], [0.0]
     while xs[-1] < hours * HOUR:
         done.append(done[-1] + STEP * speed(START + xs[-1] + STEP / 2, done[-1] / total))
@@ -40,7 +40,7 @@ def watched(speed, hours: float, total: float, **fields) -> Worked:
 
 
 def to_go(course: Worked) -> float:
-    """Seconds that the pace says are left."""
+    """Return the remaining seconds according to the pace."""
     pace = fitted(course)
     assert pace is not None
     worth = pace.daily.worth(START, course.xs[-1])
@@ -48,12 +48,12 @@ def to_go(course: Worked) -> float:
 
 
 def daily(t: float, _share: float) -> float:
-    """Ten times as fast by night as by day."""
+    """Return a speed that is ten times as high at night as by day."""
     return exp(1.15 * cos(2 * pi * t / DAY))
 
 
 def ends(speed, course: Worked) -> float:
-    """Seconds that it really takes from where it is."""
+    """Return the remaining seconds in fact."""
     done, x = course.done[-1], course.xs[-1]
     while done < course.total:
         done += STEP * speed(START + x + STEP / 2, done / course.total)
@@ -76,7 +76,7 @@ def test_an_even_scan_stays_even():
 
 
 def sorted_better(_t: float, share: float) -> float:
-    """A tenth of all fits in memory."""
+    """Return a speed with a tenth of all data fitting in memory for sorting."""
     return exp(4 * sqrt(min(1.0, 0.1 / max(1e-9, 1 - share)))) / 10
 
 
@@ -123,7 +123,7 @@ TEN_MINUTES = 600.0
 
 
 def nightly(t: float) -> float:
-    """Bytes a second: four times as fast from 22 to 6 o'clock."""
+    """Return bytes/s: four times as fast from 22 to 6 o'clock."""
     return 4.0 if t % DAY < 6 * HOUR or t % DAY >= 22 * HOUR else 1.0
 
 
@@ -163,7 +163,7 @@ TOTAL = 1000.0
 
 
 def points(*pairs: tuple[float, float]) -> list[CurvePoint]:
-    """Bytes walked and issued, a point a second."""
+    """Return points with these bytes walked and issued, one per second."""
     return [CurvePoint(n, n, issued, scanned, 0.0) for n, (scanned, issued) in enumerate(pairs)]
 
 

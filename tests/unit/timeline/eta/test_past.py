@@ -28,7 +28,7 @@ TOTALS = Totals(TOTAL, 0.0)
 
 
 def points(seconds: int, slower: float = 1.0, total: float = TOTAL) -> list[CurvePoint]:
-    """A scan whose first half of bytes takes 200 s and the other 400 s, ``slower`` times."""
+    """Return a scan whose halves take 200 s and 400 s, ``slower`` times as long."""
     found = []
     for n in range(seconds):
         x = n / slower
@@ -74,7 +74,7 @@ def test_of_scans_of_its_kind_one_of_about_its_size_is_chosen():
 
 
 def against_last(elapsed: float, eta: float, function: str = "scrub"):
-    """A scan that has run and has to go so many seconds, against a scrub of ten minutes."""
+    """Compare a scan, by its elapsed and remaining seconds, with a scrub of ten minutes."""
     past = earlier()
     return Comparison(past.function, past.seconds, past.seconds - (elapsed + eta), function)
 
@@ -202,7 +202,7 @@ BYTES = 1e12
 
 
 def days_long(speed, start: float, hours: float = 1e9) -> list[CurvePoint]:
-    """A scan with this speed (of epoch seconds and the share done), or its first hours."""
+    """Return a scan with this speed (by epoch seconds and share done), or its first hours."""
     seen, x, done = [CurvePoint(0.0, start, 0.0, BYTES, 0.0)], 0.0, 0.0
     while done < BYTES and x < hours * HOUR:
         x += 600.0
@@ -212,7 +212,7 @@ def days_long(speed, start: float, hours: float = 1e9) -> list[CurvePoint]:
 
 
 def slow_by_day(t: float, _share: float) -> float:
-    """Seven times as fast at midnight as at noon."""
+    """Return a speed seven times as high at midnight as at noon."""
     return 1e7 * math.exp(math.cos(2 * math.pi * t / DAY))
 
 
@@ -221,7 +221,7 @@ def slow_at_the_end(_t: float, share: float) -> float:
 
 
 def next_of(speed, hours: float):
-    """The predictions of a scan begun at noon, one at midnight having gone before."""
+    """Return the predictions of a scan begun at noon, after an earlier one begun at midnight."""
     midnight = 20_000 * DAY
     before = days_long(speed, midnight)
     past = past_scan(("scrub", None, midnight), before[-1].t, before, Totals(BYTES, 0.0))

@@ -1,4 +1,4 @@
-"""Scans whose bytes are printed for people: a rate never comes from two roundings."""
+"""Scans with rounded bytes, as printed for people: two roundings never make a rate."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def issued(seconds: float) -> float:
 
 
 def as_text(seconds: float) -> dict[str, object]:
-    """What 2.0 to 2.2 print, with the bytes that ``zpool wait`` says remain."""
+    """Return the output of 2.0 to 2.2, with the remaining bytes of ``zpool wait``."""
     text = TEXT.format(
         since=datetime.fromtimestamp(T - EARLIER, UTC).strftime("%a %b %e %H:%M:%S %Y"),
         scanned=size(4.5 * TIB + seconds * WALK),
@@ -71,7 +71,7 @@ def as_text(seconds: float) -> dict[str, object]:
 
 
 def as_json(seconds: float) -> dict[str, object]:
-    """What ``zpool status -j`` gives without ``--json-int``."""
+    """Return the output of ``zpool status -j`` without ``--json-int``."""
     stats = {
         "function": "RESILVER",
         "state": "SCANNING",
@@ -108,7 +108,7 @@ def test_exact_remaining_bytes_tell_the_rate_and_not_the_rounded_ones_repaired()
 
 
 def without_row(lacks: Callable[[int], bool]) -> Callable[[float], dict[str, object]]:
-    """The same, where ``zpool wait`` did not answer; the total is printed 40 G too small."""
+    """Drop some answers of ``zpool wait``; the printed total is 40 G too small."""
 
     def form(seconds: float) -> dict[str, object]:
         told = as_text(seconds)
@@ -154,7 +154,7 @@ def test_printed_json_is_as_coarse_as_text():
 
 @pytest.mark.parametrize("interval", [1, 5])
 def test_what_is_printed_too_coarsely_is_not_called_no_progress(interval):
-    """ "No progress for 0s", it said, while bytes moved."""
+    """Earlier it said "no progress for 0s" while bytes moved."""
     reasons = [view.estimate.reason for view in watched(as_json, range(0, 300, interval))]
     assert not any("no progress" in why for why in reasons)
     assert reasons[-1].endswith("(what is printed is too coarse yet)")

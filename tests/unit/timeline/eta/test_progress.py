@@ -166,7 +166,7 @@ def test_what_was_remembered_is_continued_by_the_epoch_clock():
 
 
 def walk_unseen(begun: float, before: float | None) -> ProgressCurve:
-    """Eight seconds of a metadata walk, then a sample an hour later that issues bytes."""
+    """Return eight seconds of a metadata walk, then a sample an hour later that issues bytes."""
     made = course(*(reading(n, 0, scanned=n * 10.0, pass_start=T) for n in range(8)))
     later = {"scanned": 9000.0, "pass_start": T + begun, "before": before}
     assert not made.add(reading(3600, 160_000, **later))
@@ -200,7 +200,7 @@ def test_bytes_issued_unseen_right_after_the_walk_took_their_time():
 @pytest.mark.slow
 @rows(("hours", "interval"), [(3, 1), (24, 5), (24 * 7, 60)])
 def test_a_long_scan_is_known_all_along(hours, interval):
-    """At a sample a second, nothing was kept of a day but its start and the last half hour."""
+    """At a sample per second, only the start and the last half hour of a day were kept."""
     made = course(*(reading(n, n) for n in range(0, hours * 3600, interval)))
     assert len(made.points) <= MAX_POINTS
     holes = [(b.x - a.x, made.points[-1].x - b.x) for a, b in pairwise(made.points)]
@@ -340,7 +340,7 @@ def test_a_raidz_whose_devices_are_cut_off_tells_no_share():
 
 
 def test_a_metaslab_that_a_rebuild_issues_while_nobody_looks_is_no_break():
-    """It issues one whole, and the devices work it off; a busy machine samples late."""
+    """It issues a whole metaslab, and the devices work it off; a busy machine samples late."""
     curve, issued, t = ProgressCurve(), 0, 0.0
     for n in range(200):
         t += 9.0 if n % 50 == 49 else 2.0

@@ -1,4 +1,4 @@
-"""Config nvlists, made of what a test names, and the pool they are read as."""
+"""Config nvlists, built from parts that a test gives, and the pools decoded from them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MIB = 1024**2
 
 
 def stats(length: int = 48, **at: int) -> list[int]:
-    """A ``vdev_stats`` array: ONLINE, with the elements ``_N=value`` set."""
+    """Return a ``vdev_stats`` array: ONLINE, with the elements ``_N=value`` set."""
     values = [0] * length
     values[1] = 7
     for key, value in at.items():
@@ -38,7 +38,7 @@ def config(*tops: dict[str, Any], **tree: Any) -> dict[str, Any]:
 
 
 def packed(node: Any) -> Any:
-    """A config with its arrays as libzfs gave them: where they are sound, as this one's are."""
+    """Return a config with valid arrays in the form in which libzfs gives them."""
     if isinstance(node, dict):
         return {key: packed(value) for key, value in node.items()}
     if not isinstance(node, list) or (node and isinstance(node[0], dict)):

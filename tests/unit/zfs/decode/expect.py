@@ -1,7 +1,7 @@
 """Compares what the decoder reads with a sample's hand-written ``.expect.json``.
 
-``ZCONSOLE_CORPUS=dir pytest tests/unit/decode`` runs it on another directory of samples laid out
-alike. The conventions are those of ``tests/fixtures/corpus/README.md``.
+``ZCONSOLE_CORPUS=dir pytest tests/unit/zfs/decode`` runs it on another directory of samples with
+the same layout. ``tests/fixtures/corpus/README.md`` has the conventions.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _STATES = {"in_progress": "running"}
 _UNITS = " KMGTPE"
 _SECTIONS = {"logs": "log", "cache": "cache", "special": "special", "dedup": "dedup"}
 _DESCRIPTIVE = {"note", "features", "raw"}
-"""Keys of a pool or scan that describe the sample and expect nothing of its own."""
+"""Keys of a pool or scan that describe the sample and are not compared."""
 
 
 def differences(sample: Path) -> list[str]:
-    """What the decoder reads otherwise than ``SAMPLE.expect.json`` says, one line each."""
+    """Return how the decoded sample differs from ``SAMPLE.expect.json``, one line each."""
     expected = json.loads(sample.with_name(f"{sample.stem}.expect.json").read_text())
     text = sample.read_text(errors="surrogateescape")
     form: dict[str, Any] = (
@@ -43,7 +43,7 @@ def differences(sample: Path) -> list[str]:
 
 
 def sized(value: float | None) -> str | None:
-    """A number in zpool's own rounding: what two forms of one moment have in common."""
+    """Return a number in zpool's own rounding, which two forms of one moment share."""
     return None if value is None else size(value)
 
 
@@ -117,7 +117,7 @@ def _rows(what: str, leaves: list[Vdev], wanted: list[list[Any]]) -> Iterator[st
 
 
 def _note(text: str) -> str:
-    """A note, or the words for an auxiliary state that a JSON sample is expected to have."""
+    """Return a note, or the text for an auxiliary state that a JSON sample should have."""
     return aux_text(text) if re.fullmatch(r"[A-Z]+(_[A-Z]+)*", text) else text
 
 
@@ -128,7 +128,7 @@ def _counters(what: str, vdev: Vdev, wanted: list[Any]) -> Iterator[str]:
 
 
 def parsed(value: Any) -> int | None:
-    """Bytes of a printed size or rate, independently of the package's own reader."""
+    """Return the bytes of a printed size or rate, without the package's own parser."""
     if value is None or isinstance(value, int):
         return value
     number, unit = re.fullmatch(r"([\d.,]+)([BKMGTPE]?)(?:/s)?", value).groups()  # type: ignore[union-attr]
@@ -143,7 +143,7 @@ def _time(value: Any) -> float | None:
 
 
 def _scan(pool: Pool, wanted: dict[str, Any]) -> Iterator[str]:
-    """The running scan; where none runs the sample's is its first, the model's the newest."""
+    """Compare the running scan; if none runs, the sample's first with the model's newest."""
     candidates = pool.scans if pool.scans and not pool.scans[0].active else (pool.scan,)
     tries = [list(_one_scan(scan, wanted)) for scan in candidates]
     yield from min(tries, key=len)
@@ -180,7 +180,7 @@ def _one_scan(scan: Scan, wanted: dict[str, Any]) -> Iterator[str]:
     exact = isinstance(wanted.get("scanned"), int)
     for key, value in wanted.items():
         if key in _DESCRIPTIVE or (exact and key in ("duration", "percent", "eta", "rate_issue")):
-            continue  # a JSON sample prints none of these, the decoder works them out
+            continue  # JSON samples lack these; the decoder computes them
         if key not in got:
             yield f"scan has an expectation {key} that nothing compares"
         else:

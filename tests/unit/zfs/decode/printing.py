@@ -1,4 +1,4 @@
-"""Prints a model pool the way ``zpool status`` of OpenZFS 2.2 to 2.4 does, to read it back."""
+"""Prints a model pool as ``zpool status`` of OpenZFS 2.2 to 2.4 does, to be decoded again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HEADINGS = {
 
 
 def printed(pool: Pool) -> str:
-    """The text of one pool."""
+    """Return the text of one pool."""
     lines = [f"  pool: {pool.name}", f" state: {pool.state}"]
     for tag, text in (("status", pool.message), ("action", pool.action), ("   see", pool.see)):
         if text:
@@ -31,20 +31,20 @@ def printed(pool: Pool) -> str:
 
 
 def ctime(moment: float | None) -> str:
-    """``Sun Aug  3 15:14:45 2014`` in UTC."""
+    """Return a date like ``Sun Aug  3 15:14:45 2014`` in UTC."""
     when = datetime.fromtimestamp(moment or 0, UTC)
     return f"{when:%a %b} {when.day:2d} {when:%H:%M:%S %Y}"
 
 
 def clock(seconds: float) -> str:
-    """``1 days 02:03:04``, without the days when there are none (secs_to_dhms, 2.0+)."""
+    """Return ``1 days 02:03:04``, or without days if there are none (secs_to_dhms, 2.0+)."""
     days, rest = divmod(int(seconds), 86400)
     text = f"{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}"
     return f"{days} days {text}" if days else text
 
 
 def nice(number: float | None) -> str:
-    """zfs_nicebytes: as zfs_nicenum, with a B below 1024."""
+    """Return a number as zfs_nicebytes prints it: like zfs_nicenum, with a B below 1024."""
     text = size(number)
     return f"{text}B" if text.isdigit() else text
 
@@ -121,7 +121,7 @@ def _rows(vdev: Vdev, depth: int, width: int) -> Iterator[str]:
 
 
 def _padded(name: str, width: int) -> str:
-    """As printf pads: to bytes, not to characters."""
+    """Pad like printf: to a number of bytes, not characters."""
     return name + " " * (width - len(name.encode()))
 
 

@@ -1,4 +1,4 @@
-"""What libzfs, JSON and text said of live pools, kept from real releases, is the same."""
+"""Saved answers of libzfs, JSON and text from live pools of real releases agree."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def test_what_a_source_does_not_bring_is_missed(source: str, key: str) -> None:
 
 @rows(("printed", "same"), [(104857, True), (209715, True), (314572, False)])
 def test_a_difference_of_two_printed_totals_is_rounded_twice(printed: int, same: bool) -> None:
-    """50.2M less 50.1M, where 110592 bytes were skipped of 52602368."""
+    """Example: 50.2M minus 50.1M, where 110592 bytes were skipped of 52602368."""
     assert same_difference(110592, printed, 52602368, 0.0) == same
 
 
 def is_noticed(change: Callable[[dict[str, Any]], object]) -> bool:
-    """Whether the sources of some state disagree once their raw forms were changed."""
+    """Return whether the sources of some state disagree after their raw forms were changed."""
     for state in STATES:
         raws = copy.deepcopy(state.raws)
         change(raws)
@@ -63,7 +63,7 @@ def is_noticed(change: Callable[[dict[str, Any]], object]) -> bool:
 
 
 def drop(value: Any, name: str) -> None:
-    """Take a key out of every object there is."""
+    """Remove a key from every object, recursively."""
     if isinstance(value, dict):
         value.pop(name, None)
     if isinstance(value, dict | list):

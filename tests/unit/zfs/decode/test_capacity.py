@@ -1,4 +1,4 @@
-"""Saved ``zpool list`` output of every age."""
+"""Saved ``zpool list`` output of all ages."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def broken(line: str, width: int, at: str) -> str:
 
 
 def _without_single_spares(text: str) -> list[Any]:
-    """A stripped line has lost which devices a spare's group holds as top-level vdevs."""
+    """Drop spares: a stripped line no longer shows which devices a spare group has at top level."""
     return [(name, [r for r in rows if r[1] != "spare"]) for name, rows in _figures(text)]
 
 

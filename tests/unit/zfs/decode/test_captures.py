@@ -1,6 +1,6 @@
 """The forms of one pool in one state, captured together, agree with each other.
 
-``ZCONSOLE_CAPTURES=dir pytest tests/unit/decode`` runs it on another directory.
+``ZCONSOLE_CAPTURES=dir pytest tests/unit/zfs/decode`` runs it on another directory.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def forms(state: Path) -> dict[str, Sample]:
 
 
 def shape(vdev: Vdev, form: str) -> tuple[Any, ...]:
-    """What every form knows of a vdev: name, kind, class, state, marks and children."""
+    """Return what every form has of a vdev: name, kind, class, state, marks and children."""
     name = disk_name(vdev.name, True) if form == "status-P.txt" else vdev.name
     note = vdev.note.partition("  (un")[0] if form == "status-stip.txt" else vdev.note
     note = "" if note.startswith("(uninit") else note
@@ -95,7 +95,7 @@ class TestAgreement:
 
     def test_error_counters_are_the_same(self, state: Path) -> None:
         if state.name == "write-errors":
-            return  # errors kept coming while the forms were taken
+            return  # errors kept coming while the forms were captured
         found = forms(state)
         expected = counters(found["status.txt"].pool)
         for form, sample in found.items():
@@ -107,7 +107,7 @@ class TestAgreement:
 
 
 def test_zpool_printed_what_the_formulas_give() -> None:
-    """The percentage in the text is the one worked out of the JSON taken with it."""
+    """The percentage in the text is the one computed from the JSON captured with it."""
     found = forms(HERE / "2.4.4" / "replace-running")
     exact, text = found["status.json"].pool.scan, found["status.txt"].pool.scan
     assert round(exact.percent or 0, 2) == text.percent == 38.18

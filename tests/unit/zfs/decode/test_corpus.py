@@ -1,4 +1,4 @@
-"""Every sample of real output is read as its hand-written expectation says."""
+"""Every sample of real output is decoded as its hand-written expectation says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places of disks in raw forms, some from recordings that anybody may have made."""
+"""Places of disks in raw forms, including recordings from untrusted sources."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_text_and_numbers_are_made_safe():
 
 
 def test_a_failed_leaf_has_not_the_disk_that_took_over_its_path():
-    # "was /dev/sdb1" beside the healthy leaf that is /dev/sdb1 now.
+    # "was /dev/sdb1" next to the healthy leaf that is /dev/sdb1 now.
     disk = LeafDisk(bay="Slot 03", serial="HEALTHY")
     gone = Vdev("99", "disk", state="UNAVAIL", guid="99", path="/dev/sdb1", note="was /dev/sdb1")
     healthy = Vdev("sdb", "disk", state="ONLINE", guid="7", path="/dev/sdb1")

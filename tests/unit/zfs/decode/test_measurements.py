@@ -1,4 +1,4 @@
-"""What stands beside the state of a pool: rates, capacities, devices, remaining bytes, events."""
+"""Measurements next to a pool's state: rates, capacities, devices, remaining bytes, events."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def status(state: Path) -> dict[str, Any]:
 
 
 class TestSittingOut:
-    """By GUID, where the form has them, else by path, else by name."""
+    """By GUID if the form has GUIDs, else by path, else by name."""
 
     def notes(self, listed: list[dict[str, str]], **form: Any) -> dict[str, str]:
         return {v.name: v.note for v in read(sitting_out=listed, **form).pool.root.walk() if v.note}
@@ -127,7 +127,7 @@ class TestCapacity:
 
 
 class TestWait:
-    """2.0 to 2.2: the text is rounded, ``zpool wait`` is exact."""
+    """In 2.0 to 2.2, the text is rounded, but ``zpool wait`` is exact."""
 
     TEXT = (OLD / "status.txt").read_text()
 
@@ -248,7 +248,7 @@ def test_rows_of_disk_counters_may_be_lines_of_text(rows: Any) -> None:
 
 
 def test_what_text_calls_a_disk_is_its_name_among_the_counters() -> None:
-    """A recording of text alone tells no paths."""
+    """A recording of text alone has no paths."""
     rows = [COUNTERS, COUNTERS.replace("vda1", "x")]
     table = "\tNAME STATE READ WRITE CKSUM\n\ta ONLINE 0 0 0\n" + "".join(
         f"\t  {name} ONLINE 0 0 0\n" for name in ("vda1", "/root/vda1", "label/x", "vdb1")

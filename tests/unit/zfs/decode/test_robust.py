@@ -1,4 +1,4 @@
-"""Damaged input is decoded as far as it goes, or refused with the one documented error."""
+"""Damaged input is decoded as far as possible, or refused with the one documented error."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ SNIPPETS = st.one_of(st.text(max_size=8), st.sampled_from(PIECES))
 
 
 def outcome(read: Callable[[], Any]) -> Any:
-    """What a reader gives; the one-line message of the documented error where it refuses."""
+    """Return a reader's result, or the one-line message of the documented error."""
     try:
         return read()
     except NotUnderstoodError as error:
@@ -60,7 +60,7 @@ def outcome(read: Callable[[], Any]) -> Any:
 
 
 def assert_decodes(raw: dict[str, Any]) -> None:
-    """Decoding gives samples or the documented error, in one line."""
+    """Check that decoding gives samples or the documented error, in one line."""
     found = outcome(lambda: decode(raw))  # type: ignore[arg-type]
     if isinstance(found, str):
         assert found
@@ -72,14 +72,14 @@ def assert_decodes(raw: dict[str, Any]) -> None:
 
 
 def _showable(pool: Pool) -> bool:
-    """Whether every time in it can be shown as a date."""
+    """Return whether every time in it can be shown as a date."""
     times = [t for scan in pool.scans for t in (scan.start, scan.end, scan.paused_since)]
     return all(datetime.fromtimestamp(t, UTC).year > 1900 for t in times if t is not None)
 
 
 @st.composite
 def damaged(draw: st.DrawFn, texts: list[str]) -> str:
-    """A real output cut short, with pieces of it deleted, moved or replaced."""
+    """Draw a real output cut short, with pieces of it deleted, moved or replaced."""
     text = draw(st.sampled_from(texts))
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, len(text)))
@@ -103,7 +103,7 @@ def _with_damage(draw: st.DrawFn, value: Any, depth: int) -> Any:
 
 
 def _places(value: Any) -> list[tuple[Any, ...]]:
-    """The path to every member of a document."""
+    """Return the path to every member of a document."""
     if isinstance(value, dict):
         inner = value.items()
     elif isinstance(value, list):
@@ -121,7 +121,7 @@ def _form(index: int) -> tuple[str, str, list[tuple[Any, ...]]]:
 
 @st.composite
 def spoilt_documents(draw: st.DrawFn) -> dict[str, Any]:
-    """A document with one member of the wrong type, somewhere."""
+    """Draw a document with one member of the wrong type, somewhere."""
     form, text, places = _form(draw(st.integers(0, len(DOCUMENTS) - 1)))
     document = json.loads(text)
     *path, last = places[draw(st.integers(0, len(places) - 1))]
@@ -134,7 +134,7 @@ def spoilt_documents(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def damaged_documents(draw: st.DrawFn) -> dict[str, Any]:
-    """A document with pieces missing, cut short or replaced."""
+    """Draw a document with pieces missing, cut short or replaced."""
     form, document = draw(st.sampled_from(DOCUMENTS))
     for _ in range(draw(st.integers(1, 3))):
         document = _with_damage(draw, document, draw(st.integers(1, 9)))

@@ -1,4 +1,4 @@
-"""What zpool would print of any pool reads back as that pool."""
+"""The text that zpool would print of any pool is decoded to that pool."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def pools(draw: st.DrawFn) -> Pool:
 
 
 def without_resolution(pool: Pool) -> Pool:
-    """How coarse a printed figure is, is no part of what was printed."""
+    """Return a pool without the resolution of figures, which is not printed."""
     scans = (replace(scan, resolution=0.0, printed=False) for scan in pool.scans)
     copies = (replace(activity, resolution=0.0) for activity in pool.activities)
     return replace(pool, scans=tuple(scans), activities=tuple(copies))

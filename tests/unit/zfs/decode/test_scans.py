@@ -9,7 +9,7 @@ from zconsole.pool.model import Scan
 
 
 def scan_stats(length: int, **at: int) -> list[int]:
-    """A running resilver 100 s old: 1000 of 4000 MiB scanned, 100 skipped, 500 issued."""
+    """Return a running resilver, 100 s old: 1000 of 4000 MiB scanned, 100 skipped, 500 issued."""
     values = [2, 1, START, 0, 4000 * MIB, 1000 * MIB, 100 * MIB, 7 * MIB, 0, 1000 * MIB, START]
     values += [0, 0, 2000 * MIB, 500 * MIB, *[0] * 8]
     values[13] = 2000 * MIB

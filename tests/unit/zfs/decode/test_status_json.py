@@ -1,4 +1,4 @@
-"""``zpool status -j`` in every flavour, from captured documents."""
+"""``zpool status -j`` in every variant, from captured documents."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ def read(found: dict[str, Any], **more: Any) -> Sample:
 
 
 def mapped(value: Any, change: Any, key: str = "") -> Any:
-    """The document with ``change(key, number)`` for every number in it."""
+    """Return the document with ``change(key, number)`` in place of every number."""
     if isinstance(value, dict):
         return {k: mapped(v, change, k) for k, v in value.items()}
     return change(key, value) if isinstance(value, int) else value
 
 
 def nice(key: str, value: int) -> str:
-    """What plain ``-j`` prints for a number."""
+    """Return the text that plain ``-j`` prints for a number."""
     if key in TIMES:
         return "Fri Nov 20 09:44:49 UTC 2026" if value else "-"
     return str(value) if key in TEXTS else size(value)
 
 
 def one(capture: str, /, **changes: Any) -> Vdev:
-    """A one-disk pool's disk with keys added to its object."""
+    """Return the disk of a one-disk pool with keys added to its object."""
     found = document(capture)
     pool = found["pools"]["tank"]
     disk = pool["vdevs"]["tank"]["vdevs"]
@@ -109,7 +109,7 @@ def test_pools_keyed_by_guid() -> None:
 
 
 def flattened(found: dict[str, Any]) -> dict[str, Any]:
-    """The document as ``--json-flat-vdevs`` prints it: all vdevs side by side, and nested."""
+    """Return the document as ``--json-flat-vdevs`` prints it: all vdevs flat, and nested."""
     for pool in found["pools"].values():
         flat: dict[str, Any] = {}
 
@@ -131,7 +131,7 @@ def test_flat_documents_nest_again(state: str) -> None:
 
 
 def test_a_vdev_whose_lookup_failed_is_told_by_its_name() -> None:
-    """Of dRAID, 2.3.0 to 2.3.2 give no type, class or state (OpenZFS issue 18431)."""
+    """For dRAID, 2.3.0 to 2.3.2 give no type, class or state (OpenZFS issue 18431)."""
     corpus = CAPTURES.parent / "corpus" / "json"
     path = next(corpus.glob("002-*[!t].json"))
     found = json.loads(path.read_text())

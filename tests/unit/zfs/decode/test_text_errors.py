@@ -1,4 +1,4 @@
-"""Damaged files of a saved status: what tells that there are any."""
+"""Damaged files in a saved status: the signs that there are any."""
 
 from __future__ import annotations
 

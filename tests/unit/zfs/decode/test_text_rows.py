@@ -99,7 +99,7 @@ def test_names_that_look_like_lines_of_the_output_stay_names() -> None:
 
 
 class TestBrokenRows:
-    """As a window of 40 columns or a mail leaves them."""
+    """Rows as wrapped by a window of 40 columns or by a mail program."""
 
     WHOLE = (
         "\tNAME        STATE     READ WRITE CKSUM\n"

@@ -1,4 +1,4 @@
-"""Every dialect of the scan lines, and what is left of them when they are cut."""
+"""Every variant of the scan lines, and what is decoded when they are cut."""
 
 from __future__ import annotations
 
@@ -274,6 +274,6 @@ def test_a_date_that_a_window_or_a_mail_broke(section: str, indent: str) -> None
     for at in range(line.index("in") + 9, len(line)):
         above, below = line[:at], line[at:]
         if indent and line[at - 1] != " ":
-            continue  # a mail is broken at blanks
+            continue  # mail programs wrap lines at blanks
         text = section.replace(line, f"{above}\n{indent}{below}")
         assert pool(f"  pool: tank\n state: ONLINE\n{text}config:\n\n") == whole, (above, below)

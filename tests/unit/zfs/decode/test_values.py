@@ -1,4 +1,4 @@
-"""Leaves of zpool's output: the dates it prints."""
+"""Single values of zpool's output: the dates it prints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of ``zpool status`` text are made of."""
+"""Building blocks of tests of ``zpool status`` text."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ TABLE = "\tNAME        STATE     READ WRITE CKSUM\n"
 
 
 def pool(text: str) -> Pool:
-    """The one pool in the text."""
+    """Return the only pool in the text."""
     (found,) = pools_of(text, UTC)
     return found
 
 
 def leaf(row: str) -> Vdev:
-    """The one device of a pool whose table ends in this row."""
+    """Return the only device of a pool whose table ends with this row."""
     (found,) = pool(f"{HEAD}{TABLE}\ttank        ONLINE       0     0     0\n{row}").root.leaves()
     return found

@@ -1,4 +1,4 @@
-"""Checks that what a decoder built holds the types its dataclasses and named tuples promise."""
+"""Checks that decoded dataclasses and named tuples have values of the annotated types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def mistyped(value: Any, where: str = "") -> Iterator[str]:
-    """Every field below a record whose value is not of its annotated type."""
+    """Yield every field below a record whose value is not of its annotated type."""
     for name, hint in _hints(type(value)).items():
         yield from _check(getattr(value, name), hint, f"{where}.{name}")
 

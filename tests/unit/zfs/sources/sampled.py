@@ -1,4 +1,4 @@
-"""Live sources of a machine that tests make up."""
+"""Live sources of faked machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Canned commands, processes and machines for the tests of the sources."""
+"""Fake commands, processes and machines for the tests of the sources."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def printed(stdout: str, code: int = 0, stderr: str = "") -> Completed:
 
 
 class CannedRunner:
-    """Answers by the longest prefix of the argument vector; counts what it was asked."""
+    """Answers by the longest prefix of the argument vector; counts the calls."""
 
     def __init__(self, answers: Mapping[tuple[str, ...], Any]) -> None:
         self.answers = dict(answers)
@@ -113,7 +113,7 @@ class CannedRunner:
 
 
 class FakeProcess:
-    """A long-lived process in memory: ``respond`` turns a line written into lines printed."""
+    """A long-running process in memory: ``respond`` maps a line written to lines printed."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class FakeProcess:
 
 
 class FakeChannel:
-    """A libzfs helper in memory: ``respond`` turns the pool asked for into what it writes."""
+    """A libzfs helper in memory: ``respond`` maps a pool's name to the helper's output."""
 
     def __init__(
         self,
@@ -190,7 +190,7 @@ class FakeChannel:
 
 
 class FakeSpawner:
-    """Starts a new process by the words found in the argument vector."""
+    """Starts a new fake process, chosen by words in the argument vector."""
 
     def __init__(self, makers: Mapping[str, Callable[[], Any]]) -> None:
         self._makers = makers
@@ -216,7 +216,7 @@ class FakeSpawner:
 
 
 def helper(answer: Callable[[str], Mapping[str, Any] | None]) -> FakeChannel:
-    """A libzfs helper that answers each pool with ``answer``; None for no answer at all."""
+    """Return a libzfs helper that answers each pool with ``answer``; None for no answer at all."""
 
     def respond(pool: str) -> Iterable[bytes]:
         found = answer(pool)
@@ -226,7 +226,7 @@ def helper(answer: Callable[[str], Mapping[str, Any] | None]) -> FakeChannel:
 
 
 def machine(path: Path, pools: Mapping[str, str], version: str = "2.3.9-1") -> Path:
-    """A root directory with the files of /proc and /sys a live source reads."""
+    """Create the files of /proc and /sys that a live source reads; returns their root directory."""
     (path / "dev").mkdir(exist_ok=True)
     (path / "dev/zfs").touch()
     (path / "dev/sda1").touch()
@@ -262,7 +262,7 @@ def system(
 
 
 async def gone(alive: Callable[[], bool]) -> None:
-    """Until a killed process is reaped, so that nothing of it outlives the test."""
+    """Wait until a killed process is reaped, so that nothing of it outlives the test."""
     async with asyncio.timeout(30):
         while alive():
             await asyncio.sleep(0)
@@ -270,6 +270,6 @@ async def gone(alive: Callable[[], bool]) -> None:
 
 
 async def settle() -> None:
-    """Some turns of the loop, in which the pipes of abandoned processes close."""
+    """Run some turns of the loop, in which the pipes of abandoned processes close."""
     for _ in range(5):
         await asyncio.sleep(0)

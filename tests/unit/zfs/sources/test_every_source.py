@@ -1,4 +1,4 @@
-"""What every source of samples promises."""
+"""Guarantees of every source of samples."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def recording(tmp_path) -> str:
 
 @pytest.fixture(params=["libzfs", "json", "text", "replay", "demo"])
 async def any_source(request, tmp_path):
-    """Every source of samples, for what all of them promise."""
+    """Every source of samples, to check what all guarantee."""
     if request.param == "replay":
         made = ReplaySource(await recording(tmp_path), None)
     elif request.param == "demo":

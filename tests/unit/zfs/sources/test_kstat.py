@@ -67,7 +67,7 @@ def test_a_wait_that_runs_back_is_no_share_above_1(tmp_path: Path) -> None:
 
 
 def test_every_parameter_that_samples_are_asked_for_is_read() -> None:
-    """How long a transaction group may take was asked for and never read: it was 0 for ever."""
+    """The timeout of a transaction group was once used but never read: it was always 0."""
     users = [module for module in modules() if module.startswith(("diagnosis/", "timeline/"))]
     named = {
         node.value

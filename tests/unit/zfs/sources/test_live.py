@@ -52,7 +52,7 @@ async def test_a_sample_has_what_the_machine_knows_beside_the_pool(tmp_path):
 
 @pytest.mark.parametrize("state", ["ONLINE", "SUSPENDED"])
 async def test_a_disk_that_is_back_under_another_name_is_seen_by_the_next_sample(tmp_path, state):
-    """It was gone for up to half a minute more, until links were looked up again."""
+    """Earlier it was missing for up to half a minute more, until links were looked up again."""
     made = source(tmp_path)
     node, rows = tmp_path / "dev/sda1", tmp_path / "proc/diskstats"
     before = rows.read_text()
@@ -109,7 +109,7 @@ class Historian(CannedRunner):
     """Answers ``zpool history``."""
 
     async def settle(self, patience: float) -> None:
-        """Nothing runs."""
+        """Do nothing: nothing is running."""
 
 
 @pytest.mark.parametrize("reader", ["libzfs", "json", "text"])
@@ -187,7 +187,7 @@ async def test_a_pool_whose_kstat_is_hidden_is_read_all_the_same(tmp_path):
 async def test_a_zpool_that_names_more_pools_than_a_machine_has_is_refused(tmp_path):
     names = "".join(f"pool{number}\n" for number in range(200_000))
     made = source(tmp_path, answers={("zpool", "list", "-H"): printed(names)})
-    shutil.rmtree(tmp_path / "proc/spl")  # where there are no kstats zpool is asked
+    shutil.rmtree(tmp_path / "proc/spl")  # without kstats, zpool is asked
     with pytest.raises(UnavailableError, match="zpool list names more than 1000 pools"):
         await asyncio.wait_for(made.sample(), 30.0)
     await made.aclose()

@@ -222,7 +222,7 @@ LEAF = {"guid": "7", "path": "/dev/sda1", "name": "sda"}
 
 
 def answer(value: str = "on", autosit: str = "off") -> str:
-    """What ``zpool get -j --json-int sit_out,autosit tank all-vdevs`` prints."""
+    """Return the output of ``zpool get -j --json-int sit_out,autosit tank all-vdevs``."""
 
     def properties(sits: str, auto: str) -> dict:
         source = {"source": {"type": "NONE", "data": "-"}}

@@ -1,4 +1,4 @@
-"""Reads of one pool, and the rounds that they are shown in."""
+"""Reading a pool, and the rounds in which samples are shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which way a pool is read, and what is said where none works."""
+"""The way a pool is read, and the message if none works."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another machine's pools, through an ``ssh`` that runs its command line here, as sshd would."""
+"""Another machine's pools, through a fake ``ssh`` that runs its command line here, like sshd."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ if [ -e "LOG.$2.down" ]; then
 fi
 exec sh -c "${3%%PATH=*}PATH=TOOLS:${3#*PATH=}"
 """
-"""In sh, as a Python takes several times as long as all else that is done over a link."""
+"""Written in sh, because starting Python takes several times as long as all the rest."""
 
 ZPOOL = """#!/bin/sh
 here={capture}
@@ -81,7 +81,7 @@ sys.stdout.flush()
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
 sys.exit(code)
 """
-"""Runs a command, then says its largest size in KiB."""
+"""Runs a command, then prints its peak memory in KiB."""
 
 
 class Remote:
@@ -96,7 +96,7 @@ class Remote:
         return [call.split(END_OF_WORD)[:-1] for call in kept]
 
     async def asked(self, words: str) -> None:
-        """Wait until it was asked that: what runs beside a sample is not waited for by it."""
+        """Wait until a command was requested: a sample does not wait for background commands."""
         async with asyncio.timeout(30):
             while not any(words in call[-1] for call in self.calls):
                 await asyncio.sleep(0.01)
@@ -180,7 +180,7 @@ def test_nothing_of_this_machine_is_lent_to_the_other_whatever_ssh_config_says(h
 
 
 async def test_a_cleaner_may_remove_the_directory_of_the_connection(host, tmp_path):
-    """As of old files in /tmp: the host is asked on, over a connection in a new one."""
+    """It may clean up old files in /tmp: the next connection is made in a new directory."""
     remote = host()
     sockets = tmp_path / "sockets"
     source = RemoteSource("root@box", (), 1.0, sockets)
@@ -190,7 +190,7 @@ async def test_a_cleaner_may_remove_the_directory_of_the_connection(host, tmp_pa
         assert stat.S_IMODE(sockets.stat().st_mode) == 0o700
         sockets.rmdir()
     sockets.mkdir()
-    sockets.chmod(0o777)  # whoever made this one could put a connection of theirs there
+    sockets.chmod(0o777)  # whoever made this one could plant a connection there
     (raw,) = await source.sample()
     assert raw.get("problem") is None, raw
     assert "ControlPath=none" in remote.calls[-1]
@@ -383,7 +383,7 @@ async def test_a_lost_pool_of_another_machine_carries_its_kernels_word(host, tmp
 
 
 class Stuck:
-    """Runs nothing to its end but what it is told to."""
+    """Never finishes a command, except when told to."""
 
     answers: tuple[str, ...] = ()
 
@@ -396,7 +396,7 @@ class Stuck:
 async def test_a_command_that_hangs_on_the_other_side_is_asked_ever_more_seldom(
     tmp_path, monkeypatch
 ):
-    """Each call that is stuck in its kernel stays there: a day of them would fill the machine."""
+    """Each stuck call stays in the other kernel: within a day they would fill the machine."""
     now, begun = 0.0, []
     monkeypatch.setattr("zconsole.zfs.sources.remote.steady_clock", lambda: now)
     process = Stuck()

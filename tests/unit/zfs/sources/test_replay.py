@@ -119,7 +119,7 @@ class TestRecorder:
 
     @pytest.mark.parametrize("mode", [0o777, 0o1777, 0o755])
     def test_root_writes_to_no_file_that_somebody_else_linked(self, tmp_path, monkeypatch, mode):
-        """In a directory that others can write to, as with protected_hardlinks off (proc(5))."""
+        """In a directory that others can write to, as if protected_hardlinks were off (proc(5))."""
         kept = tmp_path / "kept"
         kept.touch()
         place = tmp_path / "place"
@@ -380,7 +380,7 @@ class TestReplay:
 
 
 class TestKept:
-    """Recordings in the encoding of a shell, or packed to be sent."""
+    """Recordings in the encoding of a shell, or compressed for sending."""
 
     LINES = (line(sample(1)), line(sample(2)))
 

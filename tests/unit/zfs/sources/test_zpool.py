@@ -105,7 +105,7 @@ async def test_text_pairs_paths_with_names_and_asks_again_when_rows_change():
 
 
 async def test_every_leafs_wait_and_queues_are_followed():
-    """Without the interval since boot (-y), exactly (-p), and in JSON's case by path (-P)."""
+    """Without the interval since boot (-y), exact (-p), and for JSON by path (-P)."""
     spawner = FakeSpawner({"iostat": FakeProcess})
     await JsonReader(json_runner(), spawner, 2.0).read("tank", 5)
     runner = CannedRunner({("zpool", "status"): printed(TEXT), ("zpool", "list"): printed("")})
@@ -180,7 +180,7 @@ class TestFollower:
         follower.close()
 
     async def test_a_command_that_fell_silent_is_started_again(self, monkeypatch):
-        """`zpool iostat POOL 1` says no more once the pool was exported, and goes on."""
+        """After an export, `zpool iostat POOL 1` prints nothing more but keeps running."""
         spawner = FakeSpawner({"x": lambda: FakeProcess(["1", "a"])})
         follower = OutputStream(spawner, ("x",), timed=True)
         for _ in range(3):

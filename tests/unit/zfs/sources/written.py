@@ -1,4 +1,4 @@
-"""Recordings and saved output as files."""
+"""Recordings and saved output, written to files."""
 
 from __future__ import annotations
 

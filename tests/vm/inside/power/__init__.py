@@ -1,1 +1,1 @@
-"""Power cuts replayed from a log of writes, inside a machine: one each flush of the disk."""
+"""Power cuts replayed from a log of writes, inside a machine: one for each flush of the disk."""

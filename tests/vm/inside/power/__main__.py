@@ -21,24 +21,24 @@ from tests.vm.inside.power.filesystems import FILESYSTEMS, Filesystem, mounted
 
 _DISK = "/dev/disk/by-id/virtio-LABDISK"
 RECORDED, LOG, BASE, CHANGES = (os.path.realpath(f"{_DISK}{number}") for number in range(4))
-"""What the job ran on, what was written to it, the same replayed up to a point, and what a
-machine that boots there changes."""
+"""The disk that the job ran on, the log of its writes, the disk they are replayed to, and the disk
+for changes after a power cut."""
 
 
 @dataclass(frozen=True)
 class Proof:
-    """One filesystem and one engine."""
+    """The proof for one filesystem and one engine."""
 
     filesystem: Filesystem
     engine: str
 
     @property
     def root(self) -> bytes:
-        """The directory of the job."""
+        """Return the directory of the job."""
         return os.fsencode(self.filesystem.root)
 
     def prepare(self) -> None:
-        """Make the filesystems and the files, and leave all unmounted."""
+        """Create the filesystems and the files, and leave all unmounted."""
         filesystems.make(self.filesystem, RECORDED)
         with mounted(self.filesystem, RECORDED):
             self.filesystem.root.mkdir()
@@ -55,7 +55,7 @@ class Proof:
         return len(write_log.points(write_log.entries(log)))
 
     def cuts(self, numbers: Sequence[int]) -> Iterator[dict[str, Any]]:
-        """Cut the power at these points, in order; the base must be as before the job."""
+        """Cut the power at these points, in order; the base must be in the state before the job."""
         log, base = os.open(LOG, os.O_RDONLY), os.open(BASE, os.O_RDWR)
         entries = write_log.entries(log)
         ends, done = write_log.points(entries), 0
@@ -68,13 +68,13 @@ class Proof:
 
     @contextmanager
     def _booted(self) -> Iterator[None]:
-        """The base, mounted; what the machine changes there is thrown away in the end."""
+        """Mount the base; changes made there are discarded at the end."""
         part = Part(size_of(BASE), "snapshot", f"{BASE} {CHANGES} N 8")
         with mapped("power-booted", part) as device, mounted(self.filesystem, device):
             yield
 
     def _cut(self, wanted: Wanted) -> dict[str, Any]:
-        """Boot after a power cut, look, go on with the job, look again."""
+        """Boot after a power cut, check, resume the job, check again."""
         began, problems = time.monotonic(), list[str]()
         before, after = list[dict[str, Any]](), list[dict[str, Any]]()
         try:
@@ -94,7 +94,7 @@ class Proof:
         }
 
     def _rows(self, wanted: Wanted) -> list[dict[str, Any]]:
-        """What the journal has of every file; one that is rewritten keeps its inode."""
+        """Return the journal's rows of all files; a rewritten file keeps its inode."""
         rows = job.rows()
         if self.engine == "rewrite":
             rows = [{**row, "new": wanted.before.numbers[row["path"]]} for row in rows]
@@ -104,7 +104,7 @@ class Proof:
         yield from oracle.at_crash(tree.seen(self.root), rows, wanted)
 
     def _resumed(self, rows: Sequence[dict[str, Any]], wanted: Wanted) -> Iterator[str]:
-        """What is wrong at the end of the job."""
+        """Yield what is wrong at the end of the job."""
         found = tree.seen(self.root)
         yield from oracle.finished(found, rows, wanted)
         for path in found.files:

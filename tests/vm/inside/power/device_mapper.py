@@ -1,4 +1,4 @@
-"""Devices of the device mapper, made through its ioctls (linux/dm-ioctl.h): no dmsetup needed."""
+"""Device-mapper devices, made through ioctls (linux/dm-ioctl.h), without dmsetup."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BUSY_SECONDS = 20.0
 
 
 class Part(NamedTuple):
-    """One stretch of a device: bytes, and the target it is mapped by."""
+    """One part of a device: its length in bytes, and the target it is mapped by."""
 
     length: int
     kind: str
@@ -31,7 +31,7 @@ class Part(NamedTuple):
 
 @contextmanager
 def mapped(name: str, *parts: Part) -> Iterator[str]:
-    """A device of these parts; its path. It is gone when the block ends. Raises OSError."""
+    """Create a device of these parts until the block ends; yields its path. Raises OSError."""
     number = _call(_CREATE, name)
     try:
         _call(_LOAD, name, _table(parts), len(parts))
@@ -42,12 +42,12 @@ def mapped(name: str, *parts: Part) -> Iterator[str]:
 
 
 def linear(name: str, device: str, start: int, length: int) -> AbstractContextManager[str]:
-    """A stretch of a device (bytes) as a device."""
+    """Map a part of a device (in bytes) as a device."""
     return mapped(name, Part(length, "linear", f"{device} {start // SECTOR}"))
 
 
 def size_of(device: str) -> int:
-    """The bytes of a device."""
+    """Return the size of a device in bytes."""
     descriptor = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.lseek(descriptor, 0, os.SEEK_END)
@@ -56,7 +56,7 @@ def size_of(device: str) -> int:
 
 
 def _remove(name: str) -> None:
-    """Remove a device, once udev has let go of it."""
+    """Remove a device, once udev no longer has it open."""
     ends = time.monotonic() + _BUSY_SECONDS
     while True:
         try:
@@ -70,7 +70,7 @@ def _remove(name: str) -> None:
 
 
 def _table(parts: tuple[Part, ...]) -> bytes:
-    """The targets of a device as the kernel takes them, one after the other."""
+    """Return the targets of a device in the kernel's format, one after another."""
     table, start = b"", 0
     for part in parts:
         words = part.arguments.encode() + b"\0"
@@ -82,7 +82,7 @@ def _table(parts: tuple[Part, ...]) -> bytes:
 
 
 def _call(command: int, name: str, table: bytes = b"", parts: int = 0) -> int:
-    """One ioctl about a device; returns the device's minor number."""
+    """Call one ioctl about a device; returns the device's minor number."""
     head = _HEAD.pack(
         4, 0, 0, _ANSWER, _HEAD.size, parts, 0, 0, 0, 0, 0, name.encode(), b""
     )  # fmt: skip

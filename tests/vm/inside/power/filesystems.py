@@ -1,6 +1,6 @@
-"""What the moved files are on, beside a filesystem for the journal, both on one device.
+"""The filesystem of the moved files, and one for the journal, both on one device.
 
-One device has one log of writes, so that the order of data and journal is kept as it was.
+One device has one log of writes, which keeps the order of data and journal.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pathlib import Path
 from tests.vm.inside.power.device_mapper import linear, size_of
 
 DATA_BYTES = 320 << 20
-"""The first stretch of the device; the rest is the journal's. XFS wants 300 MiB at least."""
+"""Bytes of the device's first part; the rest is the journal's. XFS needs at least 300 MiB."""
 DATA, JOURNAL = Path("/mnt/data"), Path("/mnt/journal")
 _LINKS = Path("/run/power")
-"""Where the pool's device is found by the same name, whatever number it has."""
+"""Directory where the pool's device always has the same name, whatever number it has."""
 
 
 def run(*words: str) -> None:
@@ -32,30 +32,30 @@ class Filesystem(ABC):
     root = DATA / "tree"
     """The directory of the job."""
     keeps_holes = True
-    """Whether the room that a file takes is known right after it was written."""
+    """Whether the space of a file is known right after it was written."""
 
     @abstractmethod
     def make(self, device: str) -> None:
-        """Make it on a device, empty and not mounted."""
+        """Create it on a device, empty and not mounted."""
 
     @abstractmethod
     def mount(self, device: str) -> None:
-        """Mount it, after a power cut as well."""
+        """Mount it, also after a power cut."""
 
     @abstractmethod
     def unmount(self) -> None:
-        """Unmount it again."""
+        """Unmount it."""
 
 
 class Mounted(Filesystem):
-    """One that mount(8) knows."""
+    """A filesystem that mount(8) handles."""
 
     def __init__(self, options: str, *maker: str) -> None:
         self.options = options
         self.maker = maker
 
     def make(self, device: str) -> None:
-        """Make it; where there is no command to, somebody has made it before."""
+        """Create it; without a maker, somebody has created it before."""
         if self.maker:
             run(*self.maker, device)
 
@@ -76,13 +76,13 @@ class Pool(Filesystem):
     _options = ("atime=off", "acltype=posix", "xattr=sa", f"mountpoint={DATA}", "canmount=noauto")
 
     def make(self, device: str) -> None:
-        """Create the pool, and export it."""
+        """Create the pool and export it."""
         options = [word for option in self._options for word in ("-O", option)]
         run("zpool", "create", "-f", *options, "tank", str(self._link(device)))
         run("zpool", "export", "tank")
 
     def mount(self, device: str) -> None:
-        """Import the pool, whoever had it last, and mount it."""
+        """Import the pool, whichever host had it last, and mount it."""
         run("zpool", "import", "-f", "-N", "-d", str(self._link(device)), "tank")
         run("zfs", "mount", "tank")
 
@@ -99,7 +99,7 @@ class Pool(Filesystem):
 
 
 FILESYSTEMS: dict[str, Filesystem] = {
-    # Commits every second: the fewer writes are between two of them, the more states are seen.
+    # Commit every second: with fewer writes between two commits, more states are tested.
     "ext4": Mounted("noatime,commit=1", "mkfs.ext4", "-q", "-F"),
     "xfs": Mounted("noatime"),
     "zfs": Pool(),
@@ -108,7 +108,7 @@ _FOR_JOURNAL = ("mkfs.ext4", "-q", "-F")
 
 
 def make(filesystem: Filesystem, device: str) -> None:
-    """Make both on a device."""
+    """Create both filesystems on a device."""
     with parts(device) as (data, journal):
         filesystem.make(data)
         run(*_FOR_JOURNAL, journal)
@@ -116,7 +116,7 @@ def make(filesystem: Filesystem, device: str) -> None:
 
 @contextmanager
 def mounted(filesystem: Filesystem, device: str) -> Iterator[None]:
-    """Both of a device, mounted for a block."""
+    """Mount both filesystems of a device for the duration of the block."""
     JOURNAL.mkdir(parents=True, exist_ok=True)
     with ExitStack() as held:
         data, journal = held.enter_context(parts(device))
@@ -129,7 +129,7 @@ def mounted(filesystem: Filesystem, device: str) -> Iterator[None]:
 
 @contextmanager
 def parts(device: str) -> Iterator[tuple[str, str]]:
-    """The two stretches of a device, as devices."""
+    """Map the two parts of a device as devices for the duration of the block."""
     rest = size_of(device) - DATA_BYTES
     with (
         linear("power-data", device, 0, DATA_BYTES) as data,
@@ -139,6 +139,6 @@ def parts(device: str) -> Iterator[tuple[str, str]]:
 
 
 def load_modules() -> None:
-    """Load what the kernel has as modules."""
+    """Load the kernel modules needed, unless they are built in."""
     modprobe = shutil.which("modprobe") or "/sbin/modprobe"
     run(modprobe, "-a", "dm-log-writes", "dm-snapshot", "xfs", "ext4")

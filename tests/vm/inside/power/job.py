@@ -1,4 +1,4 @@
-"""The job under test as an operator runs it, and what its journal says after a power cut."""
+"""The job under test, run as an operator would, and its journal's contents after a power cut."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from zconsole.rebalance.engine import descriptors
 from zconsole.rebalance.engine.journal import Journal, State
 
 SECONDS = 300.0
-"""For one job at most: an emulated processor is slow."""
+"""Limit in seconds for one job: emulation is slow."""
 DATABASE = JOURNAL / "job.db"
 FILES = descriptors.OTHERS + 12 * descriptors.A_FILE
-"""Files that a job may have open: a small tree is moved in several batches, as a large one is."""
+"""Limit of open files, so low that even a small tree is moved in several batches."""
 _MOST_FILES = Path("/proc/sys/fs/nr_open")
-"""What not even root may raise its own limit above (proc_sys_fs(5))."""
+"""The highest limit that even root may set for itself (proc_sys_fs(5))."""
 _OUTPUT = Path("/run/power-output")
 _COPY = Path("/run/power-journal")
 _NEW_TIME = 0x80
@@ -35,14 +35,14 @@ _NEW_TIME = 0x80
 
 
 def load() -> None:
-    """Import all that a job needs, so that no copy of this process has to."""
+    """Import all that a job needs, so that no fork of this process has to."""
     for module in pkgutil.walk_packages(rebalance.__path__, f"{rebalance.__name__}."):
         importlib.import_module(module.name)
     importlib.import_module("zconsole.cli.rebalance")
 
 
 def words(filesystem: Filesystem, engine: str) -> list[str]:
-    """The command, the same for a first run and to go on after a power cut."""
+    """Return the command, which is the same for a first run and after a power cut."""
     return [
         *("rebalance", "run", str(filesystem.root), "--engine", engine, "--allow-non-zfs"),
         *("--journal", str(DATABASE), "--yes", "--json"),
@@ -50,9 +50,9 @@ def words(filesystem: Filesystem, engine: str) -> list[str]:
 
 
 def execute(command: list[str]) -> str | None:
-    """Run a command of zconsole on a machine that has just booted; what went wrong, if anything.
+    """Run a zconsole command as if the machine had just booted; returns what went wrong, or None.
 
-    In a copy of this process, which has loaded all modules: starting Python anew takes most
+    It runs in a fork of this process, which has loaded all modules: starting Python would take most
     of the time of a small job.
     """
     most = _MOST_FILES.read_text()
@@ -68,7 +68,7 @@ def execute(command: list[str]) -> str | None:
 
 
 def _booted(command: list[str]) -> int:
-    """In a child: run a command for which the machine booted a moment ago."""
+    """Run a command, in a child, with a clock that says the machine has just booted."""
     os.setsid()
     os.unshare(_NEW_TIME)
     seconds = int(time.clock_gettime(time.CLOCK_BOOTTIME)) - 1
@@ -87,7 +87,7 @@ def _booted(command: list[str]) -> int:
 
 
 def _waited(child: int) -> int:
-    """The exit status of a child; it and its own are ended when its time is up."""
+    """Return the exit status of a child; on timeout it and its children are killed."""
     ends = time.monotonic() + SECONDS
     while time.monotonic() < ends:
         found, status = os.waitpid(child, os.WNOHANG)
@@ -100,15 +100,15 @@ def _waited(child: int) -> int:
 
 
 def _last_words() -> str:
-    """What the command complained of: all but the JSON lines about files."""
+    """Return the command's messages: everything but the JSON lines about files."""
     lines = _OUTPUT.read_text(errors="replace").splitlines() if _OUTPUT.exists() else []
     return "; ".join(line for line in lines if not line.startswith('{"path"'))[-600:]
 
 
 def rows() -> list[dict[str, Any]]:
-    """What the journal has of every file; nothing where there is no journal yet.
+    """Return the journal's rows of all files; empty if there is no journal yet.
 
-    Read from a copy: to open a database is to put it right, which is for the job to do.
+    Reads a copy: opening a database recovers it, which is the job's task.
     """
     shutil.rmtree(_COPY, ignore_errors=True)
     _COPY.mkdir()
@@ -123,10 +123,10 @@ def rows() -> list[dict[str, Any]]:
 
 
 def is_under_way(found: list[dict[str, Any]]) -> bool:
-    """Whether a job was begun and has something left to do."""
+    """Return whether a job was started and has something left to do."""
     return any(row["state"] in (State.PENDING, State.CREATING, State.SWAPPING) for row in found)
 
 
 def show(text: str) -> None:
-    """Print one line at once: the host counts on it."""
+    """Print one line and flush it: the host waits for it."""
     print(text, flush=True)

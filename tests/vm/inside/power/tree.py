@@ -1,4 +1,4 @@
-"""The files that are moved, and what is there of them now, as the oracle of the cuts wants it."""
+"""The files that are moved, and their current state, as the oracle of the cuts needs it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ GET_FLAGS, SET_FLAGS, GET_MORE = 0x80086601, 0x40086602, 0x801C581F
 NODUMP = 0x40
 PAGE = 4096
 OLD = 1_500_000_000 * 10**9
-"""Nanoseconds since the epoch: when the files were last changed."""
+"""Time of the files' last change, epoch nanoseconds."""
 _ACCESS, _DEFAULT = "system.posix_acl_access", "system.posix_acl_default"
 _NO_ID = 0xFFFFFFFF
 _HOLES = b"holes"
 
 
 def build(root: bytes) -> None:
-    """A few dozen small files of every kind below an empty directory, on the disk in the end."""
+    """Create a few dozen small files of every kind below an empty directory, and sync them."""
     _plain(root)
     _linked(root)
     _odd(root)
@@ -63,7 +63,7 @@ def _odd(root: bytes) -> None:
 
 
 def _attributed(root: bytes) -> None:
-    """Attributes of users, lists of access, a capability, a flag."""
+    """Create files with user attributes, an ACL, a capability and a flag."""
     _write(root + b"/attributes", b"of users")
     os.setxattr(root + b"/attributes", "user.colour", b"\0red")
     os.setxattr(root + b"/attributes", "user.long", b"l" * 600)
@@ -80,7 +80,7 @@ def _attributed(root: bytes) -> None:
 
 
 def _acl() -> bytes:
-    """A list of access in the kernel's form (linux/posix_acl_xattr.h): one user more may read."""
+    """Return an ACL in the kernel's format (linux/posix_acl_xattr.h): one more user may read."""
     lines = ((1, 6, _NO_ID), (2, 4, 1234), (4, 4, _NO_ID), (16, 4, _NO_ID), (32, 0, _NO_ID))
     return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *line) for line in lines)
 
@@ -102,7 +102,7 @@ def _write_open(path: bytes) -> Iterator[int]:
 
 
 def _set_times(root: bytes) -> None:
-    """Give everything times of its own, directories after what is in them."""
+    """Give each file its own times, then each directory after its contents."""
     for number, (base, _, names) in enumerate(os.walk(root, topdown=False)):
         for name in names:
             changed = OLD + len(name) * 10**9 + 1
@@ -111,7 +111,7 @@ def _set_times(root: bytes) -> None:
 
 
 def seen(root: bytes) -> Seen:
-    """What is at a directory, by path below it."""
+    """Return the contents of a directory, by relative path."""
     found = Seen({}, {}, {}, {})
     for base, _, names in os.walk(root, onerror=_raise):
         below = base[len(root) + 1 :]
@@ -125,7 +125,7 @@ def seen(root: bytes) -> Seen:
 
 
 def _raise(error: OSError) -> None:
-    """A directory that cannot be read is no empty one."""
+    """Raise the error: an unreadable directory must not pass as an empty one."""
     raise error
 
 
@@ -144,7 +144,7 @@ def _file(path: bytes, status: os.stat_result) -> FileFacts:
 
 
 def _more(file: int) -> bytes:
-    """A struct fsxattr; zeros where the filesystem has none."""
+    """Return a struct fsxattr; zeros if the filesystem has none."""
     try:
         return fcntl.ioctl(file, GET_MORE, bytes(28))
     except OSError as error:
@@ -165,7 +165,7 @@ def _xattrs(path: bytes) -> tuple[tuple[str, bytes], ...]:
 
 
 def filled_holes(root: bytes) -> Iterator[str]:
-    """What is wrong with the file that has holes: it takes as much room as without them."""
+    """Yield a problem if the sparse file takes as much space as without its holes."""
     status = os.lstat(root + b"/" + _HOLES)
     if status.st_blocks * 512 > status.st_size // 2:
         yield f"the holes of {_HOLES!r} are filled: {status.st_blocks} sectors"

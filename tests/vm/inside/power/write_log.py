@@ -16,7 +16,7 @@ _PIECE = 1 << 20
 
 
 class LogError(Exception):
-    """What was read is not such a log."""
+    """The data read is not a dm-log-writes log."""
 
 
 @dataclass(frozen=True)
@@ -24,20 +24,20 @@ class Entry:
     """One write, or a flush without data; all numbers are bytes."""
 
     place: int
-    """Where on the device."""
+    """Offset on the device."""
     length: int
     data: int
-    """Where its data is in the log."""
+    """Offset of its data in the log."""
     flags: int
 
     @property
     def waited_for(self) -> bool:
-        """Whether it and all before it are on the disk, as whoever sent it was promised."""
+        """Return whether its sender was promised that it and all earlier entries are on disk."""
         return bool(self.flags & (FLUSH | FUA))
 
 
 def entries(log: int) -> list[Entry]:
-    """Everything in a log, in order. Raises LogError."""
+    """Return all entries of a log, in order. Raises LogError."""
     magic, version, count, sector = _SUPER.unpack(os.pread(log, _SUPER.size, 0))
     if (magic, version) != (MAGIC, VERSION):
         raise LogError(f"no log of writes: magic {magic:#x}, version {version}")
@@ -55,9 +55,9 @@ def _entries(log: int, count: int, sector: int) -> Iterator[Entry]:
 
 
 def points(found: Sequence[Entry]) -> list[int]:
-    """How many entries are on the disk at each flush and FUA write, and at the end.
+    """Return how many entries are on the disk at each flush and FUA write, and at the end.
 
-    Of several with no write between them, which leave the same disk, only the first.
+    Of several without a write in between, which leave the same disk, only the first is included.
     """
     ends, changed = [], False
     for number, entry in enumerate(found, 1):
@@ -69,12 +69,12 @@ def points(found: Sequence[Entry]) -> list[int]:
 
 
 def writes(entry: Entry) -> bool:
-    """Whether an entry changes the device; what a discarded stretch holds is nobody's business."""
+    """Return whether an entry changes the device; discarded blocks have undefined contents."""
     return entry.length > 0 and not entry.flags & (DISCARD | MARK)
 
 
 def replay(log: int, device: int, found: Sequence[Entry]) -> None:
-    """Repeat these writes on a device; they are there once this returns."""
+    """Repeat these writes on a device; returns when they are on disk."""
     for entry in found:
         if not writes(entry):
             continue

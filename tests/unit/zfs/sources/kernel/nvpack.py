@@ -13,18 +13,18 @@ STATS = list(range(48))
 
 
 def vdev(guid: int, **more: Any) -> dict[str, Any]:
-    """A disk."""
+    """Return a disk."""
     return {"type": "disk", "guid": guid, "vdev_stats": STATS, **more}
 
 
 def pool(*disks: dict[str, Any], root: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
-    """A pool's config: ``root`` is added to the tree, ``more`` to the pool."""
+    """Return a pool's config: ``root`` is added to the tree, ``more`` to the pool."""
     tree = {"type": "root", "guid": 42, "vdev_stats": STATS, **(root or {}), "children": [*disks]}
     return {"name": "tank", "pool_guid": 42, "txg": 2**63, "vdev_tree": tree, **more}
 
 
 def pack(content: dict[str, Any]) -> memoryview:
-    """An nvlist of integers, text, lists of integers, True, and nvlists below."""
+    """Pack integers, text, lists of integers, True, and nested dictionaries as an nvlist."""
     return memoryview(bytes((0, sys.byteorder == "little", 0, 0)) + bytes(8) + _pairs(content))
 
 
@@ -40,7 +40,7 @@ def _pair(name: str, value: Any) -> bytes:
 
 
 def _value(value: Any) -> tuple[int, int, bytes, bytes]:
-    """Type, number of elements, what lies in the pair, and what follows it."""
+    """Return type, number of elements, the data in the pair, and the data after it."""
     if value is True:
         return BOOLEAN, 0, b"", b""
     if isinstance(value, int):
@@ -55,5 +55,5 @@ def _value(value: Any) -> tuple[int, int, bytes, bytes]:
 
 
 def _aligned(data: bytes, more: int = 1) -> bytes:
-    """Filled up to eight bytes, after ``more`` zeros."""
+    """Pad to a multiple of eight bytes, after ``more`` zeros."""
     return data + bytes(more) + bytes(-(len(data) + more) % 8)

@@ -42,7 +42,7 @@ NOTHING: dict[str, object] = {}
 
 
 class Pipes:
-    """A helper between two pipes, and what it answers."""
+    """A helper between two pipes, and its answers."""
 
     def __init__(self, open_pool) -> None:
         self._theirs_in, self._ask = os.pipe()
@@ -78,7 +78,7 @@ class Pipes:
 
 @pytest.fixture
 def served():
-    """A helper over fake pools, by name."""
+    """Factory of helpers for fake pools, by name."""
     made: list[Pipes] = []
 
     def make(open_pool) -> Pipes:
@@ -198,7 +198,7 @@ async def test_a_config_comes_back_as_the_raw_form():
 
 async def test_pools_are_asked_for_in_one_write():
     source, spawner = reader(lambda: helper(lambda pool: {"config": {"name": pool}}))
-    await source.read("a", 30)  # starts it
+    await source.read("a", 30)  # starts the helper
     await asyncio.gather(*(source.read(pool, 30) for pool in "abc"))
     assert [[*requested(data)] for data in spawner.started[0].written] == [["a"], ["a", "b", "c"]]
     await source.aclose()
@@ -249,7 +249,7 @@ async def test_a_helper_that_keeps_crashing_is_given_up():
 
 
 def crashing_for(crashes) -> tuple[KernelReader, FakeSpawner]:
-    """A reader whose helper ends when it is asked for a pool for which ``crashes`` is true."""
+    """Return a reader whose helper ends when asked for a pool for which ``crashes`` is true."""
 
     def respond(pool: str) -> tuple[bytes]:
         return (b"" if crashes(pool) else encoded({"pool": pool, "config": {"name": pool}}),)
@@ -258,7 +258,7 @@ def crashing_for(crashes) -> tuple[KernelReader, FakeSpawner]:
 
 
 async def test_crashes_after_each_of_which_the_pool_was_read_do_not_add_up():
-    """Three in a year gave up the best reader for good."""
+    """Otherwise three crashes in a year would disable the best reader for good."""
     turns = itertools.cycle((True, False))
     source, spawner = crashing_for(lambda pool: next(turns))
     for _ in range(CRASHES_ALLOWED + 1):
@@ -270,7 +270,7 @@ async def test_crashes_after_each_of_which_the_pool_was_read_do_not_add_up():
 
 
 async def test_one_crash_is_one_however_many_pools_were_asked_for():
-    """With three pools, the first one gave up the reader."""
+    """With three pools, the first crash disabled the reader."""
     source, _ = crashing_for(lambda pool: True)
     reads = (source.read(f"p{n}", 5) for n in range(CRASHES_ALLOWED + 1))
     found = await asyncio.gather(*reads, return_exceptions=True)
@@ -403,7 +403,7 @@ def test_an_empty_request_asks_for_no_pool():
 
 
 class Kernel:
-    """``zfs_ioc_pool_stats`` and ``put_nvlist`` (module/zfs/zfs_ioctl.c)."""
+    """Fakes ``zfs_ioc_pool_stats`` and ``put_nvlist`` (module/zfs/zfs_ioctl.c)."""
 
     def __init__(self) -> None:
         self.config: dict[str, Any] = pool(vdev(7))

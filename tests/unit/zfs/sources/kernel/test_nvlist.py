@@ -27,7 +27,7 @@ def packed(*values: int) -> bytes:
 
 
 def again(reader: ConfigReader, first: memoryview, second: memoryview) -> tuple[bool, Any]:
-    """Whether the first config's layout holds for the second, and what that holds."""
+    """Return whether the first config's layout fits the second, and the second's contents."""
     reader.read(first)
     layout = reader.layout
     found = reader.read(second)
@@ -94,7 +94,7 @@ def test_what_is_condensed_is_followed_where_it_lies():
 
 
 def test_a_real_config_is_read():
-    """Of ``nvlist_pack`` on a raidz1 of three disks, OpenZFS 2.3.9."""
+    """It was packed by ``nvlist_pack`` for a raidz1 of three disks, OpenZFS 2.3.9."""
     config = ConfigReader().read(memoryview(REAL))
     assert (config["name"], config["error_count"]) == ("lab", 0)
     (raidz,) = config["vdev_tree"]["children"]
@@ -224,7 +224,7 @@ def test_what_is_no_config_is_refused(content, why):
 @rows("size", [0, -1])
 def test_a_pair_whose_name_has_no_size_is_refused(size):
     data = bytearray(pack(pool()))
-    first = 12  # behind the head and the flags; the size of the pair comes before that of its name
+    first = 12  # after the head and flags; the pair's size precedes its name's
     data[first + 4 : first + 6] = size.to_bytes(2, sys.byteorder, signed=True)
     with pytest.raises(NvlistError, match="an odd pair at 12"):
         ConfigReader().read(memoryview(bytes(data)))
