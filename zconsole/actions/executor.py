@@ -1,4 +1,4 @@
-"""Running a confirmed plan: rechecked on a fresh sample, without a shell, logged for audit."""
+"""Runs a confirmed plan: rechecked on a fresh sample, without a shell, logged for audit."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from zconsole.system.process import Completed, DeadlineError
 
 TABLE = Path(__file__).parents[1] / "share" / "refusals.toml"
 MEANINGS: Mapping[str, str] = tomllib.loads(TABLE.read_text("utf-8"))
-"""Explanation and advice for each part of a zpool message; the first that is found counts.
+"""Explanation and advice for each part of a zpool message; the first match counts.
 
-The raw text is always kept beside it.
+The raw text is always shown, too.
 """
 DEADLINE = 600.0
 """Seconds a command may take: a replace waits until the pool has written its configuration."""
@@ -67,10 +67,10 @@ class Executor:
     refresh: Refresher
     log: Log
     denied: str = ""
-    """Why nothing may be run here (read-only, not root); empty when it may."""
+    """Why nothing may be run here (read-only, not root); empty if it may."""
     clock: Callable[[], float] = time.time
     steady: Callable[[], float] = steady_clock
-    """The clock by which ``refresh`` says when its sample was begun."""
+    """Clock by which ``refresh`` reports the start of its sample."""
     lights: MachineLights = field(default_factory=MachineLights)
     windows: MachineWindows = field(default_factory=MachineWindows)
 
