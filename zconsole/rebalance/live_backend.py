@@ -1,8 +1,8 @@
 """Rebalance of this machine's pools for a console: the command line's jobs and plans.
 
-Whatever may hang on a pool that does not answer is done by a process of its own, which can be
-given up; journals are read by a thread that nobody waits for. Jobs are processes that outlive
-this one.
+Operations that may hang on a pool that does not answer run in a separate process, which can be
+abandoned; journals are read by a thread that nobody waits for. Jobs are processes that outlive this
+one.
 """
 
 from __future__ import annotations
@@ -44,27 +44,27 @@ if TYPE_CHECKING:
 DEADLINE = 10.0
 """Seconds for reading or writing the journals."""
 STARTING = 30.0
-"""Seconds a job may take to be there once it is started; ``control.start`` gives up before."""
+"""Seconds a job may take to appear once it is started; ``control.start`` gives up earlier."""
 
 _T = TypeVar("_T")
 
 
 @dataclass(slots=True)
 class LiveExplorer:
-    """An explorer in a process of its own."""
+    """An explorer that runs in a separate process."""
 
     process: LineProcess
 
     def open(self, path: str) -> None:
-        """Ask for a listing, and then the sizes of what is in it."""
+        """Request a listing, and then the sizes of its entries."""
         self.process.write(json.dumps({"open": path}))
 
     def used(self, path: str) -> None:
-        """Ask what a whole filesystem uses."""
+        """Request the used bytes of a whole filesystem."""
         self.process.write(json.dumps({"used": path}))
 
     async def next(self) -> DirectoryListing | Measured | None:
-        """Return the next answer; None once there will be no more."""
+        """Return the next answer; None at the end."""
         line = await self.process.readline()
         if line is None:
             return None
@@ -80,7 +80,7 @@ class LiveExplorer:
 
 @dataclass(slots=True)
 class LiveRebalance:
-    """Rebalance of this machine; what its methods do is said in RebalanceBackend."""
+    """A RebalanceBackend for this machine."""
 
     spawner: Spawner = field(default_factory=ProcessRunner)
     command: str = field(default_factory=lambda: own_command(python.argv[0]))
@@ -93,7 +93,7 @@ class LiveRebalance:
     _logs: dict[str, Path] = field(default_factory=dict)
 
     async def jobs(self, pool: str | None) -> tuple[JobView, ...]:
-        """Return the jobs on a pool, for None those on every filesystem."""
+        """Return the jobs on a pool, or on every filesystem for None."""
         async with self._turn:
             return await self._beside(self._reading, lambda: self._read(pool), DEADLINE)
 
@@ -101,25 +101,25 @@ class LiveRebalance:
         if self._reader is None:
             if not job_store.files():
                 return ()
-            # Only now: most machines never had a job, and sqlite is not for nothing.
+            # Imported late: most machines never had a job, and importing sqlite takes time.
             from zconsole.rebalance.job.control import JobReader
 
             self._reader = JobReader(time.monotonic)
         return self._reader.read(pool)
 
     def roots(self, pool: str) -> Mapping[str, str]:
-        """Return the datasets of a pool by where they are mounted."""
+        """Return the datasets of a pool by mount point."""
         from zconsole.rebalance.planning.facts import mountpoints_of
 
         return mountpoints_of(pool, self.process)
 
     async def explore(self) -> Explorer:
-        """Start an explorer in a process of its own."""
+        """Start an explorer in a separate process."""
         argv = own("zconsole.rebalance.planning.sizes")
         return LiveExplorer(await self._spawn(argv))
 
     async def plan(self, settings: Settings) -> AsyncIterator[Counted | PlanDocument]:
-        """Make a plan in a process of its own, which is given up when this is closed."""
+        """Make a plan in a separate process, which is abandoned when the iterator is closed."""
         words = ("rebalance", "plan", "--json", "--progress", *plan_words(settings))
         process = await self._spawn(own("zconsole", *words))
         try:
@@ -145,19 +145,19 @@ class LiveRebalance:
     async def order(
         self, job: str, order: str | None, limits: Mapping[str, Any] | None = None
     ) -> None:
-        """Ask a running job to pause or stop, or to obey other limits."""
+        """Tell a running job to pause or stop, or to change its limits."""
         from zconsole.rebalance.job import control
 
         await self._write(lambda: control.steer(self.log, job_store.find(job), order, limits))
 
     async def resume(self, job: str) -> None:
-        """Go on with a paused, stopped or dead job."""
+        """Resume a paused, stopped or dead job."""
         from zconsole.rebalance.job import control
 
         await self._write(lambda: control.resume(self.log, job_store.find(job)), STARTING)
 
     def last_words(self, job: str) -> str:
-        """Return the last line in the log of a job that was started here."""
+        """Return the last line in the log of a job that was started by this object."""
         from zconsole.rebalance.job.control import TAIL
 
         if (log := self._logs.get(job)) is None:
@@ -171,13 +171,13 @@ class LiveRebalance:
 
     async def _spawn(self, argv: tuple[str, ...]) -> LineProcess:
         try:
-            # Not in the present directory: root would run what lies there.
+            # Not in the current directory: root would import modules that lie there.
             return await self.spawner.spawn(argv, PACKAGE_ROOT)
         except OSError as error:
             raise UnavailableError(f"{argv[0]}: {error.strerror}") from error
 
     async def _write(self, work: Callable[[], _T], deadline: float = DEADLINE) -> _T:
-        """Do work on journals, one piece after another. Raises ZconsoleError."""
+        """Do work on journals, one call after another. Raises ZconsoleError."""
         import sqlite3
 
         try:
@@ -186,7 +186,7 @@ class LiveRebalance:
             raise UnavailableError(f"the job's journal: {error}") from error
 
     async def _beside(self, thread: FileThread, work: Callable[[], _T], deadline: float) -> _T:
-        """Do work in a thread that can be given up. Raises ZconsoleError."""
+        """Do work in a thread that can be abandoned. Raises ZconsoleError."""
         try:
             return await thread.run(work, deadline)
         except DeadlineError as error:
@@ -196,7 +196,7 @@ class LiveRebalance:
 
 
 def own_command(program: str) -> str:
-    """What to type for this program: with its path where it is no module of an interpreter."""
-    if program.endswith(".pyz"):  # perhaps not executable, as on a stick
+    """Return the command to type for this program, with its path unless it runs as a module."""
+    if program.endswith(".pyz"):  # perhaps not executable, as on a USB stick
         return f"python3 {quoted(program)}"
     return quoted(program) if program.endswith("/zconsole") else "zconsole"
