@@ -55,6 +55,7 @@ class Build:
 
     def guid(self) -> int:
         """Return a new GUID."""
+        # Between 2^62 and 2^63, so that every GUID has 19 digits, as most real ones do.
         return self.random.getrandbits(63) | 1 << 62
 
     def leaf(self, model: DiskModel, bus: str | None = None) -> Leaf:
@@ -128,6 +129,7 @@ class Build:
         """Return the pool itself, with nothing running yet."""
         machine = host or Host()
         largest = max((leaf for top in tops for leaf in top.leaves()), key=lambda x: x.model.size)
+        # Every machine has two unused devices, so that replace and add can be tried.
         if not machine.shelf:
             machine.shelf = [self.leaf(self.models[largest.guid]), self.leaf(SSD_400G)]
         machine.alias = BAY if self.bays else ""
@@ -183,6 +185,7 @@ def finished(
 ) -> SimulatedScan:
     """Give ``pool`` a scan that ended ``ago`` seconds before its story begins."""
     past = scan.begin(pool, function)
+    # The scan began before the story, so its start is not an event.
     pool.events.clear()
     for queue in past.queues:
         queue.unscanned, queue.queued, queue.issued = 0.0, 0.0, queue.total

@@ -144,6 +144,7 @@ def offline(pool: PoolState, device: str) -> None:
     """Run ``zpool offline POOL DEVICE``."""
     failed = f"cannot offline {device}"
     top, leaf = _place(pool, device, failed)
+    # Set the state for a moment, to count the replicas that would be left.
     was, leaf.state = leaf.state, OFFLINE
     bad = top.lost() > top.tolerance
     leaf.state = was
@@ -380,6 +381,7 @@ def _resilver(pool: PoolState, top: Top, fresh: Leaf, sequential: bool) -> None:
     if current is None or not current.active:
         lifecycle.resilver_all(pool)
         return
+    # Since 2.3 a resilver that is further along than this share is not restarted.
     wanted = max(1.0, current.total - current.skipped)
     early = current.issued / wanted < pool.tunables["zfs_resilver_defer_percent"] / 100.0
     never = pool.one_stage or pool.tunables["zfs_resilver_disable_defer"]  # resilver_defer: 0.8

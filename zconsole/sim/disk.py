@@ -92,6 +92,7 @@ class Waits:
         self.rest += requests
         whole = int(self.rest)
         self.rest -= whole
+        # Clamped, so that the neighboring buckets exist.
         bucket = min(max(int(wait * 1e9).bit_length() - 1, 2), HISTOGRAM - 4)
         below, above, far = whole * 28 // 100, whole * 15 // 100, whole * 2 // 100
         counts = self.counts
@@ -239,11 +240,13 @@ class Leaf:
         seek however many requests it takes, and less if ``queue`` of them can be reordered.
         """
         model = self.model
+        # With its cache full, a shingled disk rewrites whole bands: slow, and very uneven.
         if write and self.collapsed:
             return size / (model.collapsed * self.slow * (0.35 + 1.3 * self.swing))
         rate = model.outer + (model.inner - model.outer) * self.position
         if write:
             rate *= model.write
+        # Reordering queued requests lengthens the runs; more than ten no longer help.
         reach = run * (1.0 + 0.12 * (queue if queue < 10.0 else 10.0))
         seeks = size / reach if reach > size else 1.0
         seek = model.seek * (WRITE_SEEK if write else 1.0)
@@ -264,6 +267,7 @@ class Leaf:
         model = self.model
         if not model.cache_bytes:
             return
+        # Until the cache is full, the disk only empties it in the background.
         drained = model.collapsed * dt * (1.0 if self.collapsed else 0.25)
         self.cache_fill = min(model.cache_bytes, max(0.0, self.cache_fill + written - drained))
         # Once full, the cache drains to 90 % before writes are fast again, so that the rate does
@@ -289,6 +293,8 @@ class Leaf:
         written = 0.0
         for flow in flows:
             written += self._account_one(flow, (flow.time + latency) * slowed, dt)
+        # For random arrivals, 1 - exp(-n) is the share of the time with any request in flight, if n
+        # are in flight on average (Poisson distribution).
         self.busy_time += dt * min(1.0, max(used, 1.0 - math.exp(-self.in_flight)))
         self.write_cached(written, dt)
 

@@ -237,6 +237,7 @@ def _leaf(pool: PoolState, leaf: Leaf) -> dict[str, Any]:
         "vdev_stats_ex": _extended(leaf),
     }
     if leaf.kind == "disk":
+        # zpool shows whole disks without -part1, so that their names differ from their paths.
         whole = not leaf.path.endswith(f"/{leaf.name}")
         node["whole_disk"], node["devid"] = int(whole), f"{leaf.devid}-part1"
     if leaf.state == CANT_OPEN:
@@ -249,6 +250,7 @@ def _leaf(pool: PoolState, leaf: Leaf) -> dict[str, Any]:
 def leaf_stats(pool: PoolState, leaf: Leaf) -> list[int]:
     """Return vdev_stat_t of a leaf as an array of 48."""
     stats = [0] * STATS
+    # vs_timestamp counts from the opening of the vdev, an hour before the story.
     stats[0], stats[1], stats[2] = int((pool.t - leaf.opened + 3600.0) * 1e9), leaf.state, leaf.aux
     stats[6] = leaf.model.size
     stats[9], stats[10] = int(leaf.reads.ops), int(leaf.writes.ops)
@@ -281,6 +283,7 @@ def _extended(leaf: Leaf) -> dict[str, Any]:
 def _spare(pool: PoolState, leaf: Leaf, used: bool) -> dict[str, Any]:
     node = _leaf(pool, leaf)
     if used:
+        # A spare in use reports this state (spa_add_spares, spa.c).
         stats = [0] * STATS
         stats[1], stats[2], stats[6], stats[46] = (
             CANT_OPEN,

@@ -71,6 +71,7 @@ def solve(jobs: Iterable[DiskJob], host: Host) -> None:
         _by_disks(job)
     for name, capacity in host.buses.items():
         _by_bus(running, name, capacity)
+    # All jobs share the processors, which checksum ``throughput`` bytes/s at most.
     load = sum(job.rate * job.weight for job in running)
     host.cpu = min(0.98, host.cpu + 0.94 * load / host.throughput)
     if load > host.throughput:
@@ -100,6 +101,7 @@ def _disk_cause(job: DiskJob, slowest: DiskShare) -> str:
     leaf = slowest.leaf
     others = sorted(part.ceiling for part in job.parts if not part.write)
     middle = others[len(others) // 2] if others else slowest.ceiling
+    # A source that is slower than 70 % of the median stands out.
     if not slowest.write and len(others) > 2 and slowest.ceiling < 0.7 * middle:
         return "straggler"
     if leaf.used > 0.25:

@@ -24,6 +24,7 @@ def errors(pool: PoolState, leaves: Sequence[Leaf], dt: float) -> None:
         leaf.cksum_errors += cksum
         leaf.slow_ios += slow
         if pool.scan is not None and pool.scan.running:
+            # Each error is repaired by writing one record of 128 KiB.
             repaired = (int(leaf.reads.errors) + int(leaf.cksum_errors) - before) * 131072.0
             pool.scan.processed += repaired
             leaf.scan_processed += repaired

@@ -86,6 +86,7 @@ def place_of(pool: PoolState, leaf: Leaf) -> tuple[str, str]:
 
 
 def _key(pool: PoolState, shelf: int) -> str:
+    # Ids in the form of SAS expanders', derived from a name so that they are reproducible.
     machine = pool.host.pools[0].name
     return f"0x50030480{crc32(machine.encode()) & 0xFFFF:04x}{0xE07F + 64 * shelf:04x}"
 

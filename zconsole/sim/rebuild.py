@@ -36,6 +36,7 @@ def advance(pool: PoolState, dt: float) -> None:
         for part in job.parts:
             if part.write:
                 part.leaf.rebuild_processed += step * part.share
+        # Writes to a distributed spare land on the disks, and count for the spare as well.
         for leaf in rebuild.targets:
             if leaf.kind == "dspare":
                 leaf.rebuild_processed += step * rebuild.needed * top.share

@@ -57,6 +57,7 @@ def advance(pool: PoolState, dt: float) -> None:
     if why := _over(pool, current):
         current.end(why)
         return
+    # Less than a byte is a float's rounding, not data.
     index = next(i for i, left in enumerate(current.left) if left > 1.0)
     directory, left = current.directories[index], current.left[index]
     parts = _parts(pool, directory)

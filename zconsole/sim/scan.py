@@ -110,7 +110,7 @@ def _start_clearing(pool: PoolState, scan: SimulatedScan) -> None:
     for queue in scan.queues:
         left = queue.queued + queue.unscanned * queue.fraction
         queue.density = queue.queued / left if left else 1.0
-    # The pass starts anew when all metadata has been walked: its rates then describe issuing only
+    # The pass starts over when all metadata has been walked: its rates then describe issuing only
     # (spa_scan_stat_init in dsl_scan_sync).
     if walked:
         scan.pass_start, scan.pass_examined, scan.pass_issued = pool.now, 0.0, 0.0
@@ -135,9 +135,11 @@ def _stop_clearing(pool: PoolState, scan: SimulatedScan) -> None:
 
 def _walk_rate(pool: PoolState, scan: SimulatedScan) -> float:
     """Return data bytes/s covered by reading metadata; adds those reads to the leaves."""
+    # Special vdevs hold all metadata, if the pool has any.
     special = [top for top in pool.data_tops() if top.vclass == "special"]
     leaves = [leaf for top in special or pool.normal_tops() for leaf in top.sources()]
     active = pool.tunables["zfs_vdev_scrub_max_active"]
+    # Without prefetch, each metadata read waits for the one before it.
     prefetch = 0.3 if pool.tunables["zfs_no_scrub_prefetch"] else 1.0
     parts = [DiskShare(leaf, 1.0, "scrub", False, 16384.0, 16384.0, active) for leaf in leaves]
     rate = 0.0
@@ -194,6 +196,7 @@ def _job(pool: PoolState, scan: SimulatedScan, queue: Queue, index: int) -> Disk
     """Return the reads and repair writes of issuing extents of one top-level vdev."""
     top, layout, knobs = queue.top, pool.layout, pool.tunables
     ratio = max(1.0, layout.run / layout.block)
+    # The more of the remaining data is in memory, the longer the runs that sorting finds.
     run = layout.old_run if pool.one_stage else layout.block * ratio ** (queue.density**0.5)
     leaf_run = max(4096.0, run * top.share)
     size = request_size(leaf_run, layout.block * top.share)
@@ -202,8 +205,10 @@ def _job(pool: PoolState, scan: SimulatedScan, queue: Queue, index: int) -> Disk
     usual = _active(pool, "zfs_vdev_scrub", pool.usual)
     sources = top.sources()
     per_source = top.share
+    # A resilver reads one copy of each block in a mirror; a scrub reads all of them.
     if top.kind == "mirror" and scan.function == RESILVER:
         per_source = 1.0 / max(1, len(sources))
+    # A slow disk gains nothing from a queue deeper than the default.
     parts = [
         DiskShare(x, per_source, "scrub", False, size, leaf_run, reads, most)
         for x in sources
@@ -266,6 +271,7 @@ def _issue(pool: PoolState, scan: SimulatedScan, dt: float) -> None:
     solve([job for _, job in pairs], pool.host)
     for queue, job in pairs:
         step = _take(pool, scan, queue, job.rate * dt)
+        # Random I/O with little of the data in memory: more memory would sort it better.
         scarce = job.cause == "random" and queue.density < 0.5
         pool.limits[job.key] = "memory" if scarce else job.cause
         for part in job.parts:

@@ -87,6 +87,7 @@ def glance(pool: PoolState) -> Raw:
         "tunables": dict(pool.tunables),
     }
     found |= places(pool).raw(pool)  # type: ignore[typeddict-item]
+    # Nothing but the kstat of a suspended pool can be read: zpool would hang.
     if pool.suspended:
         found["kstat"] = "SUSPENDED"
         found["problem"] = "the pool is suspended: zpool would hang"

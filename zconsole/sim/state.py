@@ -58,6 +58,7 @@ class Wobble:
         i = math.floor(x)
         f = x - i
         a = self._table[i % _SIZE]
+        # Smoothstep between two values of the table.
         return a + (self._table[(i + 1) % _SIZE] - a) * f * f * (3 - 2 * f)
 
 
@@ -101,8 +102,9 @@ class ForegroundLoad:
 SCRUB, RESILVER = 1, 2
 """pool_scan_func_t (include/sys/fs/zfs.h)."""
 SCANNING, FINISHED, CANCELED, ERRORSCRUBBING = 1, 2, 3, 4
-EXISTS, DISCARDING = 1, 2
 """dsl_scan_state_t, also used by removal and expansion (DSS_SCANNING and so on)."""
+EXISTS, DISCARDING = 1, 2
+"""checkpoint_state_t (include/sys/fs/zfs.h)."""
 TXG_SECONDS = 5.0
 VERSION = "2.3.9"
 """OpenZFS version of a pool, unless its scenario says otherwise."""
@@ -436,6 +438,7 @@ class PoolState:
             yield from top.leaves()
         yield from self.cache
         if self.spares:
+            # A spare in use is already among the leaves of its vdev.
             used = {leaf.guid for top in self.tops for leaf in top.leaves()}
             yield from (leaf for leaf in self.spares if leaf.guid not in used)
 
@@ -465,4 +468,6 @@ class PoolState:
     def new_guid(self) -> int:
         """Return a GUID not used before; reproducible in every run."""
         self.next_guid += 1
+        # Multiples of this constant, 2^64 divided by the golden ratio, are distinct and spread
+        # well.
         return (self.guid ^ (self.next_guid * 0x9E3779B97F4A7C15)) & (2**64 - 1)

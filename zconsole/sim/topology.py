@@ -120,6 +120,7 @@ class Top:
         """Return one complete leaf for each member that has one."""
         found = []
         for member in self.members:
+            # In a replacing or spare vdev, the first complete leaf serves the reads.
             for leaf in (member,) if isinstance(member, Leaf) else leaves_of(member):
                 if leaf.dtl == 0.0 and leaf.state >= DEGRADED:
                     found.append(leaf)
@@ -172,6 +173,7 @@ def groups(top: Top) -> list[Group]:
     while waiting:
         member = waiting.pop()
         if isinstance(member, Group):
+            # Outer groups are found first, so inner ones go to the front.
             found.insert(0, member)
             waiting += member.children
     return found

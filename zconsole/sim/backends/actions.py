@@ -115,7 +115,7 @@ def simulated_backend(world: World) -> ActionBackend:
 
 
 class SimulatedRunner:
-    """Runs zpool and zdb on a world; nothing leaves the process."""
+    """A runner of zpool and zdb commands on a world; nothing leaves this process."""
 
     def __init__(self, world: World) -> None:
         """Run commands on ``world`` at its current moment."""

@@ -148,6 +148,7 @@ class SimulatedRebalance:
         _limit(found)
         if order == "stop":
             found.work.end("stop")
+            # Freezes the view as of the stop.
             _shown(found)
         found.work.paused |= order == "pause"
         self._note("ended", found, order or "limits", ok=True, result="done")
@@ -251,6 +252,7 @@ def _to_do(job: _Job) -> float:
         return 0.0
     if work.target is None:
         return left
+    # Each vdev's share of the bytes still to be moved.
     held = [sum(parts) for parts in zip(*(each.old for each in work.directories), strict=True)]
     source = [each / (sum(held) or 1.0) for each in held]
     needed = raw_to_target(_spaces(job.pool), work.target, left, source)
@@ -281,6 +283,7 @@ def _files_done(job: _Job) -> int:
 
 
 def _skipped(job: _Job) -> Counter[str]:
+    # One file in 1500 is skipped; the unary plus drops a count of 0.
     return +Counter({_SKIPPED[job.engine == "rewrite"]: _files_done(job) // 1500})
 
 
@@ -304,6 +307,7 @@ def _note_day(job: _Job, done: float, eta: float | None) -> None:
 
 def _spaces(pool: PoolState) -> tuple[Space, ...]:
     """Return the normal-class vdevs in the form that the forecast takes."""
+    # From 2.4 on the allocator weighs free bytes alone (metaslab.c).
     even = pool.version >= "2.4"
     return tuple(
         Space(

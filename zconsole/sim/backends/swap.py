@@ -92,6 +92,7 @@ class SimulatedHands:
         if disk.is_nvme != (not slots[bay][0]):
             raise ZconsoleError(f"{_described(disk)} doesn't fit into {bay}")
         host.drawer = [leaf for leaf in host.drawer if leaf is not disk]
+        # A disk with partitions in pools returns with all its leaves.
         leaves = (leaf for pool in self._world.pools for leaf in pool.leaves())
         in_pools = [leaf for leaf in leaves if leaf.devid == disk.devid]
         for leaf in in_pools or [disk]:
