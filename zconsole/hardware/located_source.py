@@ -26,7 +26,7 @@ from zconsole.zfs.sources.pool_poller import leaf_paths
 _T = TypeVar("_T")
 
 FIRST_PATIENCE = 1.0
-"""Seconds the first sample waits for locations; later ones never wait."""
+"""Seconds a sample waits for the first read of locations; later reads are never waited for."""
 LOOK_EVERY = 10.0
 """Seconds between checks whether a disk came or went."""
 READ_EVERY = 300.0
@@ -83,6 +83,7 @@ class LocatedSource:
             return None
         paths = [tuple(leaf_paths(raw)) for raw in raws]
         self._begin(raws, frozenset(chain.from_iterable(paths)))
+        # Samples wait only for the first read of locations, never for later ones.
         if self._known.devices is None:
             await self._places.wait(FIRST_PATIENCE)
         self._take()

@@ -39,6 +39,7 @@ class Locations:
 
         ``slot`` is the folder of its slot in /sys at the import of its pool.
         """
+        # Padded, so that an empty slot gives two empty names.
         *_, address, component = ("", "", *slot.split("/"))
         found = self.by_slot.get((address, component), LeafDisk())
         name = PARTITION.sub("", path.rpartition("/")[2])

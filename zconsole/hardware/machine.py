@@ -255,6 +255,7 @@ def _in_time() -> _Read:
 
     def _read(path: Path) -> Contents:
         nonlocal left
+        # Each device that times out takes from the common budget.
         patience = max(left, HEAD)
         try:
             return Patient().call(partial(contents_of, path), patience)
@@ -353,6 +354,7 @@ def _disk(machine: _Machine, name: str, members: tuple[str, ...]) -> Device:
     entry, first = block / name, block / (members[0] if members else name)
     parts = _partitions(entry)
     own = _node(machine, entry)
+    # /sys/block has partitions inside their disk's folder, but device-mapper devices side by side.
     folder = block if name.startswith("dm-") else entry
     inside = [_node(machine, folder / part) for part in parts]
     nodes = (own, *inside)
@@ -382,6 +384,7 @@ def _disk(machine: _Machine, name: str, members: tuple[str, ...]) -> Device:
 
 def _partition(whole: Device, disk: Device, parts: Sequence[str], own: Device) -> Device:
     """Return one partition as a device; it is in use if its whole disk is."""
+    # A ZFS label on the whole disk counts for each of its partitions.
     pool = disk.contents.zfs_pool if own.contents.zfs_pool is None else own.contents.zfs_pool
     return replace(
         whole,
@@ -467,6 +470,7 @@ def _best(links: Sequence[str]) -> str:
         if "/mapper/" in link:
             return (1, link)
         if "/by-id/" in link:
+            # These by-id names do not show the model, so names that do are preferred.
             return (3 if name.startswith(("wwn-", "nvme-eui.", "scsi-3")) else 2, link)
         if "/by-path/" in link:
             return (4, link)
