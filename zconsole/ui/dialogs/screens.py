@@ -287,6 +287,7 @@ class PickScreen(TextScreen[int | None]):
     def on_mount(self) -> None:
         """Start to load missing parts; textual then also calls the handler of Dialog."""
         if self._fill is not None:
+            # Without any line, keys have nothing to act on yet and are held back.
             self.holds = not self._make(self.app.size.width)
             begin(self, partial(self._fill_in, self._fill), group="fill")
 
@@ -297,12 +298,14 @@ class PickScreen(TextScreen[int | None]):
             self.failed = error
             self.dismiss(None)
             return
+        # Stay where the operator moved the cursor during loading.
         at = self._index if self._touched else start
         self._fill, self.holds = None, False
         self._list(self.app.size.width)
         self.view.cursor = self._line_of(at)
         self.update()
         self.view.reveal()
+        # Enter was pressed during loading.
         if self._picked:
             self.action_open()
         cast("ThemedApp", self.app).go_on()

@@ -203,6 +203,7 @@ def _of_row(question: Question) -> tuple[str, Estimate | None]:
     places = {place.key: place for place in placed(root)}
     place = places.get(row.key)
     top = places.get(place.top) if place is not None and place.top is not None else None
+    # There are estimates only for normal-class vdevs, and only for a single disk.
     if top is None or top.vdev.vclass != "normal" or (top.key == row.key and row.vdev.children):
         return "", None
     return f"of {row.vdev.name}", member_duration(top.vdev, question.paces)
