@@ -103,9 +103,11 @@ def graph_lines(
     shown = list(values[-graph_values(width, rows, glyphs) :])
     first = next((n for n, value in enumerate(shown) if value is not None), len(shown))
     per_row = _DOTS if glyphs.dots else len(glyphs.spark) - 1
+    # Missing values before the first are blank (level 0), not gap marks (-1).
     levels = [0] * first + [_level(value, top, rows * per_row) for value in shown[first:]]
     levels = [0] * (graph_values(width, rows, glyphs) - len(levels)) + levels
     draw = _dotted if glyphs.dots else _blocks
+    # Starts with level -1, so that ``level + 1`` is the index of a level.
     every = range(-1, rows * per_row + 1)
     return [
         draw(levels, [max(0, min(per_row, n - row * per_row)) for n in every], row > 0, glyphs)

@@ -28,6 +28,7 @@ def short_names(names: Sequence[str], width: int, ellipsis: str = "…") -> dict
     whole = {name: name for name in names if cell_len(name) <= width}
     if not long:
         return whole
+    # Each way is tried until all names differ.
     for shorten in _shorteners(long, width, ellipsis):
         short = {name: shorten(name) for name in long}
         if len({*short.values(), *whole.values()}) == len(short) + len(set(whole)):
