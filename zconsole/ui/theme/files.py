@@ -80,6 +80,7 @@ class Themes:
 def theme_directories(environ: Mapping[str, str]) -> tuple[Path, ...]:
     """Return the directories with theme files; earlier themes hide later ones of the same name."""
     base = environ.get("XDG_CONFIG_HOME", "")
+    # The XDG Base Directory Specification says to ignore relative paths.
     config = Path(base) if base.startswith("/") else Path("/", environ.get("HOME", ""), ".config")
     return (config / "zconsole" / "themes", packaged_directory())
 
@@ -89,6 +90,7 @@ def packaged_directory() -> Path:
     package = Path(__file__).parents[2]
     inside = package / "themes"
     checkout = package.parent
+    # Only a source checkout has a pyproject.toml beside the package.
     if not inside.is_dir() and (checkout / "pyproject.toml").is_file():
         return checkout / "themes"
     return inside

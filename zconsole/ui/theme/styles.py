@@ -167,7 +167,7 @@ def _upon(ground: Color, colors: Mapping[str, Color], least: float) -> dict[str,
     """Return the colors of a theme adapted to a ground other than the page."""
     far = max(Color(0, 0, 0), Color(255, 255, 255), key=lambda end: contrast(end, ground))
     shades: dict[str, Color] = {}
-    for name in TEXT:  # the color itself, or the nearest readable one towards black or white
+    for name in TEXT:  # the color itself, or the nearest readable one toward black or white
         mixed = (colors[name].blend(far, step / 10) for step in range(10))
         shades[name] = next((each for each in mixed if contrast(each, ground) >= least), far)
     if shades["foreground"] != colors["foreground"]:  # body text stays the strongest
