@@ -61,7 +61,7 @@ class ExecutionEvent:
 
 @dataclass(slots=True)
 class Executor:
-    """Runs plans on one machine, or on one simulated pool."""
+    """A runner of plans on one machine, or on one simulated pool."""
 
     runner: CommandRunner
     refresh: Refresher
@@ -81,7 +81,7 @@ class Executor:
 
         ``typed`` is what the operator typed to confirm. The last event is ``done``, ``failed`` or
         ``refused``. When canceled, the running command is left running, and no further one is run.
-        Before each command the pool is sampled anew: a sample begun before the operator confirmed,
+        Before each command the pool is sampled again: a sample begun before the operator confirmed,
         or before the last command ended, doesn't count. A command that failed is never tried again.
         """
         if why := self._barred(plan, typed):

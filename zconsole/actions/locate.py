@@ -1,4 +1,4 @@
-"""Locating a disk by the identify LED of its bay (ses(4)).
+"""Locate a disk by the identify LED of its bay (ses(4)).
 
 The LED is on for a limited time, then its former state is restored (``hardware/light.py``). Without
 an LED, the serial number on the disk's label identifies the disk.

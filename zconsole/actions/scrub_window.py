@@ -33,7 +33,7 @@ LOOK = 30.0
 
 
 class Due(NamedTuple):
-    """The action due for a window, and the window's state afterwards."""
+    """The action due for a window, and the state of the window after it."""
 
     window: ScrubWindow
     plan: ActionPlan | None = None
