@@ -46,7 +46,7 @@ RETRY = 3600.0
 GIVE_UP = 7 * 86400.0
 """Seconds for which a record is kept: an enclosure away for longer has lost the light."""
 STEP = 60.0
-"""Seconds that the clock may be set back; beyond that, a light's time starts anew."""
+"""Seconds that the clock may be set back; beyond that, a light's time starts over."""
 
 _T = TypeVar("_T")
 
@@ -152,7 +152,7 @@ class LocateLights:
     def light(self, slot: LedSlot, serial: str, until: float, bay: str = "") -> LitSlot:
         """Light a bay until ``until`` (epoch seconds), even across a reboot.
 
-        If the bay is already lit, only the time changes. ``serial`` is the serial number of the
+        If the bay is already lit, the new time replaces the old one. ``serial`` is the serial number of the
         disk in it. Raises NotFoundError if the bay has no light, and ZconsoleError if it cannot be
         switched or no keeper waits for its end.
         """

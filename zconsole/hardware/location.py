@@ -192,7 +192,7 @@ def names_place(target: str) -> bool:
 
 
 def ports(root: Path = ROOT) -> Mapping[str, str]:
-    """Return kernel name to by-path name of the port, the shortest if there are several."""
+    """Return a mapping of kernel name to by-path name of the port, the shortest of several."""
     found: dict[str, str] = {}
     for disk, paths in links(root, "disk/by-path").items():
         names = [Path(each).name for each in paths if is_by_place(each)]
@@ -202,7 +202,7 @@ def ports(root: Path = ROOT) -> Mapping[str, str]:
 
 
 def aliases(root: Path = ROOT) -> Mapping[str, str]:
-    """Return kernel name to the alias of the disk's location.
+    """Return a mapping of kernel name to the alias of the disk's location.
 
     An alias that vdev_id.conf gives to one disk by its id names no location and is left out.
     Aliases made from channels and slots are taken from the links in by-vdev, as udev resolved them.

@@ -51,7 +51,7 @@ HEAD = 0.2
 FIRST = 256 * 1024
 """Bytes of a vdev label (vdev_label_t in vdev_impl.h).
 
-The first label's bytes cover all that is recognized, except the other labels.
+The first ones of a device have everything that is recognized, except the other labels.
 """
 
 _MAGICS: tuple[tuple[int, bytes, str], ...] = (
@@ -481,7 +481,7 @@ def _best(links: Sequence[str]) -> str:
 
 
 def _mounted(root: Path) -> _Lists:
-    """Return node to mount points."""
+    """Return a mapping of node to mount points."""
     found: dict[str, list[str]] = {}
     with contextlib.suppress(OSError):
         for mount in mounts.rows(mounts.table_of(root / "proc/self")):

@@ -55,7 +55,7 @@ class Build:
 
     def guid(self) -> int:
         """Return a new GUID."""
-        # Between 2^62 and 2^63, so that every GUID has 19 digits, as most real ones do.
+        # Between 2^62 and 2^63, so that every GUID has 19 digits.
         return self.random.getrandbits(63) | 1 << 62
 
     def leaf(self, model: DiskModel, bus: str | None = None) -> Leaf:
