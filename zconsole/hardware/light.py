@@ -152,9 +152,9 @@ class LocateLights:
     def light(self, slot: LedSlot, serial: str, until: float, bay: str = "") -> LitSlot:
         """Light a bay until ``until`` (epoch seconds), even across a reboot.
 
-        If the bay is already lit, the new time replaces the old one. ``serial`` is the serial number of the
-        disk in it. Raises NotFoundError if the bay has no light, and ZconsoleError if it cannot be
-        switched or no keeper waits for its end.
+        If the bay is already lit, the new time replaces the old one. ``serial`` is the serial
+        number of the disk in it. Raises NotFoundError if the bay has no light, and ZconsoleError if
+        it cannot be switched or no keeper waits for its end.
         """
         led = self._required(slot, serial)
         with self._open() as opened:
