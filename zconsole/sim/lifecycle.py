@@ -88,7 +88,7 @@ def _settle(pool: PoolState) -> None:
 
 
 def _collapse(pool: PoolState, top: Top, group: Group, new: Leaf) -> None:
-    """Put ``new`` in the place of ``group``, and return the spare that stood in."""
+    """Put ``new`` in the place of ``group``; the spare that stood in becomes free again."""
     outer = parent(top, group)
     place = siblings(top, group)
     place[place.index(group)] = new
