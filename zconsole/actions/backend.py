@@ -37,34 +37,37 @@ from zconsole.zfs.sources.live import LiveSource
 
 @dataclass(frozen=True, slots=True)
 class Autopilots:
-    """The one autopilot of a machine, if it runs; it ends with the console that started it."""
+    """The machine's single autopilot, if it runs; it ends with the console that started it."""
 
     control: Control
     mark: str | None
-    """Of the console."""
+    """Process mark of the console."""
     ask: Callable[..., object]
-    """Has the keeper carry out an order. Raises ZconsoleError."""
+    """Sends an order to the keeper. Raises ZconsoleError."""
     end: Callable[[], bool]
     read: Callable[[], Status | None]
     clock: Callable[[], float] = time.time
 
     async def start(self, wanted: HoldOrder) -> None:
-        """Start it. Raises ZconsoleError."""
+        """Start the autopilot. Raises ZconsoleError."""
         order = asdict(Steered(wanted.targets.words, wanted.below, self.mark))
         await in_daemon_thread(make_way, self.control, self.clock())
         await in_daemon_thread(partial(self.ask, **order))
 
     async def stop(self) -> bool:
-        """Have the originals restored, and end it; whether one ran. Raises ZconsoleError."""
+        """Restore the original values and end the autopilot; return whether one was running.
+
+        Raises ZconsoleError.
+        """
         return await in_daemon_thread(self.end)
 
     async def status(self) -> Status | None:
-        """Return what it does, whoever started it; None while none runs."""
+        """Return its status, whoever started it; None if none is running."""
         return await in_daemon_thread(self.read)
 
 
 def make_way(control: Control, t: float) -> None:
-    """Restore what a killed autopilot left, at ``t``.
+    """Restore what a killed autopilot left, at ``t`` (epoch seconds).
 
     Raises UsageError if the operator has set a tunable that the autopilot would set: such settings
     are not taken over.
@@ -80,7 +83,7 @@ if TYPE_CHECKING:
 
 
 async def live_pools() -> tuple[tuple[Pool, ...], bool]:
-    """Read the pools of this machine that answer, and whether these are all."""
+    """Return the pools of this machine that answer, and whether these are all of them."""
     source = LiveSource()
     try:
         return await every_pool(source)
@@ -106,27 +109,27 @@ class ActionBackend:
     runner: CommandRunner
     """Runs queries, which are killed at their deadline."""
     command_runner: CommandRunner
-    """Runs what a plan says; that is never cut short."""
+    """Runs the commands of a plan, which are never cut short."""
     ask: MachineFacts
     log: Log
     parameters: Parameters
     control: Control
     autopilots: Autopilots
     denied: str = ""
-    """Why nothing may be changed here, even if the source allows it; empty when it may."""
+    """Why nothing may be changed here, even if the source allows it; empty if it may."""
     clock: Callable[[], float] = time.time
     steady: Callable[[], float] = steady_clock
-    """The clock of the samples' start times."""
+    """Clock of the start times of samples."""
     rebalance_backend: Callable[[], RebalanceBackend] = live_rebalance
-    """Makes the console's side of rebalance; loaded once it is wanted."""
+    """Makes the console's side of rebalance; imported only when needed."""
     lights: MachineLights = field(default_factory=MachineLights)
     windows: MachineWindows = field(default_factory=MachineWindows)
     every_pool: Callable[[], Awaitable[tuple[tuple[Pool, ...], bool]]] = live_pools
-    """Reads all pools that answer, for a console that shows some, and whether these are all."""
+    """Returns all pools that answer, and whether these are all, even if the console shows fewer."""
     change_mark: Callable[[], object] | None = None
     """Returns a mark that changes when records of consoles or jobs may have changed.
 
-    It does not read them (see ``state_dir.change_mark``). None: they have to be read.
+    It does not read them (``state_dir.change_mark``). If None, they have to be read.
     """
 
     async def freeze(self, name: str, value: int) -> None:
@@ -152,7 +155,7 @@ class ActionBackend:
 
 
 def live_backend(read_only: bool) -> ActionBackend:
-    """Create the backend of this machine; ``denied`` says why it may not write, if so."""
+    """Return the backend of this machine; its ``denied`` says why it may not write, if so."""
     runner = ProcessRunner()
     parameters = Parameters()
     denied = "read-only" if read_only else "" if os.geteuid() == 0 else "not root"

@@ -1,4 +1,4 @@
-"""Running a confirmed plan: rechecked on a fresh sample, without a shell, logged for audit."""
+"""Runs a confirmed plan: rechecked on a fresh sample, without a shell, logged for audit."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from zconsole.system.process import Completed, DeadlineError
 
 TABLE = Path(__file__).parents[1] / "share" / "refusals.toml"
 MEANINGS: Mapping[str, str] = tomllib.loads(TABLE.read_text("utf-8"))
-"""Explanation and advice for each part of a zpool message; the first that is found counts.
+"""Explanation and advice for each part of a zpool message; the first match counts.
 
-The raw text is always kept beside it.
+The raw text is always shown, too.
 """
 DEADLINE = 600.0
 """Seconds a command may take: a replace waits until the pool has written its configuration."""
@@ -61,16 +61,16 @@ class ExecutionEvent:
 
 @dataclass(slots=True)
 class Executor:
-    """Runs plans on one machine, or on one simulated pool."""
+    """A runner of plans on one machine, or on one simulated pool."""
 
     runner: CommandRunner
     refresh: Refresher
     log: Log
     denied: str = ""
-    """Why nothing may be run here (read-only, not root); empty when it may."""
+    """Why nothing may be run here (read-only, not root); empty if it may."""
     clock: Callable[[], float] = time.time
     steady: Callable[[], float] = steady_clock
-    """The clock by which ``refresh`` says when its sample was begun."""
+    """Clock by which ``refresh`` reports the start of its sample."""
     lights: MachineLights = field(default_factory=MachineLights)
     windows: MachineWindows = field(default_factory=MachineWindows)
 
@@ -81,7 +81,7 @@ class Executor:
 
         ``typed`` is what the operator typed to confirm. The last event is ``done``, ``failed`` or
         ``refused``. When canceled, the running command is left running, and no further one is run.
-        Before each command the pool is sampled anew: a sample begun before the operator confirmed,
+        Before each command the pool is sampled again: a sample begun before the operator confirmed,
         or before the last command ended, doesn't count. A command that failed is never tried again.
         """
         if why := self._barred(plan, typed):

@@ -39,7 +39,7 @@ DECIDING = ("zfs_resilver_defer_percent", "zfs_resilver_disable_defer")
 
 
 class MachineFacts:
-    """The facts about a pool's machine, asked of it each time."""
+    """Reader of the facts about a pool's machine, fresh at each call."""
 
     def __init__(
         self,
@@ -47,18 +47,19 @@ class MachineFacts:
         parameters: Parameters,
         find: Callable[[tuple[str, ...]], tuple[Device, ...]],
     ) -> None:
-        """``find`` reads the machine's disks, and files besides (``devices``)."""
+        """``find`` returns the machine's disks, and the files it is given (as ``devices`` does)."""
         self._runner = runner
         self._parameters = parameters
         self._find = find
         self._reading: Future[tuple[Device, ...]] | None = None
-        """The newest reading of the machine's disks; no other one is begun while it hangs."""
+        """The latest read of the machine's disks; no other one starts while it hangs."""
 
     async def __call__(self, pool: Pool, suspended: bool, paths: tuple[str, ...] = ()) -> Facts:
-        """Return all that can be found out now; what cannot stays unknown, nothing raises.
+        """Return all facts that are available now; the others stay unknown, and nothing raises.
 
-        ``paths`` are files or devices the operator named, besides the machine's disks. A suspended
-        pool is asked nothing, since it would not answer; its devices' labels are read instead.
+        ``paths`` are files or devices the operator named, in addition to the machine's disks. A
+        suspended pool is asked nothing, since it would not answer; its devices' labels are read
+        instead.
         """
         files = (v.path for v in pool.root.leaves() if v.kind == "file" and v.path)
         found = await self._devices(tuple(dict.fromkeys((*files, *paths))))
@@ -93,7 +94,7 @@ class MachineFacts:
             return ()
 
     async def guid(self, pool: str) -> str | None:
-        """Return the GUID of the pool that has this name now; None when nothing tells in time."""
+        """Return the GUID of the pool that has this name now; None without an answer in time."""
         argv = zpool("get", "-Hp", "-o", "value", operands=("guid", pool))
         return (await _ask(self._runner, argv) or "").strip() or None
 
@@ -101,7 +102,7 @@ class MachineFacts:
 async def with_temperatures(
     runner: CommandRunner, devices: tuple[Device, ...]
 ) -> tuple[Device, ...]:
-    """Return the devices with temperatures from smartctl, where it tells them."""
+    """Return the devices with temperatures from smartctl, where available."""
 
     async def _warm(device: Device) -> Device:
         found = await smart_of(runner, device.path) if device.kind == "disk" else None
@@ -111,7 +112,7 @@ async def with_temperatures(
 
 
 def label_of(text: str) -> str:
-    """Return the pool GUID in ``zdb -l`` output; empty when no label could be read."""
+    """Return the pool GUID in ``zdb -l`` output; empty if no label was read."""
     match = re.search(r"^[ \t]*pool_guid: (\d+)$", text, re.MULTILINE)
     return match[1] if match else ""
 

@@ -1,4 +1,4 @@
-"""Locating a disk by the identify LED of its bay (ses(4)).
+"""Locate a disk by the identify LED of its bay (ses(4)).
 
 The LED is on for a limited time, then its former state is restored (``hardware/light.py``). Without
 an LED, the serial number on the disk's label identifies the disk.
@@ -127,7 +127,7 @@ class MachineLights:
     make: Callable[[], LocateLights] = LocateLights
 
     def switch(self, order: LightOrder) -> str:
-        """Do as ordered; returns what came of it, in words. Raises ZconsoleError, OSError."""
+        """Run an order and return its result as a sentence. Raises ZconsoleError, OSError."""
         device, lights = order.device, self.make()
         if device is None:
             return "; ".join(lights.unlight_all()) or "no light was on"
@@ -146,10 +146,10 @@ class MachineLights:
         if not order.on:
             return lights.force_off(here)
         for slot in before:
-            with suppress(ZconsoleError, OSError):  # tried again once its time is over
+            with suppress(ZconsoleError, OSError):  # retried when its time is over
                 lights.unlight(slot)
         return lights.light(here, device.serial, lights.time() + LASTING, device.bay).words
 
     def tidy(self) -> tuple[str, ...]:
-        """See LocateLights.tidy."""
+        """Restore overdue lights and relight others after a reboot; return results as sentences."""
         return self.make().tidy()

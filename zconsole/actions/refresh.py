@@ -1,4 +1,4 @@
-"""Reading a pool anew: a fresh sample, and the facts about its machine."""
+"""Fresh readings of a pool: a new sample, and the facts about its machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from zconsole.timeline.frame import Frame
 
 
 def situation_of(frame: Frame, facts: Facts) -> Situation:
-    """Build the situation for plans from a frame; of a stuck pool, from its last good sample.
+    """Return the situation for plans from a frame, or from the last good sample of a stuck pool.
 
     Raises UnavailableError if the pool was never sampled.
     """
@@ -28,7 +28,7 @@ def situation_of(frame: Frame, facts: Facts) -> Situation:
 PATIENCE = 15.0
 """Seconds to wait for a sample younger than the question.
 
-A read that hangs is given up after five seconds, and the next one as well.
+A read that hangs is abandoned after five seconds, and so is the next one.
 """
 
 
@@ -45,10 +45,10 @@ FreshFrame = Callable[[str, float], Awaitable[Frame]]
 
 
 class Refresher:
-    """Reads a pool anew: a frame of the console's feed, with facts read now."""
+    """A reader that combines a fresh frame of the console's feed with fresh facts."""
 
     def __init__(self, fresh: FreshFrame, ask: MachineFacts, paths: tuple[str, ...] = ()) -> None:
-        """``paths`` are devices the operator named, to be asked about too."""
+        """``paths`` are devices the operator named, whose facts are read, too."""
         self._fresh = fresh
         self._ask = ask
         self._paths = paths
@@ -57,14 +57,14 @@ class Refresher:
         """Return the pool's situation from a sample begun after ``since``, if one comes in time.
 
         ``since`` is in seconds of the steady clock; ``looked`` and ``problem`` of the result tell
-        whether it did. Raises UnavailableError without the pool.
+        whether it did. Raises UnavailableError if the pool is not imported.
         """
         now = situation_of(await self._fresh(pool, since), Facts())
         facts = await self._ask(now.pool, now.suspended, self._paths)
         return dataclasses.replace(now, facts=facts)
 
     async def guid(self, pool: str) -> str | None:
-        """See MachineFacts.guid."""
+        """Return the GUID of the pool that has this name now; None without an answer in time."""
         return await self._ask.guid(pool)
 
 

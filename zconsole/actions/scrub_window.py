@@ -1,7 +1,7 @@
-"""A scrub that runs only in some hours of the day; outside them it is paused.
+"""A scrub that runs only in certain hours of the day and is paused outside them.
 
 ZFS keeps the progress of a paused scrub over a reboot (zpool-scrub(8), ``-p``). The keeper
-(``window_keeper``) looks every half minute and does what ``due`` says.
+(``window_keeper``) checks every half minute and runs the plan that ``due`` returns.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LOOK = 30.0
 
 
 class Due(NamedTuple):
-    """The action due for a window, and the window's state afterwards."""
+    """The action due for a window, and the state of the window after it."""
 
     window: ScrubWindow
     plan: ActionPlan | None = None
@@ -41,7 +41,7 @@ class Due(NamedTuple):
 
 
 def due(window: ScrubWindow, situation: Situation, local: datetime) -> Due:
-    """Return what is due for a window now; ``local`` is the machine's local time."""
+    """Return the action due for a window now; ``local`` is the machine's local time."""
     scan, inside = situation.active("scrub"), day_hours(window.hours).includes(local)
     if scan is None:
         # ZFS keeps only the newest scrub or resilver: a resilver here has discarded the scrub.
@@ -51,7 +51,7 @@ def due(window: ScrubWindow, situation: Situation, local: datetime) -> Due:
             return Due(window, over=True)
         return Due(window, plan_scrub(situation) if inside else None)
     if scan.state == "paused":
-        # Only what the window paused is resumed: a pause by the operator stays.
+        # Only a pause by the window is ended: a pause by the operator stays.
         seen = replace(window, begun=True)
         return Due(seen, plan_scrub(situation) if inside and window.paused else None)
     # ``paused`` is recorded before pausing: a crash in between must not leave the scrub paused.
@@ -60,7 +60,7 @@ def due(window: ScrubWindow, situation: Situation, local: datetime) -> Due:
 
 
 def read_hours(text: str) -> str:
-    """Return the hours typed, such as ``22:00-06:00``. Raises ZconsoleError for anything else."""
+    """Return the typed hours in normal form, like ``22:00-06:00``. Raises ZconsoleError."""
     try:
         return str(day_hours(text))
     except ValueError:
@@ -68,14 +68,14 @@ def read_hours(text: str) -> str:
 
 
 def hours_words(window: ScrubWindow) -> str:
-    """Return the state of the window's scrub in words."""
+    """Return the state of the window's scrub as a phrase."""
     if window.paused:
         return f"paused until {window.begins}"
     return "running" if window.begun else "not started"
 
 
 def plan_window(situation: Situation, hours: str | None = None) -> ActionPlan:
-    """Plan to scrub only in these hours; ``hours`` None: not yet asked for."""
+    """Plan to scrub only in these hours; None if the operator has not typed them yet."""
     shown = hours or "HH:MM-HH:MM"
     order = None if hours is None else opened(situation, hours)
     by_hand = ("zconsole", "scrub", "window", situation.pool.name, shown)
@@ -107,7 +107,7 @@ def plan_window(situation: Situation, hours: str | None = None) -> ActionPlan:
 
 
 def window_of(situation: Situation, windows: Iterable[ScrubWindow]) -> ScrubWindow | None:
-    """Return the scrub window of the pool; None without one."""
+    """Return the scrub window of the pool, or None."""
     return next((window for window in windows if window.guid in situation.guids), None)
 
 
@@ -151,14 +151,14 @@ def plan_window_off(situation: Situation, windows: tuple[ScrubWindow, ...]) -> A
 
 
 def opened(situation: Situation, hours: str) -> ScrubWindow:
-    """Return a new window; a scrub that is paused now resumes in its hours."""
+    """Return a new window; a scrub that is paused now will resume in its hours."""
     scan = situation.active("scrub")
     began, paused = scan is not None, is_paused(scan)
     return ScrubWindow(situation.pool.name, situation.guid or "", hours, began, paused)
 
 
 def _now(situation: Situation, hours: str) -> str:
-    """Return what happens at once, in words."""
+    """Return the immediate effect as a sentence."""
     scan = situation.active("scrub")
     inside = day_hours(hours).includes(datetime.fromtimestamp(situation.t, UTC).astimezone())
     start = opened(situation, hours).begins
@@ -188,14 +188,14 @@ class _File:
 
 
 class MachineWindows:
-    """The windows of a machine, which the keeper keeps to; every method may take seconds."""
+    """The scrub windows of a machine, enforced by the keeper; every method may take seconds."""
 
     def __init__(
         self, directory: Path | None = None, wake: Callable[[], object] | None = None
     ) -> None:
         """``directory`` keeps the file (default: the state directory).
 
-        ``wake`` has the keeper of a simulated machine look, and nothing is kept on the disk.
+        ``wake`` starts the keeper of a simulated machine; with it, windows stay in memory.
         """
         place = directory or state_dir(create=False)
         self._wake = wake or partial(keeper.wake, place, KEEPER)
@@ -203,7 +203,7 @@ class MachineWindows:
         self._file = LockedRecord(_File(()), path, LOCK, PATIENCE)
 
     def windows(self) -> tuple[ScrubWindow, ...]:
-        """Those there are, without a lock. Raises StateError for a damaged file."""
+        """Return the windows, without a lock. Raises StateError for a damaged file."""
         return self._file.read().windows
 
     @contextlib.contextmanager
@@ -217,7 +217,7 @@ class MachineWindows:
                 write(_File(after))
 
     def switch(self, order: ScrubWindow) -> str:
-        """Do as ordered; returns what came of it, in words. Raises ZconsoleError, OSError."""
+        """Set or drop a window; return a sentence that says so. Raises ZconsoleError, OSError."""
         with self.open() as windows:
             known = windows.pop(order.guid, None)
             if order.hours:
@@ -229,12 +229,15 @@ class MachineWindows:
         return order.ordered
 
     def resume(self) -> None:
-        """Have them kept again, after a reboot or a crash. Raises ZconsoleError, OSError."""
+        """Start the keeper for existing windows, after a reboot or a crash.
+
+        Raises ZconsoleError, OSError.
+        """
         if self.windows():
             self._wake()
 
     def replaced(self, before: ScrubWindow, after: ScrubWindow | None) -> bool:
-        """Replace a window by another, or remove it; return whether it was still there."""
+        """Replace a window by another, or remove it; return False if it had changed meanwhile."""
         with self.open() as windows:
             if windows.get(before.guid) != before:
                 return False

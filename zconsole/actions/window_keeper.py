@@ -20,11 +20,11 @@ from zconsole.system.keeper import StandingDuty
 from zconsole.timeline.frame import Frame
 
 Frames = Callable[[], Awaitable[Sequence[Frame]]]
-"""The newest frame of every pool."""
+"""Returns the newest frame of every pool."""
 
 
 class WindowKeeper(StandingDuty):
-    """Does what is due about each window."""
+    """A duty that runs the due action of each scrub window."""
 
     name = "scrub hours"
     ends_by = "zconsole scrub off POOL"
@@ -45,20 +45,21 @@ class WindowKeeper(StandingDuty):
         self._frames = frames
 
     def is_empty(self) -> bool:
-        """See StandingDuty."""
+        """Return whether there are no windows."""
         return not self._records.windows()
 
     async def look(self) -> float:
-        """Look at every window once; what fails of one is tried again at the next look.
+        """Check every window once; a window that fails is retried at the next check.
 
-        Raises ZconsoleError or OSError where the pools or the file can't be read now.
+        Returns the seconds until then. Raises ZconsoleError or OSError if the pools or the file
+        can't be read now.
         """
         windows = await in_daemon_thread(self._records.windows)
         frames = await self._frames()
         for window in windows:
             frame = next((f for f in frames if f.guid == window.guid), None)
             if frame is None or frame.problem:
-                continue  # exported, or it does not answer: what is kept of it stays
+                continue  # exported, or not answering: keep its window
             try:
                 await self._one(window, frame)
             except (OSError, ZconsoleError) as error:
@@ -71,7 +72,7 @@ class WindowKeeper(StandingDuty):
         found = due(window, s, datetime.fromtimestamp(self._executor.clock(), UTC).astimezone())
         after = None if found.over else replace(found.window, pool=s.pool.name)
         if after != window and not await self._replaced(window, after):
-            return  # somebody changed it: look again
+            return  # changed by somebody else: check again
         if found.over:
             self._said(f"{window.pool}: the scrub has ended")
         if after is None or found.plan is None or found.plan.refused is not None:
@@ -81,11 +82,11 @@ class WindowKeeper(StandingDuty):
                 self._said(f"{window.pool}: not run, as the hours were changed meanwhile")
                 return
             self._said(f"{window.pool}: {event.kind} {event.text}")
-            if event.kind == "done":  # one that is over before the next look is not started again
+            if event.kind == "done":  # a quick scrub must not start again
                 await self._replaced(after, replace(after, begun=True))
 
     def _said(self, text: str) -> None:
-        """Write down what was done, or why it could not be."""
+        """Log what was done, or why it failed."""
         log, t = self._executor.log, self._executor.clock()
         log.note(t, "noted", kind="keeper", duty=self.name, result=text)
 

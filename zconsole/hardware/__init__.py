@@ -1,1 +1,1 @@
-"""The disks of the machine: what they are, where they are, and what tells them apart."""
+"""The disks of the machine: identity, location and contents."""

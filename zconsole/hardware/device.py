@@ -1,4 +1,4 @@
-"""A block device or file of the machine, as far as it matters for giving it to a pool."""
+"""A block device or file of the machine, with all that matters for giving it to a pool."""
 
 from __future__ import annotations
 
@@ -7,31 +7,30 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What is on a device."""
+    """The contents of a device."""
 
     names: tuple[str, ...] = ()
-    """Filesystems and the like, as libblkid calls them: ``ext4``, ``LVM2_member``."""
+    """Filesystems and the like, by their libblkid names: ``ext4``, ``LVM2_member``."""
     zfs_pool: str | None = None
-    """Name of the pool that a ZFS label says it belongs to, empty where the label does not tell;
-    None without a label in use."""
+    """Pool name in a ZFS label, empty if the label does not tell; None without a label in use."""
     unread: bool = False
-    """Whether it could not be looked at (no permission, no answer)."""
+    """Whether the device could not be read (no permission, no answer)."""
     table: tuple[tuple[int, int], ...] = ()
-    """The numbers of the partitions in its GPT, and where they begin, in bytes."""
+    """Number and start in bytes of each partition in its GPT."""
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One whole disk, a partition, a file, or what is made of these.
+    """A whole disk, a partition, a file, or a device stacked on these.
 
-    ``path`` is the name to give to zpool.
-    A partition has the identity and place of its disk, and all else of its own.
+    ``path`` is the name to give to zpool. A partition has the identity and location of its disk;
+    all other fields are its own.
     """
 
     path: str
-    """The by-id link where there is one, else the node: names that survive a reboot first."""
+    """Path for zpool: a link that survives a reboot (by-id and the like), otherwise the node."""
     node: str = ""
-    """``/dev/sdb``."""
+    """Device node: ``/dev/sdb``."""
     aliases: tuple[str, ...] = ()
     """Every other path of the device and of its partitions."""
     kind: str = "disk"
@@ -45,32 +44,34 @@ class Device:
     """Logical sector size in bytes."""
     physical: int | None = None
     contents: Contents = field(default_factory=Contents)
-    """What is on it and on its partitions."""
+    """Contents of the device and of its partitions."""
     unlisted: tuple[int, ...] = ()
-    """Numbers in its GPT of partitions that the kernel does not have, or has elsewhere: another
-    host may have made them since the kernel read the table, and what is in them is unseen."""
+    """Numbers of GPT partitions that the kernel lacks or has at another place.
+
+    Another host may have made them since the kernel read the table; their contents are unknown.
+    """
     mounted: tuple[str, ...] = ()
     swap: bool = False
     holders: tuple[str, ...] = ()
     """Device-mapper or md devices built on it."""
     read_only: bool = False
     temperature: float | None = None
-    """Degrees Celsius, where smartctl gave it."""
+    """Degrees Celsius, if smartctl reported it."""
     locate: str | None = None
-    """The enclosure's LED file in /sys, where there is one."""
+    """LED file of its enclosure slot in /sys, if any."""
     enclosure: str = ""
-    """What tells the enclosure it sits in from others; empty where none is known."""
+    """Key of its enclosure; empty if unknown."""
     slot: str = ""
-    """The enclosure's own name of the slot."""
+    """Name of the slot, as the enclosure reports it."""
     bay: str = ""
-    """The place as people call it: an alias by place, else enclosure and slot; empty: unknown."""
+    """Name of the bay for people: an alias by location, or enclosure and slot; empty if unknown."""
     unnamed: bool = False
-    """Whether udev has yet to name it: its links, and with them ``path``, are still to come."""
+    """Whether udev has not named it yet: its links, and with them ``path``, are still to come."""
     port: str = ""
-    """The by-path name of where it is plugged in: the next disk in that place has it too."""
+    """by-path name of its port; the next disk in that port has the same."""
     number: str = ""
-    """The number of a partition."""
+    """Number of a partition."""
     below: tuple[str, ...] = ()
-    """The nodes of the disks that a stacked device is made of."""
+    """Nodes of the disks under a stacked device."""
     parts: tuple[Device, ...] = ()
-    """The partitions of a disk, each as a device that may be given to a pool by itself."""
+    """Partitions of a disk, each as a device that can be given to a pool on its own."""

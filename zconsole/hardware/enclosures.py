@@ -1,8 +1,9 @@
-"""Enclosures and their slots, as the kernel's ``enclosure`` class and PCI hot plug know them.
+"""Enclosures and their slots, from the kernel's ``enclosure`` class and PCI hot plug.
 
-Formats: drivers/misc/enclosure.c and drivers/scsi/ses.c; drivers/pci/slot.c for NVMe. What is read
-here is in the kernel's memory. ``fault``, ``locate`` and ``status`` are not: each read of them asks
-the enclosure itself (``ses_get_fault`` and others), so they are read only when somebody looks.
+Formats: drivers/misc/enclosure.c and drivers/scsi/ses.c; drivers/pci/slot.c for NVMe.
+``enclosures`` reads only data in the kernel's memory. ``fault``, ``locate`` and ``status`` are
+different: each read of them asks the enclosure itself (``ses_get_fault`` and others), so they are
+read only on request.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _CONTROLLER = re.compile(r"nvme\d+")
 
 
 def enclosures(root: Path = ROOT) -> tuple[Enclosure, ...]:
-    """The machine's enclosures: each once, however many paths lead to it; then its NVMe slots."""
+    """Return the machine's enclosures, each once even with several paths, then its NVMe slots."""
     folder = root / "sys/class/enclosure"
     found: list[Enclosure] = []
     for name in names_in(folder):
@@ -39,7 +40,7 @@ def enclosures(root: Path = ROOT) -> tuple[Enclosure, ...]:
 
 
 def lights_of(slot: Slot) -> SlotLights:
-    """What the enclosure says of a slot now, by the first path that answers; may take a while."""
+    """Return the lights of a slot from the first path that answers; may take a while."""
     for folder in map(Path, slot.folders):
         fault, locate = number_in(folder / "fault"), number_in(folder / "locate")
         status = word(folder / "status")
@@ -49,10 +50,10 @@ def lights_of(slot: Slot) -> SlotLights:
 
 
 def lights(root: Path = ROOT) -> Lights:
-    """What the enclosures say of every slot now.
+    """Return the lights of every slot.
 
-    They are asked three times for each: dozens of slots may take seconds, and a broken enclosure
-    much longer.
+    Each slot needs three requests to its enclosure: dozens of slots may take seconds, and a broken
+    enclosure much longer.
     """
     return {
         (each.key, slot.name): lights_of(slot)
@@ -67,18 +68,18 @@ def _lit(value: int | None) -> bool | None:
 
 
 def _enclosure(place: Path) -> Enclosure:
-    """One path to an enclosure."""
+    """Return an enclosure as seen through one path."""
     vendor, model = word(place / "device/vendor"), word(place / "device/model")
     found = [slot for name in names_in(place) if (slot := _slot(place / name)) is not None]
     key = word(place / "id")
-    usable = key and set(key) - set("0x")  # some report zeros only
+    usable = key and set(key) - set("0x")  # some report only zeros
     return Enclosure(
         key if usable else tidy(place.name), f"{vendor} {model}".strip(), _ordered(found)
     )
 
 
 def _slot(place: Path) -> Slot | None:
-    """A component of an enclosure that is a slot for a disk."""
+    """Return a component of an enclosure, or None if it is not a slot for a disk."""
     if word(place / "type") not in _DISK_TYPES:
         return None
     disks = names_in(place / "device/block")
@@ -90,14 +91,17 @@ def _ordered(slots: Iterable[Slot]) -> tuple[Slot, ...]:
 
 
 def _by_place(slots: tuple[Slot, ...]) -> Mapping[object, Slot]:
-    """The slots by number, or by name where numbers don't tell them apart."""
+    """Return the slots by number, or by name if the numbers are not unique."""
     counts = Counter(slot.number for slot in slots)
     numbered = None not in counts and max(counts.values(), default=1) == 1
     return {slot.number if numbered else slot.name: slot for slot in slots}
 
 
 def _same(a: Enclosure, b: Enclosure, root: Path) -> bool:
-    """Whether two paths lead to one enclosure: one id or a shared disk, no slot with two disks."""
+    """Return whether two paths lead to one enclosure.
+
+    They do if id or a disk is the same, and no slot holds different disks.
+    """
     mine, other = _by_place(a.slots), _by_place(b.slots)
     pairs = [(_wwid(mine[k], root), _wwid(other[k], root)) for k in mine.keys() & other.keys()]
     known = [(one, two) for one, two in pairs if one and two]
@@ -107,7 +111,7 @@ def _same(a: Enclosure, b: Enclosure, root: Path) -> bool:
 
 
 def _wwid(slot: Slot, root: Path) -> str:
-    """What tells the disk in a slot from every other; empty without one, or where unknown."""
+    """Return the WWID of the disk in a slot; empty without a disk, or if unknown."""
     names = (word(root / "sys/class/block" / disk / "device/wwid") for disk in slot.disks)
     return next(filter(None, names), "")
 
@@ -124,7 +128,7 @@ def _merged(a: Enclosure, b: Enclosure) -> Enclosure:
 
 
 def _with_unique_keys(found: list[Enclosure]) -> Iterator[Enclosure]:
-    """The enclosures, those of one id told apart by their SCSI address too."""
+    """Yield the enclosures; those that share an id get their SCSI address added to the key."""
     counts = Counter(each.key for each in found)
     for each in found:
         if counts[each.key] == 1:
@@ -135,7 +139,10 @@ def _with_unique_keys(found: list[Enclosure]) -> Iterator[Enclosure]:
 
 
 def _nvme_slots(root: Path) -> tuple[Slot, ...]:
-    """The PCI slots that hold NVMe disks; which of the empty ones are for disks, nothing tells."""
+    """Return the PCI slots that hold NVMe disks.
+
+    Empty slots are left out: nothing tells which of them are for disks.
+    """
     block, folder = root / "sys/class/block", root / "sys/bus/pci/slots"
     slots = {word(folder / name / "address"): name for name in names_in(folder)}
     held: dict[str, list[str]] = {}
@@ -153,9 +160,10 @@ def _nvme_slots(root: Path) -> tuple[Slot, ...]:
 
 
 def _pci_addresses(disk: Path) -> Iterator[str]:
-    """The PCI address of each controller of an NVMe disk."""
+    """Yield the PCI address of each controller of an NVMe disk."""
     device = real(disk / "device")
     controllers = [real(device / n) for n in names_in(device) if _CONTROLLER.fullmatch(n)]
+    # The last PCI function in the path is the controller; those before it are bridges.
     for place in controllers or [device]:
         functions = [part for part in place.parts if _PCI.fullmatch(part)]
         yield from functions[-1:]

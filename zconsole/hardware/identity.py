@@ -1,6 +1,6 @@
-"""What tells one disk from every other: serial number, World Wide Name, model; facts of a device.
+"""Identity of disks (serial number, World Wide Name, model) and other facts of a device.
 
-All of it is in the kernel's memory or in udev's database; no disk is asked.
+All of it is in the kernel's memory or in udev's database; no request goes to a disk.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from zconsole.system.host import ROOT, bytes_in, number_in
 from zconsole.zfs.sources.blockdev import SECTOR, node_name, udev_properties
 
 _SERIAL_PAGE = 0x80
-"""Unit Serial Number (SPC-4, 7.8.15): four bytes of head, then text."""
+"""Unit Serial Number page (SPC-4, 7.8.15): a header of four bytes, then text."""
 
 
 def identity(disk: Path, root: Path = ROOT) -> LeafDisk:
-    """Serial number, World Wide Name and model of a disk, by its folder in /sys/block.
+    """Return serial number, World Wide Name and model of a disk, by its folder in /sys/block.
 
-    Empty where unknown. The kernel's word comes first, never an old record.
+    Unknown fields are empty. The kernel's values take precedence over udev's, which may be old.
     """
     udev = udev_properties(disk, root)
 
@@ -48,7 +48,7 @@ def _page_serial(page: Path) -> str:
 
 
 def device_facts(path: str, root: Path = ROOT) -> Mapping[str, str]:
-    """Facts of the disks under a leaf, without starting a process or accessing a disk.
+    """Return facts of the disks under a leaf, without starting a process or accessing a disk.
 
     Keys, where known: device, disks, serial, model, size (bytes), rotational (0, 1),
     logical_sector, physical_sector (bytes).
@@ -60,6 +60,8 @@ def device_facts(path: str, root: Path = ROOT) -> Mapping[str, str]:
     columns: dict[str, list[str]] = {"disks": disks if disks != [name] else []}
     for folder in (root / "sys/block" / disk for disk in disks):
         who, vendor = identity(folder, root), word(folder / "device/vendor")
+        # libata reports the vendor ATA for every disk, and NVMe a PCI id: neither belongs to the
+        # model.
         known = vendor and not vendor.startswith("0x") and vendor != "ATA" and who.model
         for key, value in (
             ("serial", who.serial),

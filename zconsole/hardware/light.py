@@ -1,8 +1,9 @@
-"""Lights of bays that are on for a stated time: what was found is put back, whatever happens.
+"""Locate lights of bays, on for a stated time; afterward their former state is restored.
 
-A record of each is on the disk before the light goes on. The keeper waits for the time
-(`LightDuty`); should it die, or the machine reboot, the next start of a console or the unit at boot
-makes up for it (``LocateLights.tidy``). A light that somebody else switched off stays off.
+A record of each light is on the disk before it goes on. The keeper waits for its time
+(``LightDuty``); should the keeper die, or the machine reboot, the next start of a console or the
+unit at boot makes up for it (``LocateLights.tidy``). A light that somebody else switched off stays
+off.
 """
 
 from __future__ import annotations
@@ -33,42 +34,45 @@ NAME, LOCK = "lights.json", "lights.lock"
 PATIENCE = 25.0
 """Seconds to wait while another console switches a light."""
 HOLDER = "lights.holder"
-"""The file that is locked while a process waits for the time of lights."""
+"""File locked by the process that waits for the end of lights."""
 LASTING = 4 * 3600.0
-"""Seconds a light is on, unless it is switched off before."""
+"""Seconds a light stays on, unless it is switched off earlier."""
 ANSWER = 10.0
 """Seconds an enclosure may take to answer: one whose processor died never does."""
 CONFIRM = (0.0, 1.0)
-"""Seconds to wait before each look whether the enclosure says that the light is on."""
+"""Seconds to wait before each check that the enclosure confirms the light."""
 RETRY = 3600.0
-"""Seconds that the keeper goes on trying to put back a light whose time is over."""
+"""Seconds for which the keeper keeps trying to restore a light whose time is over."""
 GIVE_UP = 7 * 86400.0
-"""Seconds that the record of a light is kept: an enclosure away for longer has forgotten it."""
+"""Seconds for which a record is kept: an enclosure away for longer has lost the light."""
 STEP = 60.0
-"""Seconds that the clock may be set back; if more, a light's time begins anew."""
+"""Seconds that the clock may be set back; beyond that, a light's time starts over."""
 
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
 class LitSlot:
-    """A light that was switched on here."""
+    """A light that was switched on by zconsole."""
 
     slot: LedSlot
     serial: str
-    """Serial number of the disk that was in the bay then; empty: unknown."""
+    """Serial number of the disk then in the bay; empty if unknown."""
     bay: str
-    """What people call the bay."""
+    """Name of the bay, as people use it."""
     t: float
     """Epoch seconds at which it was lit."""
     until: float
-    """Epoch seconds at which what was found is put back."""
+    """Epoch seconds at which the former state is restored."""
     before: bool
-    """Whether it was on already when it was lit first."""
+    """Whether it was already on when it was first lit."""
     boot: str
-    """The boot in which it was lit last."""
+    """Id of the boot in which it was last lit."""
     confirmed: bool = True
-    """Whether the enclosure said that it is on: only then does "off" mean that somebody did it."""
+    """Whether the enclosure confirmed that it is on.
+
+    Only then does "off" mean that somebody else switched it off.
+    """
 
     @property
     def name(self) -> str:
@@ -77,7 +81,7 @@ class LitSlot:
 
     @property
     def words(self) -> str:
-        """What lighting it came to."""
+        """Result of lighting it, as a sentence."""
         said = f"the light of {self.name} is on"
         if self.before:
             said += "; it was on before, and stays on at the end"
@@ -97,13 +101,13 @@ class _File:
 
 @dataclass(frozen=True, slots=True)
 class OpenRecords:
-    """The records while they are locked."""
+    """The records, while they are locked."""
 
     records: Records
     _write: Callable[[_File], None]
 
     def put(self, record: LitSlot) -> None:
-        """Keep a record; on the disk when this returns. Raises StateError."""
+        """Keep a record, on the disk when this returns. Raises StateError."""
         self.records[record.slot.key] = record
         self._write(_File(tuple(self.records.values())))
 
@@ -114,10 +118,10 @@ class OpenRecords:
 
 
 class LocateLights:
-    """The lights of the machine's bays, shared with every other console.
+    """The lights of the machine's bays, shared by all consoles.
 
-    Every method may take many seconds, none hangs: call them beside an event loop. They raise
-    StateError where the state directory can't be used, ZconsoleError as they say.
+    Every method may take many seconds, but none hangs: do not call them in an event loop's thread.
+    They raise StateError if the state directory can't be used, and ZconsoleError as documented.
     """
 
     def __init__(
@@ -130,26 +134,27 @@ class LocateLights:
     ) -> None:
         """``directory`` keeps the records (default: the state directory).
 
-        ``wake`` has the keeper of a simulated machine look, and nothing is kept on the disk.
+        ``wake`` starts the keeper of a simulated machine; with it, records stay in memory.
         """
         place, self._leds = directory or state_dir(create=False), leds or Leds()
         options = "--root", str(self._leds.root)
         self._wake = wake or partial(keeper.wake, place, HOLDER, options)
         self._file = LockedRecord(_File(()), None if wake else place / NAME, LOCK, PATIENCE)
         self._patients: dict[Path, Patient] = {}
-        """By the folder of an enclosure."""
+        """Requests to enclosures, by the enclosure's folder."""
         self._clock = clock
         self._log = log or audit_log(lambda: place)
 
     def time(self) -> float:
-        """Now, by the clock of the records (epoch seconds)."""
+        """Return epoch seconds by the clock of the records."""
         return self._clock()
 
     def light(self, slot: LedSlot, serial: str, until: float, bay: str = "") -> LitSlot:
-        """Light a bay until then (epoch seconds), also over a reboot; again: until the new time.
+        """Light a bay until ``until`` (epoch seconds), even across a reboot.
 
-        ``serial`` is of the disk in it. Raises NotFoundError where the bay has no light,
-        ZconsoleError where it cannot be switched, or no keeper waits for the time.
+        If the bay is already lit, the new time replaces the old one. ``serial`` is the serial
+        number of the disk in it. Raises NotFoundError if the bay has no light, and ZconsoleError if
+        it cannot be switched or no keeper waits for its end.
         """
         led = self._required(slot, serial)
         with self._open() as opened:
@@ -157,14 +162,14 @@ class LocateLights:
             before = known.before if known is not None and on else on
             named, now = bay or slot.name, self._clock()
             record = LitSlot(slot, serial, named, now, until, before, self._leds.boot, False)
-            opened.put(record)  # on the disk before the light is on: a crash must find it
+            opened.put(record)  # on the disk before the light is on, for the case of a crash
             woken = False
             try:
                 self._wake()
                 woken = True
                 self._ask(led, self._leds.write, ON)
             except (OSError, ZconsoleError) as error:
-                if not (woken and isinstance(error, NoAnswerError)):  # else it may go on yet
+                if not (woken and isinstance(error, NoAnswerError)):  # otherwise it may still go on
                     opened.drop(record) if known is None else opened.put(known)
                 raise
             if self._confirms(led):
@@ -174,37 +179,37 @@ class LocateLights:
         return record
 
     def unlight(self, slot: LedSlot) -> str | None:
-        """Put back what was found there; returns what came of it, None where it was not lit here.
+        """Restore the former state of a light; return the result, or None if it was not lit here.
 
-        Raises ZconsoleError where it cannot be switched now; it is tried again later.
+        Raises ZconsoleError if it cannot be switched now; the keeper will retry.
         """
         with self._open() as opened:
             record = opened.records.get(slot.key)
             return None if record is None else self._put_back(opened, record)
 
     def force_off(self, slot: LedSlot) -> str:
-        """Switch a light off, whoever lit it. Raises NotFoundError, ZconsoleError."""
+        """Switch off a light, whoever lit it. Raises NotFoundError, ZconsoleError."""
         if (said := self.unlight(slot)) is not None:
             return said
         self._ask(self._required(slot, ""), self._leds.write, OFF)
         return f"the light of {slot.name} is off"
 
     def unlight_all(self) -> tuple[str, ...]:
-        """``unlight`` for each light that was lit here; failures are told, not raised."""
+        """Restore every light that was lit here; return results and failures as sentences."""
         with self._open() as opened:
             return self._each(opened, partial(self._put_back, opened))
 
     def lit(self) -> tuple[LitSlot, ...]:
-        """The lights that are on by now, as far as is known, the first to go off first."""
+        """Return the lights believed to be on, the first to go off first."""
         return tuple(sorted(self._file.read().lights, key=lambda record: record.until))
 
     def tidy(self) -> tuple[str, ...]:
-        """Put back lights whose time is over, and light the others again after a reboot.
+        """Restore lights whose time is over, and relight the others after a reboot.
 
-        Call it at each start. A light that somebody else switched off is forgotten. Returns what
-        was done, in words; failures are told, not raised.
+        Call this at each start. A light that somebody else switched off is forgotten. Returns the
+        results as sentences; failures are among them and not raised.
         """
-        if not self._file.read().lights:  # nothing is made where there was never a light
+        if not self._file.read().lights:  # create no files on a machine that never had a light
             return ()
         with self._open() as opened:
             said = self._each(opened, partial(self._tidied, opened))
@@ -215,11 +220,11 @@ class LocateLights:
     # For the keeper
 
     def waiting(self) -> tuple[LitSlot, ...]:
-        """Those that wait for their time, or to be put back not long after it."""
+        """Return the lights still to be restored, up to RETRY seconds after their time."""
         return tuple(lit for lit in self.lit() if self._clock() < lit.until + RETRY)
 
     def put_back_from_memory(self, known: Iterable[LitSlot]) -> tuple[LitSlot, ...]:
-        """Put back those whose time is over, without the file; returns those that are left."""
+        """Restore the lights whose time is over, without the file; return those that remain."""
         left = []
         for record in known:
             try:
@@ -236,13 +241,13 @@ class LocateLights:
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[OpenRecords]:
-        """The records, to be read and changed by one at a time. Raises StateError."""
+        """Lock the records for reading and changing. Raises StateError."""
         with self._file.open() as write:
             lights = self._file.read().lights
             yield OpenRecords({record.slot.key: record for record in lights}, write)
 
     def _put_back(self, opened: OpenRecords, record: LitSlot) -> str:
-        """Put back and forget; one that cannot be reached is kept, to be tried again."""
+        """Restore a light and forget it; an unreachable one is kept and tried again later."""
         try:
             said = self._restored(record)
         except (OSError, ZconsoleError):
@@ -254,7 +259,7 @@ class LocateLights:
         return said
 
     def _restored(self, record: LitSlot) -> str:
-        """Put the light back as it was found. Raises ZconsoleError where it can't be reached."""
+        """Restore the former state of a light. Raises ZconsoleError if it can't be reached."""
         led = self._led(record)
         if led is None:
             raise NotFoundError(f"the enclosure of {record.name} is not there now")
@@ -268,13 +273,14 @@ class LocateLights:
 
     def _tidied(self, opened: OpenRecords, record: LitSlot) -> str | None:
         now = self._clock()
+        # The clock was set back, so the end would come too late.
         if now < record.t - STEP:
             record = replace(record, t=now, until=now + record.until - record.t)
             opened.put(record)
         if self._clock() >= record.until:
             return self._put_back(opened, record)
         led = self._led(record)
-        if led is None:  # an enclosure may come late; tried again
+        if led is None:  # an enclosure may appear late; try again
             return None
         if record.boot != self._leds.boot:
             return self._lit_again(opened, record, led)
@@ -287,7 +293,8 @@ class LocateLights:
         slot = replace(record.slot, address=led.parent.parent.name)
         self._wake()
         if not (on := self._is_on(led)):
-            # What was found is gone with the power; kept before the light is on, as in `light`.
+            # The former state was lost with the power. The record is written before the light is
+            # on, as in `light`.
             record = replace(record, before=False)
             opened.put(replace(record, slot=slot, boot=self._leds.boot, confirmed=False))
             self._ask(led, self._leds.write, ON)
@@ -297,7 +304,7 @@ class LocateLights:
         return f"the light of {record.name} is on again after the reboot"
 
     def _each(self, opened: OpenRecords, job: Callable[[LitSlot], str | None]) -> tuple[str, ...]:
-        """What a job says of each record, or why it failed; each is tried."""
+        """Run ``job`` for each record; return its results and failures as sentences."""
         said = []
         for record in list(opened.records.values()):
             try:
@@ -307,7 +314,10 @@ class LocateLights:
         return tuple(filter(None, said))
 
     def _led(self, record: LitSlot) -> Path | None:
-        """Where the light is now; an enclosure without an id is found in the same boot only."""
+        """Return the locate file now, or None.
+
+        Without an id, an enclosure can be found only in the same boot.
+        """
         if not record.slot.enclosure and record.boot != self._leds.boot:
             return None
         return self._leds.find(record.slot, record.serial)
@@ -322,11 +332,11 @@ class LocateLights:
         return self._ask(led, self._leds.read) == ON
 
     def _is_off(self, led: Path) -> bool:
-        """Whether the enclosure says so; one that says nothing has switched nothing off."""
+        """Return whether the enclosure reports "off"; no answer does not count as off."""
         return self._ask(led, self._leds.read) == OFF
 
     def _confirms(self, led: Path) -> bool:
-        """Whether the enclosure says that the light is on; some say so late, some never."""
+        """Return whether the enclosure reports the light on; some do so late, some never."""
         for seconds in CONFIRM:
             time.sleep(seconds)
             with contextlib.suppress(OSError, ZconsoleError):
@@ -335,9 +345,10 @@ class LocateLights:
         return False
 
     def _ask(self, led: Path, job: Callable[..., _T], *words: str) -> _T:
-        """What an enclosure answers about a light. Raises NoAnswerError after a while.
+        """Return an enclosure's answer to ``job`` on a light.
 
-        One that still owes an answer is not asked again. Raises ZconsoleError.
+        Raises NoAnswerError after ANSWER seconds, and ZconsoleError if the enclosure refuses or
+        still owes an earlier answer: it is not asked twice at once.
         """
         patient = self._patients.setdefault(led.parent.parent, Patient())
         try:
@@ -358,10 +369,10 @@ class LocateLights:
 
 
 class LightDuty(StandingDuty):
-    """Tidies the lights whenever the time of one is over, and now and then, until none is left.
+    """A duty that restores lights when their time is over, until none is left.
 
-    Where the records can't be read any more, those that were known put back what they found:
-    losing the file must not leave a light on.
+    If the records can't be read any more, it restores the lights it knows: losing the file must not
+    leave a light on.
     """
 
     name = "lights"
@@ -375,7 +386,7 @@ class LightDuty(StandingDuty):
         self._known: tuple[LitSlot, ...] = ()
 
     def is_empty(self) -> bool:
-        """See StandingDuty."""
+        """Return whether no light is waiting for its end, by the last readable records."""
         try:
             self._known = self._lights.waiting()
         except (NoAnswerError, NotAskedError):
@@ -386,10 +397,10 @@ class LightDuty(StandingDuty):
         return not self._known
 
     async def look(self) -> float:
-        """See StandingDuty."""
+        """Restore lights that are due; return the seconds until the next check."""
         before = self._lights.time()
         await in_daemon_thread(self._tidy)
-        now = self._lights.time()  # the time of one may be over since
+        now = self._lights.time()  # more may have become due since
         return min([LONGEST, *(lit.until - now for lit in self._known if lit.until > before)])
 
     def _tidy(self) -> None:
@@ -404,10 +415,10 @@ ON, OFF = "1", "0"
 
 @dataclass(frozen=True, slots=True)
 class LedSlot:
-    """A slot of an enclosure, so that it is found again after a reboot."""
+    """A slot of an enclosure, identified so that it can be found again after a reboot."""
 
     enclosure: str
-    """The enclosure's own id (``0x5000…``), the same after a reboot; empty: the kernel has none."""
+    """The enclosure's own id (``0x5000…``), stable across reboots; empty if the kernel has none."""
     component: str
     """The kernel's name of the slot: ``Slot 01``."""
     address: str
@@ -415,19 +426,19 @@ class LedSlot:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Identity of the slot, whatever its address is now."""
+        """Identity of the slot, independent of its current address."""
         return self.enclosure or self.address, self.component
 
     @property
     def name(self) -> str:
-        """What people call it where nothing better is known."""
+        """Name for people, if no better one is known."""
         return f"{self.component} of enclosure {self.enclosure or self.address}"
 
 
 def slot_of(locate: str) -> LedSlot:
-    """The slot whose locate file this is (``Device.locate``).
+    """Return the slot of a locate file (``Device.locate``).
 
-    Raises UsageError for a path that is not one.
+    Raises UsageError if the path is not one.
     """
     path = Path(locate)
     if path.name != "locate" or len(path.parts) < 4:
@@ -439,9 +450,9 @@ def slot_of(locate: str) -> LedSlot:
 class Leds:
     """The locate LEDs of enclosures' slots (drivers/misc/enclosure.c, drivers/scsi/ses.c).
 
-    Nothing here has a deadline: to read or write one asks the enclosure, which may take seconds or
-    hang. The fault LED beside it is the kernel's and ZED's, and never written. Those of a simulated
-    machine override all of it.
+    Nothing here has a deadline: reading or writing an LED asks the enclosure, which may take
+    seconds or hang. The fault LED next to it belongs to the kernel and ZED and is never written.
+    The subclass for a simulated machine overrides all of this.
     """
 
     def __init__(self, root: Path = ROOT) -> None:
@@ -449,15 +460,16 @@ class Leds:
 
     @property
     def boot(self) -> str:
-        """The id of the machine's boot."""
+        """Id of the machine's boot."""
         return boot_id(self.root) or ""
 
     def find(self, slot: LedSlot, serial: str) -> Path | None:
-        """Return the locate file of a slot; None when it is not there, or not certain.
+        """Return the locate file of a slot; None if it is missing or not certain.
 
         Two expanders of one chassis share its id, and chassis with a made-up id share it with
-        others. Of several, the one counts that has the disk with this serial number, else the one
-        that has the address of then: to light another bay would be worse than none.
+        others. Of several candidates, the one that holds the disk with this serial number counts,
+        otherwise the one at the recorded address: lighting another bay would be worse than lighting
+        none.
         """
         name = slot.component
         if not name or "/" in name or "\0" in name or name in (".", ".."):
@@ -478,15 +490,15 @@ class Leds:
         return next(iter(found.values()), None)
 
     def read(self, led: Path) -> str:
-        """Return what the enclosure says of the LED: ON or OFF. Raises OSError."""
+        """Return the state that the enclosure reports for the LED: ON or OFF. Raises OSError."""
         return bytes_in(led).decode("ascii", "replace").strip()
 
     def write(self, led: Path, value: str) -> None:
         """Switch the LED.
 
-        Raises OSError; the kernel tells nothing of an enclosure that refuses.
+        Raises OSError; the kernel does not report that an enclosure refuses.
         """
-        handle = os.open(led, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)  # makes no file
+        handle = os.open(led, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)  # never makes a file
         try:
             os.write(handle, value.encode("ascii"))
         finally:

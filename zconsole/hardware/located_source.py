@@ -1,4 +1,4 @@
-"""A source whose samples also say where the disks below the leaves sit."""
+"""A source whose samples also say where the disks below the leaves are."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ from zconsole.zfs.sources.pool_poller import leaf_paths
 _T = TypeVar("_T")
 
 FIRST_PATIENCE = 1.0
-"""Seconds the first sample waits for places; later ones never do."""
+"""Seconds a sample waits for the first read of locations; later reads are never waited for."""
 LOOK_EVERY = 10.0
-"""Seconds after which it is checked whether a disk came or went."""
+"""Seconds between checks whether a disk came or went."""
 READ_EVERY = 300.0
-"""Seconds after which places are read again although none did."""
+"""Seconds after which locations are read again even if no disk came or went."""
 TEMPERATURES_EVERY = 60.0
 
 
 class Surroundings(NamedTuple):
-    """What is known of the machine's disks."""
+    """The known disks of the machine below a set of leaves."""
 
     paths: frozenset[str] = frozenset()
-    """The leaves' paths it was read for."""
+    """Leaf paths for which it was read."""
     devices: object = None
-    """Which devices there were."""
+    """Fingerprint of the devices that existed."""
     read_at: float = float("-inf")
-    """Seconds of the steady clock."""
+    """Steady clock in seconds."""
     disks: Mapping[str, LeafDisk] = {}
-    """By leaf path."""
+    """Disk by leaf path."""
     names: Mapping[str, tuple[str, ...]] = {}
-    """Leaf path to the kernel names of the disks below, one for each."""
+    """Leaf path to the kernel names of the disks below it, one name for each."""
     enclosures: tuple[Enclosure, ...] = ()
 
 
 class LocatedSource:
-    """The samples of a source of this machine's pools, with ``disks`` and ``enclosures``."""
+    """A source that adds ``disks`` and ``enclosures`` to the samples of this machine's pools."""
 
     def __init__(
         self, source: Source, root: Path = ROOT, steady: Callable[[], float] = steady_clock
@@ -66,14 +66,14 @@ class LocatedSource:
         self._temperatures: Mapping[str, float] = {}
         self._looked = self._measured = float("-inf")
         self._below: Sequence[object] = ()
-        """The devices below leaves, by the samples that places were last asked for."""
+        """Devices below the leaves in the samples for which locations were last requested."""
         self._asked: frozenset[str] = frozenset()
-        """The leaves' paths that places were asked for."""
+        """Leaf paths for which locations were requested."""
         self._forms: tuple[dict[str, Any], tuple[Any, ...]] = ({}, ())
 
     @property
     def capabilities(self) -> Capabilities:
-        """Capabilities of the source that it adds to."""
+        """Capabilities of the underlying source."""
         return self._source.capabilities
 
     async def sample(self) -> tuple[Raw, ...] | None:
@@ -83,19 +83,20 @@ class LocatedSource:
             return None
         paths = [tuple(leaf_paths(raw)) for raw in raws]
         self._begin(raws, frozenset(chain.from_iterable(paths)))
+        # Samples wait only for the first read of locations, never for later ones.
         if self._known.devices is None:
             await self._places.wait(FIRST_PATIENCE)
         self._take()
         return tuple(map(self._placed, raws, paths))
 
     async def aclose(self) -> None:
-        """Close the source; a read that hangs is left behind."""
+        """Close the source; a hanging read is left behind."""
         self._places.cancel()
         self._degrees.cancel()
         await self._source.aclose()
 
     def _begin(self, raws: Sequence[Raw], paths: frozenset[str]) -> None:
-        """Start what is due, in threads, while nothing of the kind still runs."""
+        """Start the reads that are due in threads, at most one of each kind at a time."""
         now = self._steady()
         below = [raw.get("devices") for raw in raws]
         due = not paths <= self._asked or now - self._looked >= LOOK_EVERY or below != self._below
@@ -110,7 +111,7 @@ class LocatedSource:
             self._degrees.begin(self._thermometer.read, sorted(names))
 
     def _take(self) -> None:
-        """What has been read since the last sample."""
+        """Take over the results of finished reads."""
         places, degrees = self._places.take(), self._degrees.take()
         if places is not None:
             self._known = places
@@ -132,7 +133,7 @@ class LocatedSource:
 
 
 def recorded_slots(raw: Raw) -> Iterator[tuple[str, str]]:
-    """Path and slot in /sys of each leaf, as the pool's own configuration has them."""
+    """Yield path and /sys slot of each leaf that has both in the pool's own configuration."""
     for vdev in config_vdevs(raw):
         path, slot = vdev.get("path"), vdev.get(ENCLOSURE)
         if isinstance(path, str) and isinstance(slot, str):
@@ -146,10 +147,11 @@ def surroundings(
     root: Path = ROOT,
     hints: Mapping[str, str] = NOTHING,
 ) -> Surroundings:
-    """What is known now of the disks below these leaves.
+    """Return what is known of the disks below these leaves.
 
-    A leaf whose disk is gone keeps what was known of it: where to pull it, and which it is. Of one
-    that was gone before, its path or ``hints``, slots in /sys by path, may tell the place.
+    A leaf whose disk is gone keeps its last known identity and location, so that it can be found
+    and pulled. For a disk that was already gone before, its path or ``hints`` (leaf path to slot in
+    /sys) may tell the location.
     """
     devices = _devices(root)
     stale = now - before.read_at >= READ_EVERY
@@ -168,7 +170,7 @@ def surroundings(
 
 
 def leaf_disk(disks: Sequence[tuple[str, ...]], places: Locations, root: Path = ROOT) -> LeafDisk:
-    """The disks below a leaf as one; ``disks``: the kernel names of each (``disks_below``)."""
+    """Return the disks below a leaf as one; ``disks`` are as returned by ``disks_below``."""
     found = []
     for names in disks:
         who = identity(root / "sys/class/block" / names[-1], root)
@@ -180,7 +182,7 @@ def leaf_disk(disks: Sequence[tuple[str, ...]], places: Locations, root: Path = 
 
 
 def _devices(root: Path) -> object:
-    """Changes when a disk or slot comes or goes: an entry made anew has another inode."""
+    """Return a fingerprint that changes when a disk or slot comes or goes (name, inode)."""
     found: list[tuple[str, int]] = []
     for folder in ("sys/class/block", "sys/class/enclosure", "dev/disk/by-vdev"):
         with contextlib.suppress(OSError), os.scandir(root / folder) as entries:
@@ -189,18 +191,18 @@ def _devices(root: Path) -> object:
 
 
 class _Background(Generic[_T]):
-    """One read at a time in a daemon thread, the result taken when it is there."""
+    """One read at a time in a daemon thread; its result is taken once available."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[_T] | None = None
 
     @property
     def busy(self) -> bool:
-        """Whether a read runs, or was not taken."""
+        """Whether a read runs, or its result was not taken yet."""
         return self._task is not None
 
     def begin(self, job: Callable[..., _T], *args: Any) -> None:
-        """Start to read; nothing must be running."""
+        """Start a read; none may be running."""
         self._task = asyncio.create_task(in_daemon_thread(job, *args))
 
     async def wait(self, patience: float) -> None:
@@ -209,7 +211,7 @@ class _Background(Generic[_T]):
             await asyncio.wait((self._task,), timeout=patience)
 
     def take(self) -> _T | None:
-        """The result of a read that has ended; None without one, or where it failed."""
+        """Return the result of a finished read; None without one, or if it failed."""
         if self._task is None or not self._task.done():
             return None
         task, self._task = self._task, None
@@ -217,32 +219,32 @@ class _Background(Generic[_T]):
         return None if failed else task.result()
 
     def cancel(self) -> None:
-        """Don't wait for it any more."""
+        """Stop waiting for the read."""
         if self._task is not None:
             self._task.cancel()
 
 
-# Temperatures, from the kernel's hardware monitors: drivetemp and NVMe's own
-# (drivers/hwmon/drivetemp.c, drivers/nvme/host/hwmon.c) ask the disk. Whether that keeps a rotating
-# disk from falling asleep depends on the disk (Documentation/hwmon/drivetemp.rst), so one is asked
-# only after it did I/O.
+# Temperatures come from the kernel's hardware monitors, drivetemp and NVMe's own
+# (drivers/hwmon/drivetemp.c, drivers/nvme/host/hwmon.c), which ask the disk. Whether that keeps a
+# rotating disk from falling asleep depends on the disk (Documentation/hwmon/drivetemp.rst), so a
+# disk is asked only after it did I/O.
 
 MONITORS = ("drivetemp", "nvme")
 COLDEST, HOTTEST = -50.0, 150.0
-"""Degrees Celsius beyond which a reading is a fault."""
+"""Degrees Celsius; readings outside are faults."""
 
 
 class Thermometer:
-    """Reads temperatures; remembers which rotating disks were awake."""
+    """A reader of temperatures that leaves sleeping disks alone."""
 
     def __init__(self, root: Path = ROOT) -> None:
         self._block = root / "sys/class/block"
         self._known: dict[str, float] = {}
         self._did: dict[str, str] = {}
-        """The counters of each rotating disk when it was last asked."""
+        """I/O counters of each rotating disk when it was last asked."""
 
     def read(self, disks: Iterable[str]) -> Mapping[str, float]:
-        """Degrees Celsius by kernel name, those of sleeping disks as they were; may take long."""
+        """Return degrees Celsius by kernel name, old values for sleeping disks; may take long."""
         for disk in disks:
             if not self._awake(disk):
                 continue
@@ -254,7 +256,7 @@ class Thermometer:
         return dict(self._known)
 
     def _awake(self, disk: str) -> bool:
-        """Whether asking it cannot disturb its sleep: it did I/O since, or it has no motor."""
+        """Return whether a read cannot disturb its sleep: it did I/O since, or does not rotate."""
         if word(self._block / disk / "queue/rotational") == "0":
             return True
         did, before = word(self._block / disk / "stat"), self._did.get(disk)
@@ -263,7 +265,7 @@ class Thermometer:
 
 
 def temperature(disk: Path) -> float | None:
-    """Degrees Celsius of the disk with this folder in /sys/block; None where nothing tells."""
+    """Return degrees Celsius of a disk by its folder in /sys/block; None if unknown."""
     device = disk / "device"
     for monitor in (
         *_folders(device / "hwmon"),

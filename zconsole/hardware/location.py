@@ -1,6 +1,6 @@
-"""Where each disk of the machine sits; what nothing tells stays empty.
+"""Locations of the machine's disks; unknown fields stay empty.
 
-Also the names of disks in /dev/disk, and the aliases of vdev_id.conf(5).
+Also covers the names of disks in /dev/disk, and the aliases of vdev_id.conf(5).
 """
 
 from __future__ import annotations
@@ -19,26 +19,27 @@ from zconsole.system.host import ROOT, bytes_in
 from zconsole.zfs.sources.blockdev import node_name, slaves
 
 SHORTEST = 4
-"""Last digits of an enclosure's id in the name of a bay: what its label shows, too."""
+"""Fewest final digits of an enclosure's id in the name of a bay; its label shows them, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Locations:
-    """The places of the machine's disks at one moment."""
+    """The locations of the machine's disks at one moment."""
 
     enclosures: tuple[Enclosure, ...] = ()
     by_name: Mapping[str, LeafDisk] = field(default_factory=dict)
-    """Kernel name of a disk, or of a multipath device with an alias, to where it is."""
+    """Kernel name of a disk, or of a multipath device with an alias, to its location."""
     by_slot: Mapping[tuple[str, str], LeafDisk] = field(default_factory=dict)
-    """Address of an enclosure and the kernel's name of a slot in it to that slot."""
+    """(address of an enclosure, kernel's name of a slot in it) to location."""
     configured: Mapping[str, str] = field(default_factory=dict)
-    """The aliases of vdev_id.conf."""
+    """Aliases of vdev_id.conf."""
 
     def of_leaf(self, path: str, slot: str = "") -> LeafDisk:
-        """Where the disk of a leaf was that is not there now, by its path.
+        """Return the last location of a missing disk, by the path of its leaf.
 
-        ``slot``: its slot's folder in /sys, when its pool was imported.
+        ``slot`` is the folder of its slot in /sys at the import of its pool.
         """
+        # Padded, so that an empty slot gives two empty names.
         *_, address, component = ("", "", *slot.split("/"))
         found = self.by_slot.get((address, component), LeafDisk())
         name = PARTITION.sub("", path.rpartition("/")[2])
@@ -50,7 +51,7 @@ class Locations:
         return found
 
     def of(self, names: Iterable[str]) -> LeafDisk:
-        """Where the disk of these kernel names is: its own, and those of the paths to it."""
+        """Return the location of a disk by its kernel names: its own, and those of its paths."""
         found = [self.by_name[name] for name in names if name in self.by_name]
         columns = zip(*(each[:4] for each in found), strict=True)
         words: list[Any] = [next(filter(None, each), "") for each in columns]
@@ -58,7 +59,7 @@ class Locations:
 
 
 def locations(root: Path = ROOT) -> Locations:
-    """The places of all disks; asks the kernel only, no disk and no enclosure."""
+    """Return the locations of all disks; sends no request to a disk or an enclosure."""
     found = enclosures(root)
     places, folders = _in_slots(root, found)
     named, plugged = aliases(root), ports(root)
@@ -70,16 +71,16 @@ def locations(root: Path = ROOT) -> Locations:
 
 
 def disks_below(path: str, root: Path = ROOT) -> tuple[tuple[str, ...], ...]:
-    """The kernel names of each disk below a leaf's path; a multipath disk has several.
+    """Return the kernel names of each disk below a leaf's path.
 
-    A disk of several paths begins with the name of the device that joins them.
+    A multipath disk has several names: first the device that joins the paths, then each path.
     """
     name = node_name(path, root)
     return () if name is None else tuple(dict.fromkeys(_below(name.replace("/", "!"), root)))
 
 
 def is_multipath(name: str, root: Path = ROOT) -> bool:
-    """Whether a device-mapper device joins the paths to one disk (``dm/uuid``, multipath-tools)."""
+    """Return whether a dm device joins the paths to one disk (``dm/uuid``, multipath-tools)."""
     return word(root / "sys/class/block" / name / "dm/uuid").startswith("mpath-")
 
 
@@ -100,9 +101,9 @@ def _below(name: str, root: Path, depth: int = 8) -> Iterator[tuple[str, ...]]:
 def _in_slots(
     root: Path, found: Sequence[Enclosure]
 ) -> tuple[dict[str, LeafDisk], dict[str, LeafDisk]]:
-    """The slots by a disk's kernel name, and by their folder.
+    """Return the locations by a disk's kernel name, and by a slot's folder.
 
-    By the enclosures' word, else by that of the disk itself.
+    The enclosure's record takes precedence over the link in the disk's own folder.
     """
     bays = bay_names(found)
     places: dict[str, LeafDisk] = {}
@@ -130,9 +131,10 @@ def _by_disk(disk: Path, slots: Mapping[str, LeafDisk]) -> LeafDisk | None:
 
 
 def bay_names(found: Sequence[Enclosure]) -> Mapping[tuple[str, str], str]:
-    """What people call each slot, by the enclosure's key and the slot's name.
+    """Return the names of all slots for people, by the enclosure's key and the slot's name.
 
-    ``Slot 05``; with several enclosures the end of its id before that: ``ee7f Slot 05``.
+    ``Slot 05``; with several enclosures, the end of the enclosure's id comes first: ``ee7f Slot
+    05``.
     """
     shelves = _short_names([each.key for each in found if each.key])
     return {
@@ -145,7 +147,7 @@ def bay_names(found: Sequence[Enclosure]) -> Mapping[tuple[str, str], str]:
 
 
 def _short_names(keys: Sequence[str]) -> Mapping[str, str]:
-    """What tells enclosures apart: nothing where there is one, else the ends of their ids."""
+    """Return short unique names of enclosures: empty for a single one, else the ends of the ids."""
     if len(keys) < 2:
         return dict.fromkeys(keys, "")
     for length in range(SHORTEST, max(map(len, keys))):
@@ -157,11 +159,11 @@ def _short_names(keys: Sequence[str]) -> Mapping[str, str]:
 # Names of disks
 
 LARGEST = 1 << 20
-"""Bytes of vdev_id.conf that are read."""
+"""Most bytes of vdev_id.conf that are read."""
 _OWN_ADDRESS = re.compile(r"-sas-0x[0-9a-f]+")
-"""A by-path name with the disk's own SAS address: another disk in its place has another."""
+"""Part of a by-path name with the disk's own SAS address, which changes with the disk."""
 _PLACE = re.compile(r"(?:pci|platform|acpi|virtio-pci|ccw)-")
-"""How by-path names begin (systemd, src/udev/udev-builtin-path_id.c)."""
+"""Beginnings of by-path names (systemd, src/udev/udev-builtin-path_id.c)."""
 PARTITION = re.compile(r"-part\d+$")
 
 DiskLinks = Mapping[str, Sequence[str]]
@@ -169,7 +171,7 @@ DiskLinks = Mapping[str, Sequence[str]]
 
 
 def links(root: Path = ROOT, *folders: str) -> DiskLinks:
-    """The links in these folders of /dev."""
+    """Return the links in these folders of /dev."""
     found: dict[str, list[str]] = {}
     for folder in folders:
         with contextlib.suppress(OSError):
@@ -180,17 +182,17 @@ def links(root: Path = ROOT, *folders: str) -> DiskLinks:
 
 
 def is_by_place(link: str) -> bool:
-    """Whether a link of by-path leads to whatever disk is plugged in there."""
+    """Return whether a by-path link leads to whatever disk is plugged in there."""
     return "/by-path/" in link and not _OWN_ADDRESS.search(link)
 
 
 def names_place(target: str) -> bool:
-    """Whether an alias for this link, or for none that is known, is an alias of a place."""
+    """Return whether an alias for this link, or for an unknown one, names a location."""
     return not target or bool(_PLACE.match(target) and not _OWN_ADDRESS.search(target))
 
 
 def ports(root: Path = ROOT) -> Mapping[str, str]:
-    """Kernel name to the by-path name of where the disk is plugged in, the shortest of several."""
+    """Return a mapping of kernel name to by-path name of the port, the shortest of several."""
     found: dict[str, str] = {}
     for disk, paths in links(root, "disk/by-path").items():
         names = [Path(each).name for each in paths if is_by_place(each)]
@@ -200,10 +202,10 @@ def ports(root: Path = ROOT) -> Mapping[str, str]:
 
 
 def aliases(root: Path = ROOT) -> Mapping[str, str]:
-    """Kernel name to the alias of the disk's place.
+    """Return a mapping of kernel name to the alias of the disk's location.
 
-    An alias that vdev_id.conf gives to one disk, by its id, names no place: it is left out. Those
-    made from channels and slots are the links of by-vdev: udev has worked them out.
+    An alias that vdev_id.conf gives to one disk by its id names no location and is left out.
+    Aliases made from channels and slots are taken from the links in by-vdev, as udev resolved them.
     """
     by_path = {
         Path(link).name: disk
@@ -223,7 +225,7 @@ def aliases(root: Path = ROOT) -> Mapping[str, str]:
 
 
 def configured(root: Path = ROOT) -> Mapping[str, str]:
-    """The aliases of vdev_id.conf: name to the link it stands for, without its folder."""
+    """Return the aliases of vdev_id.conf: name to its link, without the link's folder."""
     try:
         text = bytes_in(root / "etc/zfs/vdev_id.conf", LARGEST).decode("utf-8", "surrogateescape")
     except OSError:

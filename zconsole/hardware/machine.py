@@ -1,8 +1,8 @@
-"""Reading the machine's block devices from /sys, /run/udev, /dev and /proc; never writing.
+"""Block devices of the machine, read from /sys, /run/udev, /dev and /proc; never writes.
 
 Formats: Documentation/ABI/stable/sysfs-block, udev's database (systemd, src/libsystemd/sd-device),
-proc(5) for swaps. What is on a device is told by its first bytes: magic numbers as libblkid knows
-them (util-linux, libblkid/src/superblocks), for what zpool would refuse to overwrite; ZFS by the
+proc(5) for swaps. Contents are recognized by the first bytes of a device: by magic numbers as in
+libblkid (util-linux, libblkid/src/superblocks) if zpool would refuse to overwrite them; ZFS by the
 state in its label (zpool_in_use, libzfs_import.c); a partition table by the GPT (UEFI, 5.3).
 """
 
@@ -35,19 +35,24 @@ from zconsole.system.patient import NoAnswerError, Patient
 from zconsole.zfs.sources.blockdev import SECTOR, node_name, slaves, udev_properties
 
 STACKED = ("loop", "nbd", "dm-", "md")
-"""Kernel names of what is made of disks, files or a network: read where it is typed as a path."""
+"""Kernel names of stacked or network devices, which are read only if given as a path."""
 SKIPPED = (*STACKED, "ram", "zram", "sr", "fd", "zd")
-"""Kernel names that are no disks to give to a pool."""
+"""Kernel names that are not disks to give to a pool."""
 
 HEADS = 3.0
-"""Seconds that disks may take altogether without an answer: one that is dying may take minutes, and
-it is what somebody wants to replace, or what a suspended pool waits for."""
+"""Seconds that all disks together may take to answer.
+
+A dying disk may take minutes, and it is often the disk to replace, or the one that a suspended pool
+waits for.
+"""
 HEAD = 0.2
-"""Seconds that each disk may take once HEADS is used up."""
+"""Seconds for each disk once HEADS is used up."""
 
 FIRST = 256 * 1024
-"""Bytes of a vdev label (vdev_label_t in vdev_impl.h): everything looked for lies in the first, but
-for the other labels."""
+"""Bytes of a vdev label (vdev_label_t in vdev_impl.h).
+
+The first ones of a device have everything that is recognized, except the other labels.
+"""
 
 _MAGICS: tuple[tuple[int, bytes, str], ...] = (
     (0, b"XFSB", "xfs"),
@@ -65,14 +70,14 @@ _MAGICS: tuple[tuple[int, bytes, str], ...] = (
     (0x8001, b"CD001", "iso9660"),
 )
 LABEL_NVLIST = 16 * 1024
-"""Where the label's nvlist begins, XDR-encoded."""
+"""Offset of the label's nvlist, XDR-encoded."""
 LABEL_END = 128 * 1024
-"""Where it ends."""
+"""End of the nvlist."""
 XDR = b"\x01"
-"""The first byte of such an nvlist (NV_ENCODE_XDR)."""
+"""First byte of an XDR-encoded nvlist (NV_ENCODE_XDR)."""
 
 DESTROYED, SPARE, L2CACHE = 2, 3, 4
-"""Of pool_state_t: what a destroyed pool leaves is free; spares and caches have no txg."""
+"""Of pool_state_t: devices of a destroyed pool are free; spares and caches have no txg."""
 
 LINKS = (
     "disk/by-vdev",
@@ -90,23 +95,23 @@ _Read = Callable[[Path], Contents]
 
 @dataclass(frozen=True, slots=True)
 class _Machine:
-    """What is looked up once for all disks."""
+    """Tables that are read once for all disks."""
 
     root: Path
     links: DiskLinks
     mounted: _Lists
-    """Node to where it is mounted."""
+    """Node to its mount points."""
     swaps: frozenset[str]
-    """The nodes that are swapped to."""
+    """Nodes used as swap."""
     places: Locations
     read: _Read
 
 
 def contents_of(path: Path) -> Contents:
-    """What the first bytes tell.
+    """Return the contents recognized from the first bytes of a device.
 
-    An MBR partition table counts, since zpool refuses those (``check_disk`` in zpool_vdev_os.c);
-    a GPT does not: its partitions are looked at one by one.
+    An MBR partition table counts, since zpool refuses it (``check_disk`` in zpool_vdev_os.c); a GPT
+    does not, as its partitions are checked one by one.
     """
     try:
         head, others = _head_and_labels(path)
@@ -116,13 +121,13 @@ def contents_of(path: Path) -> Contents:
     pool = next((name for name in pools if name is not None), None)
     found = [name for offset, magic, name in _MAGICS if head.startswith(magic, offset)]
     kinds = _mbr_kinds(head)
-    if not found and pool is None and any(kinds) and 0xEE not in kinds:  # a GPT has that one
+    if not found and pool is None and any(kinds) and 0xEE not in kinds:  # 0xEE is a GPT's
         found.append("an MBR partition table")
     return Contents(tuple(found), pool, table=tuple(_partition_table(head)))
 
 
 def _label_pool(head: bytes) -> str | None:
-    """The pool in the label's nvlist, unless it is destroyed or the device was detached.
+    """Return the pool in the label's nvlist; None if it was destroyed or the device detached.
 
     A detached device's label has txg 0 (``zpool_read_label``, zutil_import.c).
     """
@@ -145,9 +150,9 @@ def _label_number(nvlist: bytes, name: bytes) -> int | None:
 
 
 def _pair(nvlist: bytes, name: bytes, kind: int) -> int | None:
-    """Where the value of the first pair of this name and data type begins (libnvpair, XDR).
+    """Return the offset of the value of the first pair with this name and type (libnvpair, XDR).
 
-    The name as an XDR string, then the type (8 uint64, 9 string) and one element.
+    A pair is the name as an XDR string, then the type (8 uint64, 9 string) and one element.
     """
     padded = name + bytes(-len(name) % 4)
     mark = len(name).to_bytes(4, "big") + padded + kind.to_bytes(4, "big") + b"\0\0\0\x01"
@@ -156,9 +161,9 @@ def _pair(nvlist: bytes, name: bytes, kind: int) -> int | None:
 
 
 def _head_and_labels(path: Path) -> tuple[bytes, list[bytes]]:
-    """The first bytes, and the other three labels where the first tells nothing (vdev_label.c).
+    """Return the first bytes, and the other three labels if the first is empty (vdev_label.c).
 
-    Behind a GPT, zpool looks for labels in the partitions alone (check_disk, zpool_vdev_os.c).
+    Behind a GPT, zpool looks for labels only in the partitions (check_disk, zpool_vdev_os.c).
     """
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
@@ -174,14 +179,14 @@ def _head_and_labels(path: Path) -> tuple[bytes, list[bytes]]:
 
 
 def _gpt_sector(head: bytes) -> int | None:
-    """The bytes of a sector by where the header of a GPT is; None without one."""
+    """Return the sector size in bytes, from the place of the GPT header; None without one."""
     return next((size for size in (512, 4096) if head.startswith(b"EFI PART", size)), None)
 
 
 def _partition_table(head: bytes) -> Iterator[tuple[int, int]]:
-    """The numbers of a GPT's partitions, and where they begin, in bytes.
+    """Yield number and start in bytes of each partition in a GPT.
 
-    Without a protective MBR the kernel takes it for none (is_gpt_valid, block/partitions/efi.c).
+    Without a protective MBR the kernel ignores the GPT (is_gpt_valid, block/partitions/efi.c).
     """
     sector = _gpt_sector(head)
     if sector is None or 0xEE not in _mbr_kinds(head):
@@ -193,17 +198,17 @@ def _partition_table(head: bytes) -> Iterator[tuple[int, int]]:
     first, step = _number(sector + 72, 8) * sector, _number(sector + 84, 4)
     for index in range(min(_number(sector + 80, 4), (len(head) - first) // max(step, 128))):
         entry = first + index * step
-        if any(head[entry : entry + 16]):  # its type
+        if any(head[entry : entry + 16]):  # its type; zero for an unused entry
             yield index + 1, _number(entry + 32, 8) * sector
 
 
 def _mbr_kinds(head: bytes) -> bytes:
-    """The types of the four partitions behind a boot signature; none without one."""
+    """Return the types of the four MBR partitions; empty without a boot signature."""
     return head[450:514:16] if head[510:512] == b"\x55\xaa" else b""
 
 
 def devices(root: Path = ROOT, files: Iterable[str] = ()) -> tuple[Device, ...]:
-    """The machine's disks, and what ``files`` name besides them: files, and block devices.
+    """Return the machine's disks, and the files and block devices in ``files``.
 
     May take seconds.
     """
@@ -221,23 +226,23 @@ def devices(root: Path = ROOT, files: Iterable[str] = ()) -> tuple[Device, ...]:
 
 
 def _stacked(machine: _Machine, name: str) -> Iterator[Device]:
-    """A block device that is none of the disks, or the one that has it as a partition."""
+    """Yield the stacked device of this name, or the one with this partition; nothing for disks."""
     entry = real(machine.root / "sys/class/block" / name)
     whole = entry.parent if (entry / "partition").exists() else entry
-    # Without a path, a device that joins them is a disk that was pulled.
+    # A multipath device without paths is a disk that was pulled.
     if not whole.name.startswith(STACKED) or is_multipath(whole.name, machine.root):
         return
     if number_in(whole / "size"):
         under = disks_below(f"/dev/{name}", machine.root)
         below = tuple(str(machine.root / "dev" / names[0]) for names in under)
         found = _disk(machine, whole.name, ())
-        # It is called as it was typed, whatever udev has yet to make.
+        # It keeps the name that was typed, even if udev has links still to make.
         parts = tuple(replace(part, below=below, unnamed=False) for part in found.parts)
         yield replace(found, kind="stacked", below=below, unnamed=False, parts=parts)
 
 
 def _linked(device: Device, node: str, path: str) -> Device:
-    """The device with ``path`` as one more name of this node, where it is its or a partition's."""
+    """Return the device with the alias ``path`` added, if ``node`` is its own or a partition's."""
     if node not in device.aliases or path in device.aliases:
         return device
     parts = tuple(_linked(part, node, path) for part in device.parts)
@@ -245,11 +250,12 @@ def _linked(device: Device, node: str, path: str) -> Device:
 
 
 def _in_time() -> _Read:
-    """``contents_of`` that gives devices up which do not answer, and remembers the time lost."""
+    """Return a ``contents_of`` that gives up on slow devices, within a shared budget of time."""
     left = HEADS
 
     def _read(path: Path) -> Contents:
         nonlocal left
+        # Each device that times out takes from the common budget.
         patience = max(left, HEAD)
         try:
             return Patient().call(partial(contents_of, path), patience)
@@ -261,9 +267,9 @@ def _in_time() -> _Read:
 
 
 def disks(root: Path = ROOT, read: _Read = contents_of) -> tuple[Device, ...]:
-    """Every whole disk of the machine, in kernel name order; unreadable parts stay unknown.
+    """Return every whole disk of the machine in kernel name order; unreadable parts are unknown.
 
-    A disk with several paths is one, called by the device that joins them.
+    A disk with several paths appears once, under the name of the device that joins them.
     """
     return _disks(_machine(root, read))
 
@@ -281,7 +287,7 @@ def _disks(machine: _Machine) -> tuple[Device, ...]:
     return _without_shared_serials(
         _disk(machine, name, joined.get(name, ()))
         for name in names
-        # Of a disk that was pulled, the device that joined its paths stays as long as it is open.
+        # The multipath device of a pulled disk stays as long as it is open.
         if (joined[name] if name in joined else not name.startswith(SKIPPED))
         and name not in members
         and number_in(root / "sys/block" / name / "size")
@@ -289,9 +295,9 @@ def _disks(machine: _Machine) -> tuple[Device, ...]:
 
 
 def _without_shared_serials(found: Iterable[Device]) -> tuple[Device, ...]:
-    """The disks, without a serial number that several of them have that have no WWN.
+    """Return the disks, dropping serial numbers that several disks without a WWN share.
 
-    Some USB adapters write the same one for every disk: it tells none of them.
+    Some USB adapters report the same one for every disk, so it identifies none of them.
     """
     disks = tuple(found)
     counts = Counter(each.serial for each in disks if each.serial and not each.wwn)
@@ -304,7 +310,7 @@ def _without_shared_serials(found: Iterable[Device]) -> tuple[Device, ...]:
 
 
 def file_device(path: str, read: _Read = contents_of) -> Device | None:
-    """A regular file to use as a device, as pools on files do; None when it is none."""
+    """Return a regular file as a device, as pools on files use it; None if it is not a file."""
     try:
         status = Path(path).stat()
     except OSError:
@@ -315,13 +321,13 @@ def file_device(path: str, read: _Read = contents_of) -> Device | None:
 
 
 def _node(machine: _Machine, entry: Path) -> Device:
-    """What the machine tells of a disk without its partitions, or of one, by its folder in /sys.
+    """Return one node without its partitions (a disk or a partition), by its folder in /sys.
 
-    What is on it is told by udev where we may not look.
+    If the contents can't be read, they are taken from udev.
     """
     name, dev = entry.name, machine.root / "dev"
     links = (str(dev / name), *machine.links.get(name, ()))
-    # Mounts are told by this name, also where udev has made no link of it.
+    # /proc/mounts uses this name even if udev has made no link of it.
     called = dict.fromkeys((*links, str(dev / "mapper" / text_in(entry / "dm/name"))))
     sectors = number_in(entry / "size")
     udev = udev_properties(entry, machine.root)
@@ -343,11 +349,12 @@ def _node(machine: _Machine, entry: Path) -> Device:
 
 
 def _disk(machine: _Machine, name: str, members: tuple[str, ...]) -> Device:
-    """One disk; ``members`` are the paths to it where it has several."""
+    """Return one disk; ``members`` are its paths if there are several."""
     block = machine.root / "sys/block"
     entry, first = block / name, block / (members[0] if members else name)
     parts = _partitions(entry)
     own = _node(machine, entry)
+    # /sys/block has partitions inside their disk's folder, but device-mapper devices side by side.
     folder = block if name.startswith("dm-") else entry
     inside = [_node(machine, folder / part) for part in parts]
     nodes = (own, *inside)
@@ -376,7 +383,8 @@ def _disk(machine: _Machine, name: str, members: tuple[str, ...]) -> Device:
 
 
 def _partition(whole: Device, disk: Device, parts: Sequence[str], own: Device) -> Device:
-    """One partition by itself, and in use where all of its disk is, as a disk without any."""
+    """Return one partition as a device; it is in use if its whole disk is."""
+    # A ZFS label on the whole disk counts for each of its partitions.
     pool = disk.contents.zfs_pool if own.contents.zfs_pool is None else own.contents.zfs_pool
     return replace(
         whole,
@@ -396,10 +404,10 @@ def _partition(whole: Device, disk: Device, parts: Sequence[str], own: Device) -
 
 
 def _is_unnamed(known: Mapping[str, str], root: Path) -> bool:
-    """Whether udev runs and has not finished with a disk.
+    """Return whether udev runs and has not finished with a disk.
 
-    It writes down what it knows once the links are made; from systemd 256 on also before, marked
-    as being worked on (src/udev/udev-event.c).
+    udev writes its record after making the links; from systemd 256 on also before, marked as still
+    in progress (src/udev/udev-event.c).
     """
     if not (root / "run/udev/data").is_dir():
         return False
@@ -407,9 +415,9 @@ def _is_unnamed(known: Mapping[str, str], root: Path) -> bool:
 
 
 def _partitions(entry: Path) -> list[str]:
-    """The partitions of a disk; their names begin with its own (``disk_name``, block/genhd.c).
+    """Return the partitions of a disk; names start with the disk's (``disk_name``, block/genhd.c).
 
-    Those of a device-mapper device are devices of their own, built on it (kpartx(8)).
+    Partitions of a device-mapper device are devices of their own, built on it (kpartx(8)).
     """
     if entry.name.startswith("dm-"):
         built = names_in(entry / "holders")
@@ -419,7 +427,7 @@ def _partitions(entry: Path) -> list[str]:
 
 
 def _unlisted(disk: Device, inside: Iterable[Device], folder: Path) -> tuple[int, ...]:
-    """The numbers in the partition table of which the kernel has no partition in that place."""
+    """Return the numbers in the partition table without a kernel partition in that place."""
     starts = {part.number: number_in(folder / Path(part.node).name / "start") for part in inside}
     return tuple(
         number
@@ -429,7 +437,7 @@ def _unlisted(disk: Device, inside: Iterable[Device], folder: Path) -> tuple[int
 
 
 def _together(disk: Device, inside: Sequence[Device]) -> Contents:
-    """What is on a disk and its partitions together."""
+    """Return the combined contents of a disk and its partitions."""
     found = [disk.contents, *(part.contents for part in inside)]
     names = [f"{name} on {Path(part.node).name}" for part in inside for name in part.contents.names]
     pools = [each.zfs_pool for each in found if each.zfs_pool is not None]
@@ -442,7 +450,7 @@ def _together(disk: Device, inside: Sequence[Device]) -> Contents:
 
 
 def _by_udev(props: Mapping[str, str]) -> Contents:
-    """What udev found when it looked; unread where it never did."""
+    """Return the contents according to udev; unread if udev has no record."""
     kind = props.get("ID_FS_TYPE")
     if kind == "zfs_member":
         return Contents(zfs_pool=props.get("ID_FS_LABEL", ""))
@@ -450,9 +458,9 @@ def _by_udev(props: Mapping[str, str]) -> Contents:
 
 
 def _best(links: Sequence[str]) -> str:
-    """The path to give to zpool: by-vdev, the name of a multipath device, by-id with the model.
+    """Return the path for zpool: by-vdev, a multipath device's name, or by-id with the model.
 
-    The node, which is first, where none of these is among them.
+    The fallback is the node, which comes first in ``links``.
     """
 
     def _rank(link: str) -> tuple[int, str]:
@@ -462,17 +470,18 @@ def _best(links: Sequence[str]) -> str:
         if "/mapper/" in link:
             return (1, link)
         if "/by-id/" in link:
+            # These by-id names do not show the model, so names that do are preferred.
             return (3 if name.startswith(("wwn-", "nvme-eui.", "scsi-3")) else 2, link)
         if "/by-path/" in link:
             return (4, link)
-        # by-partlabel, by-label and by-uuid are copied with what is on a disk.
+        # by-partlabel, by-label and by-uuid are copied along with a disk's contents.
         return (5, link) if link == links[0] else (6, link)
 
     return min(links, key=_rank)
 
 
 def _mounted(root: Path) -> _Lists:
-    """Node to where it is mounted."""
+    """Return a mapping of node to mount points."""
     found: dict[str, list[str]] = {}
     with contextlib.suppress(OSError):
         for mount in mounts.rows(mounts.table_of(root / "proc/self")):
@@ -481,7 +490,7 @@ def _mounted(root: Path) -> _Lists:
 
 
 def _led(entry: Path) -> str | None:
-    """The ``locate`` file of the enclosure slot (drivers/misc/enclosure.c), None without one."""
+    """Return the ``locate`` file of the enclosure slot (drivers/misc/enclosure.c), or None."""
     for slot in sorted((entry / "device").glob("enclosure_device*")):
         if (slot / "locate").exists():
             return str((slot / "locate").resolve())

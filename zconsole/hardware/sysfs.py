@@ -1,4 +1,4 @@
-"""Small files and folders of /sys, read so that no content of theirs can do harm."""
+"""Readers of small files and folders in /sys, safe against any content."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from zconsole.system.host import bytes_in
 from zconsole.system.printable import clean
 
 PAGE = 4096
-"""Bytes that an attribute of sysfs has at most."""
+"""Largest size of a sysfs attribute in bytes."""
 LONGEST = 64
-"""Characters kept of a word: names of slots, models and serial numbers are shorter."""
+"""Characters kept of a word; names of slots, models and serial numbers are shorter."""
 MOST_ENTRIES = 1 << 16
-"""Entries of a folder that are looked at: more than a machine has disks, each with several paths,
-a device that joins them and partitions on it, and volumes."""
+"""Most entries of a folder that are read.
+
+It is more than a machine has disks, with paths, multipath devices, partitions and volumes.
+"""
 
 
 def word(path: Path) -> str:
-    """The text of an attribute, fit to be shown; empty if it is missing or not readable."""
+    """Return the text of an attribute, fit for display; empty if missing or unreadable."""
     try:
         return tidy(bytes_in(path, PAGE).decode("utf-8", "surrogateescape"))
     except OSError:
@@ -26,12 +28,12 @@ def word(path: Path) -> str:
 
 
 def tidy(text: str) -> str:
-    """Text in one line, without padding and control characters, cut where it gets too long."""
+    """Return text as one line without padding and control characters, cut at LONGEST."""
     return clean(" ".join(text.replace("\0", " ").split()))[:LONGEST]
 
 
 def names_in(folder: Path) -> tuple[str, ...]:
-    """The sorted names in a folder; () if it is missing or not readable."""
+    """Return the sorted names in a folder; () if missing or unreadable."""
     try:
         return tuple(sorted(each.name for each in folder.iterdir())[:MOST_ENTRIES])
     except OSError:
@@ -39,5 +41,5 @@ def names_in(folder: Path) -> tuple[str, ...]:
 
 
 def real(path: Path) -> Path:
-    """Where a link leads; links in a circle lead nowhere in particular."""
+    """Return the target of a link; a circle of links gives some path in it."""
     return Path(os.path.realpath(path))

@@ -64,7 +64,7 @@ class LiveExplorer:
         self.process.write(json.dumps({"used": path}))
 
     async def next(self) -> DirectoryListing | Measured | None:
-        """Return the next answer; None once there will be no more."""
+        """Return the next answer; None at the end."""
         line = await self.process.readline()
         if line is None:
             return None
@@ -145,19 +145,19 @@ class LiveRebalance:
     async def order(
         self, job: str, order: str | None, limits: Mapping[str, Any] | None = None
     ) -> None:
-        """Ask a running job to pause or stop, or to obey other limits."""
+        """Tell a running job to pause or stop, or to change its limits."""
         from zconsole.rebalance.job import control
 
         await self._write(lambda: control.steer(self.log, job_store.find(job), order, limits))
 
     async def resume(self, job: str) -> None:
-        """Go on with a paused, stopped or dead job."""
+        """Resume a paused, stopped or dead job."""
         from zconsole.rebalance.job import control
 
         await self._write(lambda: control.resume(self.log, job_store.find(job)), STARTING)
 
     def last_words(self, job: str) -> str:
-        """Return the last line in the log of a job that was started here."""
+        """Return the last line in the log of a job that was started by this object."""
         from zconsole.rebalance.job.control import TAIL
 
         if (log := self._logs.get(job)) is None:
@@ -177,7 +177,7 @@ class LiveRebalance:
             raise UnavailableError(f"{argv[0]}: {error.strerror}") from error
 
     async def _write(self, work: Callable[[], _T], deadline: float = DEADLINE) -> _T:
-        """Do work on journals, one piece after another. Raises ZconsoleError."""
+        """Do work on journals, one call after another. Raises ZconsoleError."""
         import sqlite3
 
         try:

@@ -1,10 +1,12 @@
-"""A simulated pool with physics, that emits the raw form a real one does.
+"""A pool simulated with the physics of its disks, emitted in the raw form of a real pool.
 
-``state`` is a pool, with its ``topology``, its ``directories``, its load and its kernel's
-parameters. ``simulation`` moves it on in steps: foreground load, the two-stage ``scan``, sequential
-``rebuild``, ``rewrite`` and other work become I/O of ``disk`` leaves, as fast as ``flow`` finds the
-slowest of them, shared links and the processors allow; ``lifecycle`` ends what is done.
-``commands`` and ``backends.actions`` are its zpool; ``emit`` and ``source`` its raw form;
-``scenarios`` are pools to begin with.
-Everything follows from scenario, seed and simulated time; no clock and no shared randomness.
+``state`` holds a pool with its ``topology``, its ``directories``, its load and its kernel's
+parameters. ``simulation`` advances it in steps: foreground load, the two-stage ``scan``, sequential
+``rebuild``, ``rewrite`` and other work become I/O of ``disk`` leaves, at the rate that ``flow``
+derives from the slowest leaf, shared links and the processors; ``lifecycle`` ends work that is
+done. ``commands`` and ``backends.actions`` take the place of zpool, ``emit`` and ``source`` produce
+the raw form, and ``scenarios`` are the pools to start from.
+
+Everything follows from scenario, seed and simulated time; there is no clock and no shared random
+state.
 """

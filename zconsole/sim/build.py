@@ -1,4 +1,4 @@
-"""Building pools: leaves with stable names, top-level vdevs with their sizes and contents."""
+"""Build pools: leaves with stable names, and top-level vdevs with their sizes and contents."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ BULK = DataLayout(block=float(MIB), run=64.0 * MIB, span=24.0 * MIB)
 """Large files that were written once: long runs of large blocks."""
 
 BAY = "bay"
-"""What a machine calls its bays where it names disks by them."""
+"""Prefix of the bay names on a machine that names disks by their bay."""
 _SCRUBBED = 12 * DAY
-"""Seconds before the story at which a pool was last scrubbed in full, unless it says another."""
+"""Seconds from a pool's last full scrub to its story, unless the scenario says otherwise."""
 _SERIAL = "ABCDEFGHJKLMNPRSTUVWXYZ0123456789"
 
 
 @dataclass(slots=True)
 class Build:
-    """A pool under construction: hands out names, GUIDs and variation, all from the seed."""
+    """A pool under construction: hands out names, GUIDs and variation, derived from the seed."""
 
     seed: int
     name: str
@@ -44,21 +44,22 @@ class Build:
     """Epoch seconds at which the story begins."""
     random: random.Random = field(init=False)
     bays: bool = False
-    """Name disks by their bay, as vdev_id.conf does, and not by model and serial."""
+    """Name disks by their bay, as vdev_id.conf does, instead of by model and serial number."""
     count: int = 0
     flash: int = 0
     models: dict[int, DiskModel] = field(default_factory=dict)
-    """GUID to the model a leaf was made of."""
+    """GUID to the model of the leaf."""
 
     def __post_init__(self) -> None:
         self.random = rng(self.seed, self.name)
 
     def guid(self) -> int:
-        """A new GUID."""
+        """Return a new GUID."""
+        # Between 2^62 and 2^63, so that every GUID has 19 digits.
         return self.random.getrandbits(63) | 1 << 62
 
     def leaf(self, model: DiskModel, bus: str | None = None) -> Leaf:
-        """A device of ``model``; each is a little faster or slower than the others."""
+        """Return a new device of ``model``, up to 2 % faster or slower than the model."""
         serial = "".join(self.random.choice(_SERIAL) for _ in range(8))
         vary = 1.0 + self.random.uniform(-0.02, 0.02)
         guid = self.guid()
@@ -69,7 +70,7 @@ class Build:
         return leaf.named_by(BAY if self.bays else "")
 
     def leaves(self, count: int, model: DiskModel, bus: str | None = None) -> list[Leaf]:
-        """Several devices of one model."""
+        """Return ``count`` new devices of one model."""
         return [self.leaf(model, bus) for _ in range(count)]
 
     def _device(self, model: DiskModel) -> str:
@@ -80,7 +81,7 @@ class Build:
         return f"sd{letters(self.count - 1)}1"
 
     def replacing(self, old: Leaf, new: Leaf, kind: str = "replacing") -> Group:
-        """``old`` being replaced (or spared) by the empty device ``new``."""
+        """Return a group in which the empty device ``new`` replaces ``old`` (or is its spare)."""
         new.dtl = 1.0
         return Group(kind, self.guid(), [old, new])
 
@@ -93,24 +94,24 @@ class Build:
         vclass: str = "normal",
         frag: float = 0.1,
     ) -> Top:
-        """A top-level vdev as large as its smallest device allows, ``fill`` (0…1) full."""
+        """Return a top-level vdev as large as its smallest device allows, ``fill`` (0…1) full."""
         top = Top(kind, self.guid(), list(members), nparity, vclass, frag=frag)
         top.space = top.usable
         top.alloc = top.synced = top.space * fill
         return top
 
     def raidz(self, nparity: int, members: Sequence[Member], fill: float, frag: float = 0.1) -> Top:
-        """A raidz vdev."""
+        """Return a raidz vdev."""
         return self.top("raidz", members, fill, nparity, frag=frag)
 
     def mirror(
         self, members: Sequence[Member], fill: float, vclass: str = "normal", frag: float = 0.1
     ) -> Top:
-        """A mirror vdev."""
+        """Return a mirror vdev."""
         return self.top("mirror", members, fill, vclass=vclass, frag=frag)
 
     def load(self, read: float = 0.0, write: float = 0.0, **rest: float) -> ForegroundLoad:
-        """Foreground load, varied a little by the seed."""
+        """Return foreground load (bytes/s), varied a little by the seed."""
         vary = self.random.uniform(0.95, 1.05)
         wobble = Wobble(rng(self.seed, self.name, "load"), 23.0)
         return ForegroundLoad(wobble, read * vary, write * vary, **rest)
@@ -125,9 +126,10 @@ class Build:
         cache: Sequence[Leaf] = (),
         version: str = VERSION,
     ) -> PoolState:
-        """The pool itself, nothing running yet."""
+        """Return the pool itself, with nothing running yet."""
         machine = host or Host()
         largest = max((leaf for top in tops for leaf in top.leaves()), key=lambda x: x.model.size)
+        # Every machine has two unused devices, so that replace and add can be tried.
         if not machine.shelf:
             machine.shelf = [self.leaf(self.models[largest.guid]), self.leaf(SSD_400G)]
         machine.alias = BAY if self.bays else ""
@@ -150,39 +152,40 @@ class Build:
         return pool
 
     def lost(self, leaf: Leaf, state: int = CANT_OPEN, aux: int = 1) -> Leaf:
-        """``leaf`` as a device that failed before the story begins."""
+        """Return ``leaf`` as a device that failed before the story begins."""
         leaf.state, leaf.aux = state, aux
         leaf.present = state in (OFFLINE, FAULTED)
         return leaf
 
 
 class Scenario(NamedTuple):
-    """A named pool to begin with."""
+    """A named pool to start from."""
 
     name: str
     pool: str
     story: Callable[[Build], PoolState]
-    """Makes the pool of this name, and what happens to it; other pools share its machine."""
+    """Builds the pool of this name with its incidents; other pools share its machine."""
     age: float = 0.0
     """Simulated seconds before the first sample."""
     bays: bool = False
-    """See Build.bays."""
+    """Name disks by their bay (``Build.bays``)."""
 
     def build(self, seed: int, start: float) -> tuple[PoolState, ...]:
-        """The pools of a seed; ``start``: epoch seconds at which the story begins."""
+        """Return the pools for a seed; ``start`` is the epoch second at which the story begins."""
         return tuple(self.story(Build(seed, self.pool, start, bays=self.bays)).host.pools)
 
     @property
     def about(self) -> str:
-        """What it shows: the docstring of what builds it."""
+        """Description of the scenario: the docstring of the function that builds it."""
         return (self.story.__doc__ or "").removesuffix(".")
 
 
 def finished(
     pool: PoolState, function: int, ago: float, took: float, errors: int = 0, repaired: float = 0.0
 ) -> SimulatedScan:
-    """Gives ``pool`` a scan that ended ``ago`` seconds before its beginning."""
+    """Give ``pool`` a scan that ended ``ago`` seconds before its story begins."""
     past = scan.begin(pool, function)
+    # The scan began before the story, so its start is not an event.
     pool.events.clear()
     for queue in past.queues:
         queue.unscanned, queue.queued, queue.issued = 0.0, 0.0, queue.total
@@ -198,7 +201,7 @@ def finished(
 
 
 def letters(number: int) -> str:
-    """Device letters, as the kernel counts them: a to z, then aa, ab and so on."""
+    """Return device letters as the kernel counts them: a to z, then aa, ab and so on."""
     text = ""
     number += 1
     while number:

@@ -1,4 +1,4 @@
-"""What ``zpool`` does to the simulated pool, and its refusals (zpool_main.c, libzfs_pool.c)."""
+"""The effects of ``zpool`` on a simulated pool, with its refusals (zpool_main.c, libzfs_pool.c)."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 
 _REOPENED = (FAULTED, REMOVED, CANT_OPEN)
 LABEL_SPACE = 1 << 28
-"""Devices may be this much smaller than the one they replace (rounding to metaslabs)."""
+"""A device may be this many bytes smaller than the one it replaces (rounding to metaslabs)."""
 DISPLACED = "/old"
-"""What the kernel adds to the path of a device that is replaced by the one in its place."""
+"""Suffix that the kernel adds to the path of a device replaced by another at the same path."""
 DOING = {"trim": "trimming", "initialize": "initializing"}
 
 
 class CommandError(Exception):
-    """A refusal: what zpool prints, and the status it exits with."""
+    """A refusal: the text that zpool prints, and its exit status."""
 
     def __init__(self, text: str, status: int = 1) -> None:
         super().__init__(f"{text}\n")
@@ -52,7 +52,7 @@ class CommandError(Exception):
 
 
 def replace(pool: PoolState, old: str, new: str, sequential: bool = False) -> None:
-    """``zpool replace [-s] POOL OLD NEW``; devices by path, name or GUID."""
+    """Run ``zpool replace [-s] POOL OLD NEW``; devices by path, name or GUID."""
     failed = f"cannot replace {old} with {new}"
     top, leaf = _place(pool, old, failed, 255)
     fresh = loose(pool, new)
@@ -72,7 +72,7 @@ def replace(pool: PoolState, old: str, new: str, sequential: bool = False) -> No
 
 
 def attach(pool: PoolState, device: str, new: str) -> None:
-    """``zpool attach POOL DEVICE NEW`` to a disk, a mirror, or a raidz (by its name)."""
+    """Run ``zpool attach POOL DEVICE NEW`` on a disk, a mirror, or a raidz (by its name)."""
     failed = f"cannot attach {new} to {device}"
     for index, top in enumerate(pool.tops):
         if top.kind == "raidz" and device in (top_name(top, index), str(top.guid)):
@@ -92,7 +92,7 @@ def attach(pool: PoolState, device: str, new: str) -> None:
 
 
 def _widen(pool: PoolState, index: int, new: str, failed: str) -> None:
-    """Starts a raidz expansion (2.3, vdev_raidz_attach_sync)."""
+    """Start a raidz expansion (2.3, vdev_raidz_attach_sync)."""
     fresh = loose(pool, new)
     top = pool.tops[index]
     refused = ""
@@ -113,7 +113,7 @@ def _widen(pool: PoolState, index: int, new: str, failed: str) -> None:
 
 
 def detach(pool: PoolState, device: str) -> None:
-    """``zpool detach POOL DEVICE``."""
+    """Run ``zpool detach POOL DEVICE``."""
     failed = f"cannot detach {device}"
     top, leaf = _place(pool, device, failed, 255)
     if pool.checkpoint is not None:
@@ -141,9 +141,10 @@ def detach(pool: PoolState, device: str) -> None:
 
 
 def offline(pool: PoolState, device: str) -> None:
-    """``zpool offline POOL DEVICE``."""
+    """Run ``zpool offline POOL DEVICE``."""
     failed = f"cannot offline {device}"
     top, leaf = _place(pool, device, failed)
+    # Set the state for a moment, to count the replicas that would be left.
     was, leaf.state = leaf.state, OFFLINE
     bad = top.lost() > top.tolerance
     leaf.state = was
@@ -153,7 +154,7 @@ def offline(pool: PoolState, device: str) -> None:
 
 
 def online(pool: PoolState, device: str, expand: bool = False) -> str:
-    """``zpool online [-e] POOL DEVICE``; returns what it prints."""
+    """Run ``zpool online [-e] POOL DEVICE`` and return its output."""
     top, leaf = _place(pool, device, f"cannot online {device}")
     if not leaf.present:
         return (
@@ -168,7 +169,7 @@ def online(pool: PoolState, device: str, expand: bool = False) -> str:
 
 
 def clear(pool: PoolState, device: str | None = None) -> None:
-    """``zpool clear POOL [DEVICE]``: forgets errors, reopens, resumes a suspended pool."""
+    """Run ``zpool clear POOL [DEVICE]``: forget errors, reopen devices, resume a suspended pool."""
     leaves = [leaf for top in pool.tops for leaf in top.leaves()]
     if device is not None:
         leaves = [_place(pool, device, f"cannot clear errors for {device}")[1]]
@@ -192,7 +193,10 @@ def scrub(
     errors: bool = False,
     txgs: tuple[int, int] | None = None,
 ) -> None:
-    """``zpool scrub [-e] [-p|-s] POOL``; ``action``: start, pause, stop; ``txgs`` of ``begin``."""
+    """Run ``zpool scrub [-e] [-p|-s] POOL``.
+
+    ``action`` is start, pause or stop; ``txgs`` limits a new scrub as in ``scan.begin``.
+    """
     verb = {"start": "scrub", "pause": "pause scrubbing", "stop": "cancel scrubbing"}[action]
     failed = f"cannot {verb} {pool.name}"
     if pool.resilvering or pool.rebuilding:
@@ -207,7 +211,7 @@ def scrub(
         _scrub_start(pool, current, failed, txgs)
     elif action == "pause":
         if current is None:
-            return  # says nothing since 2.2
+            return  # no error: zpool is silent here since 2.2
         if current.paused_since:
             raise CommandError(f"{failed}: scrub is paused; use 'zpool scrub' to resume scrub")
         current.paused_since = pool.now
@@ -247,7 +251,7 @@ def _scrub_start(
 
 
 def change(pool: PoolState, kind: str, action: str = "start", device: str | None = None) -> None:
-    """``zpool trim|initialize [-c|-s] POOL [DEVICE]``; ``action`` is start, cancel or suspend."""
+    """Run ``zpool trim|initialize [-c|-s] POOL [DEVICE]``; ``action``: start, cancel or suspend."""
     found = locate(pool, device) if device is not None else None
     aims = [found[1]] if found else []
     if device is None:
@@ -285,7 +289,7 @@ def _work_start(pool: PoolState, kind: str, aims: list[Leaf]) -> None:
 
 
 def sit_out(pool: PoolState, name: str, vdev: str, *, on: bool) -> None:
-    """``zpool set sit_out|autosit=on|off POOL VDEV`` (2.4, vdev_prop_set in vdev.c)."""
+    """Run ``zpool set sit_out|autosit=on|off POOL VDEV`` (2.4, vdev_prop_set in vdev.c)."""
     failed = f"cannot set property for '{vdev}'"
     if parse_version(pool.version) < (2, 4):
         raise CommandError(f"{failed}: invalid property '{name}'")
@@ -303,13 +307,13 @@ def sit_out(pool: PoolState, name: str, vdev: str, *, on: bool) -> None:
 
 
 def locate(pool: PoolState, device: str) -> tuple[Top, Leaf] | None:
-    """The leaf in use that path, name or GUID ``device`` means, with its top-level vdev."""
+    """Return the leaf in use with path, name or GUID ``device``, and its top-level vdev."""
     pairs = ((top, leaf) for top in pool.tops for leaf in top.leaves())
     return next(((top, leaf) for top, leaf in pairs if _is_called(leaf, device)), None)
 
 
 def _place(pool: PoolState, device: str, failed: str, status: int = 1) -> tuple[Top, Leaf]:
-    """See ``locate``. Raises CommandError without such a leaf."""
+    """Return the leaf in use called ``device`` and its top-level vdev, or raise CommandError."""
     found = locate(pool, device)
     if found is None:
         raise CommandError(f"{failed}: no such device in pool", status)
@@ -317,7 +321,7 @@ def _place(pool: PoolState, device: str, failed: str, status: int = 1) -> tuple[
 
 
 def loose(pool: PoolState, device: str) -> Leaf:
-    """A free device, on the shelf or a hot spare. Raises CommandError without it."""
+    """Return a free device, on the shelf or a hot spare. Raises CommandError if there is none."""
     used = {leaf.guid for top in pool.tops for leaf in top.leaves()}
     for leaf in (*pool.host.shelf, *pool.spares):
         if leaf.guid not in used and _is_called(leaf, device):
@@ -335,7 +339,7 @@ def _is_called(leaf: Leaf, name: str) -> bool:
 
 
 def _replace_refused(pool: PoolState, top: Top, old: Leaf, new: Leaf, sequential: bool) -> str:
-    """Why the kernel would refuse, in libzfs' words (zpool_vdev_attach); "" if it would not."""
+    """Return why the kernel would refuse, in libzfs' words (zpool_vdev_attach), or ""."""
     if pool.checkpoint is not None:
         return "checkpoint exists"
     group = parent(top, old)
@@ -367,7 +371,7 @@ def _release(pool: PoolState, leaf: Leaf) -> None:
 
 
 def _resilver(pool: PoolState, top: Top, fresh: Leaf, sequential: bool) -> None:
-    """Starts, restarts or defers, as dsl_scan_setup and dsl_scan_sync of 2.3 do."""
+    """Start, restart or defer a resilver, as dsl_scan_setup and dsl_scan_sync of 2.3 do."""
     _cancel_scrub(pool)
     current = pool.scan
     if sequential:
@@ -377,6 +381,7 @@ def _resilver(pool: PoolState, top: Top, fresh: Leaf, sequential: bool) -> None:
     if current is None or not current.active:
         lifecycle.resilver_all(pool)
         return
+    # Since 2.3 a resilver that is further along than this share is not restarted.
     wanted = max(1.0, current.total - current.skipped)
     early = current.issued / wanted < pool.tunables["zfs_resilver_defer_percent"] / 100.0
     never = pool.one_stage or pool.tunables["zfs_resilver_disable_defer"]  # resilver_defer: 0.8
@@ -400,7 +405,7 @@ _FORCE = "invalid vdev specification\nuse '-f' to override the following errors:
 
 
 def add(pool: PoolState, words: Sequence[str]) -> None:
-    """``zpool add POOL [special|dedup|log|cache|spare] [mirror|raidzN] DEVICE…``."""
+    """Run ``zpool add POOL [special|dedup|log|cache|spare] [mirror|raidzN] DEVICE…``."""
     left = list(words)
     vclass = left.pop(0) if left and left[0] in _CLASSES else "normal"
     kind = left.pop(0) if left and left[0].startswith(("mirror", "raidz")) else "disk"
@@ -409,7 +414,7 @@ def add(pool: PoolState, words: Sequence[str]) -> None:
     fresh = [loose(pool, device) for device in left]
     if vclass in ("cache", "spare"):
         (pool.cache if vclass == "cache" else pool.spares).extend(fresh)
-    else:  # one vdev of all devices; of single disks one each
+    else:  # one vdev of all devices, or one for each single disk
         parity = int(kind[-1]) if kind.startswith("raidz") else 0
         groups: list[list[Member]] = [[leaf] for leaf in fresh] if kind == "disk" else [[*fresh]]
         for members in groups:
@@ -425,7 +430,11 @@ def add(pool: PoolState, words: Sequence[str]) -> None:
 
 
 def _mismatch(pool: PoolState, new: Top) -> str:
-    """Why it is not like the pool's last vdev that holds data; "" where it is."""
+    """Return how ``new`` differs from the pool's last data vdev, or "" if they match.
+
+    Mirrors and raidz of equal fault tolerance may be mixed without -f (is_raidz_mirror,
+    zpool_vdev.c).
+    """
     last = pool.data_tops()[-1]
     if last.tolerance == new.tolerance and {last.kind, new.kind} == {"mirror", "raidz"}:
         return ""
@@ -445,29 +454,29 @@ FEATURES = (
     "allocation_classes",
     "device_removal",
 )
-"""What a simulated pool from 0.8 on has enabled; a plan asks for the version besides."""
+"""Features that a simulated pool from 0.8 on has enabled; plans also check the version."""
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The words after a command's name: option letters, then operands without the pool."""
+    """The words after a command's name: option letters, and operands without the pool."""
 
     options: frozenset[str]
     operands: Sequence[str]
 
     def __getitem__(self, number: int) -> str:
-        """The operand of that number. Raises CommandError without it."""
+        """Return the operand at index ``number``. Raises CommandError if it is missing."""
         if number >= len(self.operands):
             raise CommandError("missing device specification", 2)
         return self.operands[number]
 
 
 Command = Callable[[PoolState, Words], str | None]
-"""Carries a command out; returns what it prints. Raises CommandError."""
+"""Runs a command and returns its output. Raises CommandError."""
 
 
 def execute(pools: Sequence[PoolState], argv: Sequence[str]) -> Completed:
-    """Carries out a ``zpool`` command line (zpool(8), 2.3)."""
+    """Run a ``zpool`` command line (zpool(8), 2.3)."""
     from zconsole.system.process import Completed  # lazy: a scenario runs no command line
 
     try:
@@ -485,9 +494,9 @@ def _execute(pools: Sequence[PoolState], words: Sequence[str]) -> str | None:
     operands = [word for word in rest if not _is_option(word)]
     if name == "set":  # the pool stands between the property and a vdev
         operands = [*operands[1:2], *operands[:1], *operands[2:]]
-    if name in ("scrub", "get"):  # they name the pool last: dates, or what is asked, before it
+    if name in ("scrub", "get"):  # dates or properties stand before the pool
         operands = operands[::-1]
-    if name == "add" and "o" in options:  # what -o sets comes before the pool
+    if name == "add" and "o" in options:  # the value of -o stands before the pool
         operands = operands[1:]
     if not operands:
         raise CommandError("missing pool name argument", 2)
@@ -504,7 +513,7 @@ def _is_option(word: str) -> bool:
 
 
 def _scrub(pool: PoolState, words: Words) -> None:
-    """The options -C, -S and -E (2.3, 2.4) leave some txgs to a scrub; without, it is all."""
+    """Run ``zpool scrub``; -C, -S and -E (2.3, 2.4) limit it to some txgs, else it reads all."""
     action = "stop" if "s" in words.options else "pause" if "p" in words.options else "start"
     txgs = None
     if "C" in words.options:
@@ -541,7 +550,7 @@ def _set(pool: PoolState, words: Words) -> None:
 
 
 def _get(pool: PoolState, words: Words) -> str:
-    """``zpool get -Hp -o COLUMNS all|PROPERTY POOL``."""
+    """Run ``zpool get -Hp -o COLUMNS all|PROPERTY POOL``."""
     enabled = "disabled" if pool.one_stage else "enabled"
     found = {
         "autoexpand": "on" if pool.autoexpand else "off",
@@ -555,7 +564,7 @@ def _get(pool: PoolState, words: Words) -> str:
 
 
 def _checkpoint(pool: PoolState, words: Words) -> None:
-    """Only discards one, as spa_checkpoint_discard does."""
+    """Run ``zpool checkpoint -d``, as spa_checkpoint_discard does; nothing else is supported."""
     if "d" not in words.options or pool.checkpoint is None:
         raise CommandError(f"cannot discard checkpoint in '{pool.name}': no checkpoint exists")
     pool.checkpoint.state = DISCARDING

@@ -1,4 +1,4 @@
-"""Leaf physics: what a device can do, and the mutable state and counters of one leaf."""
+"""Leaf physics: the capacity of a device, and the mutable state and counters of one leaf."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ RUNNING, WORK_CANCELED, SUSPENDED, COMPLETE = 1, 2, 3, 4
 """vdev_trim_state_t and vdev_initializing_state_t (include/sys/fs/zfs.h)."""
 NO_ERRORS = (0.0, 0.0, 0.0, 0.0)
 WRITE_SEEK = 0.7
-"""Writes wait in the device's cache and are put in order there: shorter ways for the heads."""
+"""Seek time of a write as a share of a read's: the device's cache sorts writes before it seeks."""
 QUEUED = 0.1
-"""Share of its time that a synchronous request waits in the queue: most is in the device."""
+"""Share of a synchronous request's latency spent in the ZFS queue; the rest is in the device."""
 HISTOGRAM = 37
-"""Buckets of a latency histogram; bucket i counts waits up to 2^(i+1) ns (VDEV_L_HISTO_BUCKETS)."""
+"""Buckets of a latency histogram; bucket i counts up to 2^(i+1) ns (VDEV_L_HISTO_BUCKETS)."""
 
 
 def bay_alias(alias: str, number: int, nvme: bool) -> str:
-    """What vdev_id.conf calls a bay of this number."""
+    """Return the name that vdev_id.conf gives to bay ``number``."""
     return f"{'nvme' if nvme else alias}{number:02d}"
 
 
@@ -29,20 +29,20 @@ class DiskModel(NamedTuple):
     """A kind of device. Rates in bytes/s, times in seconds."""
 
     name: str
-    """What its by-id name starts with: ``ata-WDC_WD80EFAX-68KNBN0``."""
+    """Start of its by-id name: ``ata-WDC_WD80EFAX-68KNBN0``."""
     size: int
     outer: float
     """Sequential read rate at the start of the device."""
     inner: float
-    """… and at its end (the same for flash)."""
+    """Sequential read rate at the end of the device (equal to ``outer`` for flash)."""
     seek: float = 0.0
-    """Positioning for a random request: seek and half a turn; nearly 0 for flash."""
+    """Positioning time for a random request: seek and half a rotation; nearly 0 for flash."""
     latency: float = 0.0003
-    """Link and controller time of a request, which requests in flight overlap."""
+    """Link and controller time of a request; requests in flight overlap it."""
     write: float = 1.0
     """Sequential write rate as a share of the read rate."""
     cache_bytes: float = 0.0
-    """Shingled disks: persistent cache that takes writes at full speed until it is full."""
+    """Shingled disks: persistent cache that absorbs writes at full speed until it is full."""
     collapsed: float = 0.0
     """Shingled disks: write rate once the cache is full."""
 
@@ -52,11 +52,11 @@ class DiskModel(NamedTuple):
         return self.seek < 0.001
 
     def bandwidth(self, position: float) -> float:
-        """Sequential bytes/s at ``position`` (0 outermost … 1 innermost)."""
+        """Return sequential bytes/s at ``position`` (0 outermost … 1 innermost)."""
         return self.outer + (self.inner - self.outer) * position
 
 
-# Devices to build scenarios from; rates as their makers and reviewers measured them.
+# Devices for scenarios, with rates as vendors state and reviewers measured them.
 
 GB, TB = 10**9, 10**12
 
@@ -75,11 +75,11 @@ OPTANE_100G = DiskModel("nvme-INTEL_SSDPEL1D100GA", 100 * GB, 2.2e9, 2.2e9, 0.0,
 SSD_400G = DiskModel("ata-INTEL_SSDSC2BA400G4", 400 * GB, 480e6, 480e6, 0.00005, 0.0001, 0.9)
 SSD_1T = DiskModel("ata-Samsung_SSD_870_EVO_1TB", 10**12, 530e6, 530e6, 0.00006, 0.0001, 0.95)
 REMOTE_4T = DiskModel("scsi-SLIO-ORG_iblock", 4 * TB, 230e6, 230e6, 0.002, 0.0045)
-"""A disk behind a network: fast enough, but every request takes its time."""
+"""A disk behind a network: fast, but with latency on every request."""
 
 
 class Waits:
-    """A cumulative latency histogram of whole requests; fractions wait for the next step."""
+    """A cumulative latency histogram of whole requests; fractions are carried to the next step."""
 
     __slots__ = ("counts", "rest")
 
@@ -88,10 +88,11 @@ class Waits:
         self.rest = 0.0
 
     def add(self, wait: float, requests: float) -> None:
-        """Adds ``requests`` that took around ``wait`` seconds: most near it, a few far above."""
+        """Add ``requests`` that took around ``wait`` seconds: most near it, a few far above."""
         self.rest += requests
         whole = int(self.rest)
         self.rest -= whole
+        # Clamped, so that the neighboring buckets exist.
         bucket = min(max(int(wait * 1e9).bit_length() - 1, 2), HISTOGRAM - 4)
         below, above, far = whole * 28 // 100, whole * 15 // 100, whole * 2 // 100
         counts = self.counts
@@ -106,23 +107,23 @@ class Flow:
     """One kind of I/O on one leaf during a step."""
 
     kind: str
-    """sync_r, sync_w, async_r, async_w, scrub, trim or rebuild: the queue class."""
+    """Queue class: sync_r, sync_w, async_r, async_w, scrub, trim or rebuild."""
     write: bool
     ops: float
-    """Requests a second."""
+    """Requests/s."""
     size: float
-    """Bytes a request."""
+    """Bytes per request."""
     time: float
-    """Device seconds a request."""
+    """Device seconds per request."""
     queue: float
-    """Requests it keeps in flight at most (``…_active``)."""
+    """Most requests it keeps in flight (``…_active``)."""
     pending: float = 0.0
-    """Requests waiting behind those, for a flow that this leaf limits."""
+    """Requests queued behind those in flight, if this leaf limits the work."""
 
 
 @dataclass(slots=True)
 class JobProgress:
-    """Trim or initialize of one leaf, in bytes."""
+    """Progress of a trim or initialize on one leaf, in bytes."""
 
     done: float
     total: float
@@ -133,7 +134,7 @@ class JobProgress:
 
 @dataclass(slots=True)
 class Transfers:
-    """What was read from a leaf so far, or written to it; times in seconds."""
+    """Reads from a leaf so far, or writes to it; times in seconds."""
 
     ops: float = 0.0
     bytes: float = 0.0
@@ -153,22 +154,22 @@ class Leaf:
     device: str
     """Name in /proc/diskstats."""
     devid: str = ""
-    """What udev calls it by model and serial: the name under /dev/disk/by-id."""
+    """Name under /dev/disk/by-id, which udev builds from model and serial number."""
     slot: int = 0
-    """Number of its slot, counted from 1 through all shelves of the machine, or NVMe slot."""
+    """Slot number, counted from 1 through all shelves of the machine, or NVMe slot number."""
     kind: str = "disk"
     state: int = ONLINE
     aux: int = 0
     slow: float = 1.0
-    """Below 1: this unit does only that share of its model's rates."""
+    """Share of its model's rates that this unit reaches; below 1 for a slow disk."""
     swing: float = 0.5
-    """Where its little ups and downs are, 0…1."""
+    """Current value (0…1) of the small random variation of its speed."""
     bus: str | None = None
-    """Controller or port multiplier it shares."""
+    """Controller or port multiplier that it shares with other disks."""
     sitting_out: bool = False
-    """Whether reads go around it (the property ``sit_out``, 2.4)."""
+    """Whether reads avoid it (the property ``sit_out``, 2.4)."""
     dtl: float = 0.0
-    """Share of its top-level's data it still lacks, 0…1."""
+    """Share of its top-level vdev's data that it still lacks, 0…1."""
     deferred: bool = False
     rebuilding: bool = False
     position: float = 0.0
@@ -178,27 +179,27 @@ class Leaf:
     writes: Transfers = field(default_factory=Transfers)
     sync_r: Waits = field(default_factory=Waits)
     sync_w: Waits = field(default_factory=Waits)
-    """Queue waits of what applications ask for."""
+    """Queue latencies of synchronous reads and writes, as applications issue them."""
     busy_time: float = 0.0
     in_flight: float = 0.0
     cksum_errors: float = 0.0
     slow_ios: float = 0.0
     error_rate: tuple[float, float, float, float] = NO_ERRORS
-    """Read, write and checksum errors and slow I/Os an hour, while it is at work."""
+    """Read, write and checksum errors and slow I/Os per hour of work."""
     cache_fill: float = 0.0
     collapsed: bool = False
     flows: list[Flow] = field(default_factory=list)
-    """What it does in the current step."""
+    """Its I/O in the current step."""
     used: float = 0.0
     """Share of device time that foreground I/O takes in the current step."""
     queues: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """Class to (pending, active) requests as of the last step."""
+    """Queue class to (pending, active) requests as of the last step."""
     opened: float = 0.0
     """Simulated seconds at which its counters began."""
     jobs: dict[str, JobProgress] = field(default_factory=dict)
-    """By ``trim`` or ``initialize``."""
+    """Job progress by kind, ``trim`` or ``initialize``."""
     present: bool = True
-    """Whether the device is plugged in and readable, whatever the pool thinks of it."""
+    """Whether the device is plugged in and readable, regardless of its state in the pool."""
 
     @property
     def is_nvme(self) -> bool:
@@ -207,11 +208,11 @@ class Leaf:
 
     @property
     def disk(self) -> str:
-        """What the kernel calls the whole disk: ``sda``."""
+        """The kernel's name of the whole disk: ``sda``."""
         return self.device[:-2] if self.is_nvme else self.device.rstrip("0123456789")
 
     def named_by(self, alias: str) -> Leaf:
-        """The same, named by its bay as vdev_id.conf does, or by model and serial without alias."""
+        """Name this leaf by its bay as vdev_id.conf does, or by model and serial for alias ""."""
         bay = bay_alias(alias, self.slot, self.is_nvme)
         self.name = bay if alias else self.devid
         self.path = f"/dev/disk/{'by-vdev' if alias else 'by-id'}/{self.name}-part1"
@@ -219,7 +220,7 @@ class Leaf:
 
     @property
     def serial(self) -> str:
-        """Its serial number."""
+        """Serial number."""
         return self.devid.rpartition("_")[2]
 
     @property
@@ -229,48 +230,53 @@ class Leaf:
 
     @property
     def complete(self) -> bool:
-        """Whether it holds all of its data and answers."""
+        """Whether it answers and holds all of its data."""
         return self.online and self.dtl == 0.0
 
     def media_time(self, size: float, run: float, queue: float, write: bool) -> float:
-        """Seconds the device itself spends on a request of ``size`` bytes.
+        """Return the seconds that the device itself spends on a request of ``size`` bytes.
 
-        ``run`` is the length in bytes that is contiguous with its predecessors: a run costs one
-        positioning however many requests it takes, less when ``queue`` of them can be reordered.
+        ``run`` is the length in bytes that is contiguous with preceding requests: a run costs one
+        seek however many requests it takes, and less if ``queue`` of them can be reordered.
         """
         model = self.model
+        # With its cache full, a shingled disk rewrites whole bands: slow, and very uneven.
         if write and self.collapsed:
             return size / (model.collapsed * self.slow * (0.35 + 1.3 * self.swing))
         rate = model.outer + (model.inner - model.outer) * self.position
         if write:
             rate *= model.write
+        # Reordering queued requests lengthens the runs; more than ten no longer help.
         reach = run * (1.0 + 0.12 * (queue if queue < 10.0 else 10.0))
         seeks = size / reach if reach > size else 1.0
         seek = model.seek * (WRITE_SEEK if write else 1.0)
         return (size / rate + seeks * seek) / (self.slow * (0.96 + 0.08 * self.swing))
 
     def capacity(self, size: float, media: float, queue: float) -> float:
-        """Bytes/s of background I/O this leaf can do with ``queue`` requests in flight.
+        """Return the bytes/s of background I/O possible with ``queue`` requests in flight.
 
-        ``media`` is what ``media_time`` says of a request of ``size`` bytes. Foreground I/O
-        (``used``, its share of device time) goes first; what remains is shared in proportion to
-        the requests each keeps outstanding.
+        ``media`` is the ``media_time`` of a request of ``size`` bytes. Foreground I/O (``used``,
+        its share of device time) goes first; the rest is shared in proportion to the requests that
+        each keeps outstanding.
         """
         left = (1.0 - self.used) * queue / (queue + 3.0 * self.used)
         return size * left * min(1.0 / media, queue / (media + self.model.latency))
 
     def write_cached(self, written: float, dt: float) -> None:
-        """Moves a shingled disk's cache: filled by ``written`` bytes, drained meanwhile."""
+        """Update a shingled disk's cache: ``written`` bytes added, ``dt`` seconds of draining."""
         model = self.model
         if not model.cache_bytes:
             return
+        # Until the cache is full, the disk only empties it in the background.
         drained = model.collapsed * dt * (1.0 if self.collapsed else 0.25)
         self.cache_fill = min(model.cache_bytes, max(0.0, self.cache_fill + written - drained))
+        # Once full, the cache drains to 90 % before writes are fast again, so that the rate does
+        # not flip at every step.
         full = self.cache_fill >= model.cache_bytes
         self.collapsed = full or (self.collapsed and self.cache_fill > 0.9 * model.cache_bytes)
 
     def account(self, dt: float) -> None:
-        """Adds ``dt`` seconds of its flows to every counter, and forgets the flows."""
+        """Add ``dt`` seconds of its flows to every counter, then forget the flows."""
         flows, latency = self.flows, self.model.latency
         self.in_flight, self.queues, self.flows = 0.0, {}, []
         if not flows:
@@ -281,16 +287,19 @@ class Leaf:
             used += flow.ops * flow.time
             wanted += flow.ops * (flow.time + latency)
             room += flow.queue
-        # Waiting grows as the device fills up, but no further than what may be in flight.
+        # Latency grows as the device saturates, but no further than the allowed requests in flight
+        # can fill.
         slowed = min(1.0 / max(1.0 - used, 0.02), max(1.0, room / max(wanted, 1e-9)))
         written = 0.0
         for flow in flows:
             written += self._account_one(flow, (flow.time + latency) * slowed, dt)
+        # For random arrivals, 1 - exp(-n) is the share of the time with any request in flight, if n
+        # are in flight on average (Poisson distribution).
         self.busy_time += dt * min(1.0, max(used, 1.0 - math.exp(-self.in_flight)))
         self.write_cached(written, dt)
 
     def _account_one(self, flow: Flow, wait: float, dt: float) -> float:
-        """Counts one flow whose requests take ``wait`` seconds; returns the bytes it wrote."""
+        """Count one flow whose requests take ``wait`` seconds; return the bytes it wrote."""
         active = wait * flow.ops
         self.in_flight += active
         pending, running = self.queues.get(flow.kind, (0.0, 0.0))

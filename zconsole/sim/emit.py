@@ -1,6 +1,6 @@
 """The raw form of a simulated pool: OpenZFS 2.3's config nvlist as JSON, and diskstats rows.
 
-Of the nvlist only the names that are read (``zfs.sources.kernel.nvlist``), as in a recording.
+As in a recording, the nvlist has only the names that are read (``zfs.sources.kernel.nvlist``).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NO_REPLICAS, SPARED = 3, 10
 
 
 def config(pool: PoolState) -> dict[str, Any]:
-    """What ``zpool_get_config`` returns for this pool now."""
+    """Return the current config of a pool as ``zpool_get_config`` returns it."""
     found: dict[str, Any] = {
         "name": pool.name,
         "pool_guid": pool.guid,
@@ -47,8 +47,9 @@ def config(pool: PoolState) -> dict[str, Any]:
 
 
 def _before_0_8(config: dict[str, Any]) -> None:
-    """Cuts the arrays to the layouts of 0.7 (include/sys/fs/zfs.h @0.7.13)."""
+    """Cut the arrays to their layouts in 0.7 (include/sys/fs/zfs.h @0.7.13)."""
     stats = config["vdev_stats"]
+    # vs_initialize_errors (index 23) came with 0.8.
     config["vdev_stats"] = [*stats[:23], *stats[24:28]]
     if "scan_stats" in config:
         config["scan_stats"] = config["scan_stats"][:13]
@@ -84,7 +85,7 @@ def _root(pool: PoolState) -> dict[str, Any]:
 
 
 def scan_stats(scan: SimulatedScan, errors: ErrorScrub | None = None) -> list[int]:
-    """pool_scan_stat_t as 2.2 and later report it (22 entries)."""
+    """Return pool_scan_stat_t as 2.2 and later report it (22 entries)."""
     examined = min(scan.examined, scan.total - scan.short)
     head = [scan.function, scan.state, int(scan.start), int(scan.end), int(scan.total)]
     counts = [int(examined), int(scan.skipped), int(scan.processed), int(scan.errors)]
@@ -99,7 +100,7 @@ def scan_stats(scan: SimulatedScan, errors: ErrorScrub | None = None) -> list[in
 
 
 def history(pool: PoolState) -> dict[str, Any]:
-    """What ``zpool history`` tells of its scrubs, ``PastScrubs``."""
+    """Return the scrubs that ``zpool history`` tells of, in the raw form of ``PastScrubs``."""
     scrubs: list[dict[str, Any]] = []
     if (scan := pool.scan) is not None and scan.function == SCRUB:
         scrubs.append(_past(scan.start, scan.end if scan.state == FINISHED else None, scan.full))
@@ -179,14 +180,14 @@ def _member(pool: PoolState, member: Member, index: int) -> dict[str, Any]:
 
 
 def member_state(member: Member) -> tuple[int, int]:
-    """State and aux of a leaf or group (vdev_mirror_state_change)."""
+    """Return state and aux of a leaf or group (vdev_mirror_state_change)."""
     if isinstance(member, Leaf):
         return member.state, member.aux
     return _joint_state(member.children, len(member.children) - 1)
 
 
 def top_state(top: Top) -> tuple[int, int]:
-    """State and aux of a top-level vdev (vdev_propagate_state)."""
+    """Return state and aux of a top-level vdev (vdev_propagate_state)."""
     return _joint_state(top.members, top.tolerance)
 
 
@@ -199,7 +200,7 @@ def _joint_state(members: Sequence[Member], tolerance: int) -> tuple[int, int]:
 
 
 def pool_state(pool: PoolState) -> int:
-    """State of the root vdev."""
+    """Return the state of the root vdev."""
     states = [top_state(top)[0] for top in pool.tops if top.members]
     if any(state == CANT_OPEN for state in states):
         return CANT_OPEN
@@ -207,7 +208,7 @@ def pool_state(pool: PoolState) -> int:
 
 
 def _sum(children: Sequence[Mapping[str, Any]], state: int, aux: int, pool: PoolState) -> list[int]:
-    """Interior vdevs report the I/O of what is below (vdev_get_stats_ex_impl, vdev.c)."""
+    """Return the stats of an interior vdev, summed (vdev_get_stats_ex_impl, vdev.c)."""
     stats = [0] * STATS
     stats[0], stats[1], stats[2] = int((pool.t + 3600.0) * 1e9), state, aux
     for child in children:
@@ -236,6 +237,7 @@ def _leaf(pool: PoolState, leaf: Leaf) -> dict[str, Any]:
         "vdev_stats_ex": _extended(leaf),
     }
     if leaf.kind == "disk":
+        # zpool shows whole disks without -part1, so that their names differ from their paths.
         whole = not leaf.path.endswith(f"/{leaf.name}")
         node["whole_disk"], node["devid"] = int(whole), f"{leaf.devid}-part1"
     if leaf.state == CANT_OPEN:
@@ -246,8 +248,9 @@ def _leaf(pool: PoolState, leaf: Leaf) -> dict[str, Any]:
 
 
 def leaf_stats(pool: PoolState, leaf: Leaf) -> list[int]:
-    """vdev_stat_t of a leaf, as an array of 48."""
+    """Return vdev_stat_t of a leaf as an array of 48."""
     stats = [0] * STATS
+    # vs_timestamp counts from the opening of the vdev, an hour before the story.
     stats[0], stats[1], stats[2] = int((pool.t - leaf.opened + 3600.0) * 1e9), leaf.state, leaf.aux
     stats[6] = leaf.model.size
     stats[9], stats[10] = int(leaf.reads.ops), int(leaf.writes.ops)
@@ -265,7 +268,7 @@ def leaf_stats(pool: PoolState, leaf: Leaf) -> list[int]:
 
 
 def _extended(leaf: Leaf) -> dict[str, Any]:
-    """Queues and latency histograms (spa_add_vdev_stats_ex names)."""
+    """Return queues and latency histograms under the names of spa_add_vdev_stats_ex."""
     found = dict(_IDLE)
     for kind, (pending, active) in leaf.queues.items():
         pend_name, active_name = QUEUES[kind]
@@ -280,6 +283,7 @@ def _extended(leaf: Leaf) -> dict[str, Any]:
 def _spare(pool: PoolState, leaf: Leaf, used: bool) -> dict[str, Any]:
     node = _leaf(pool, leaf)
     if used:
+        # A spare in use reports this state (spa_add_spares, spa.c).
         stats = [0] * STATS
         stats[1], stats[2], stats[6], stats[46] = (
             CANT_OPEN,
@@ -296,7 +300,7 @@ _FORMAT = "%d %d %s %d 0 %d %d %d 0 %d %d %d %d %d 0 0 0 0"
 
 
 def diskstats_of(leaves: Sequence[Leaf]) -> list[list[str]]:
-    """One row for each device that is present."""
+    """Return one row for each device that is present."""
     return [_row(leaf, i) for i, leaf in enumerate(leaves) if leaf.kind == "disk" and leaf.present]
 
 

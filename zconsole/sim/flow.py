@@ -1,4 +1,4 @@
-"""How fast background work can go through a set of leaves, and what limits it."""
+"""The rate at which background work can proceed through a set of leaves, and what limits it."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ FEW = 1e-9
 
 @dataclass(slots=True)
 class DiskShare:
-    """What one leaf does for a job: ``share`` bytes of I/O for each byte of progress."""
+    """One leaf's part in a job: ``share`` bytes of I/O for each byte of progress."""
 
     leaf: Leaf
     share: float
     kind: str
-    """The queue class of its I/O."""
+    """Queue class of its I/O."""
     write: bool
     size: float
     run: float
     queue: float
     most: float = float("inf")
-    """Requests at once beyond which it gets no faster: more only wait longer."""
+    """Requests in flight beyond which it gets no faster: more only add latency."""
     media: float = 0.0
-    """Device seconds a request, as it is now."""
+    """Device seconds per request at present."""
     ceiling: float = 0.0
-    """Bytes/s of progress this leaf alone would allow."""
+    """Bytes/s of progress that this leaf alone would allow."""
 
     def capacity(self) -> float:
-        """Bytes/s this leaf can do of it now; notes what a request takes."""
+        """Return the bytes/s of this I/O that the leaf can do now; sets ``media``."""
         queue = min(self.queue, self.most)
         self.media = self.leaf.media_time(self.size, self.run, queue, self.write)
         return self.leaf.capacity(self.size, self.media, queue)
@@ -40,37 +40,38 @@ class DiskShare:
 
 @dataclass(slots=True)
 class DiskJob:
-    """Work on one top-level vdev; after ``solve``, its rate and its limit."""
+    """Work on one top-level vdev; ``solve`` sets its rate and the cause that limits it."""
 
     key: int
     parts: list[DiskShare]
     clamp: float = float("inf")
-    """Bytes/s that something other than the disks allows."""
+    """Bytes/s allowed by something other than the disks."""
     clamp_cause: str = ""
     duty: float = 1.0
-    """Share of the time it is let work at all."""
+    """Share of the time in which the work is allowed to run."""
     busy: float = 1.0
-    """That share beyond which a slow disk gets no faster: it works off its queue meanwhile."""
+    """Highest ``duty`` that still speeds up a slow disk: it drains its queue in the pauses."""
     weight: float = 1.0
     """Bytes checksummed or reconstructed per byte of progress."""
     rate: float = 0.0
-    """Bytes/s of progress, averaged over working and not working."""
+    """Bytes/s of progress, averaged over running and pausing."""
     cause: str = ""
     slowest: DiskShare | None = None
 
 
 def request_size(run: float, block: float) -> float:
-    """Bytes a request after the queue has joined neighbours (zfs_vdev_aggregation_limit)."""
+    """Return bytes per request after aggregation in the queue (zfs_vdev_aggregation_limit)."""
     return max(4096.0, min(MIB, run, max(block, run * 0.5)))
 
 
 def solve(jobs: Iterable[DiskJob], host: Host) -> None:
-    """Sets ``rate`` and ``cause`` of every job: disks first, then shared links, then the CPU."""
+    """Set ``rate`` and ``cause`` of every job: disks first, then shared links, then the CPU."""
     running = [job for job in jobs if job.parts]
     for job in running:
         _by_disks(job)
     for name, capacity in host.buses.items():
         _by_bus(running, name, capacity)
+    # All jobs share the processors, which checksum ``throughput`` bytes/s at most.
     load = sum(job.rate * job.weight for job in running)
     host.cpu = min(0.98, host.cpu + 0.94 * load / host.throughput)
     if load > host.throughput:
@@ -96,10 +97,11 @@ def _by_disks(job: DiskJob) -> None:
 
 
 def _disk_cause(job: DiskJob, slowest: DiskShare) -> str:
-    """Why the slowest leaf is slow, in one word: what the console should find out."""
+    """Return why the slowest leaf is slow, in one word: the cause that diagnosis should find."""
     leaf = slowest.leaf
     others = sorted(part.ceiling for part in job.parts if not part.write)
     middle = others[len(others) // 2] if others else slowest.ceiling
+    # A source that is slower than 70 % of the median stands out.
     if not slowest.write and len(others) > 2 and slowest.ceiling < 0.7 * middle:
         return "straggler"
     if leaf.used > 0.25:
@@ -125,7 +127,8 @@ def _by_bus(jobs: list[DiskJob], name: str, capacity: float) -> None:
         if any(part.leaf.bus == name for part in job.parts):
             job.rate *= capacity / used
             job.cause = "bus"
-            # Requests stay in flight until the link takes them: their disks are busy meanwhile.
+            # Requests stay in flight until the link accepts them, so their disks are busy
+            # meanwhile.
             for part in job.parts:
                 ops = job.rate * part.share / part.size
                 if part.leaf.bus == name and ops > FEW:
@@ -133,7 +136,7 @@ def _by_bus(jobs: list[DiskJob], name: str, capacity: float) -> None:
 
 
 def emit(job: DiskJob, rate: float, in_flight_limit: float) -> None:
-    """Turns ``rate`` bytes/s of progress into I/O of the leaves."""
+    """Turn ``rate`` bytes/s of progress into I/O of the leaves."""
     for part in job.parts:
         ops = rate * part.share / part.size
         if ops <= FEW:

@@ -1,4 +1,4 @@
-"""What happens when work ends or a device fails: detaching, deferral, restart, follow-on."""
+"""Ends of work and device failures: detaching, deferral, restarts and follow-on scans."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HOUR = 3600.0
 
 
 def errors(pool: PoolState, leaves: Sequence[Leaf], dt: float) -> None:
-    """Adds the errors that failing leaves make in ``dt`` seconds, and the repairs of scans."""
+    """Add the errors that failing leaves make in ``dt`` seconds, and the repairs by scans."""
     for leaf in leaves:
         if leaf.error_rate is NO_ERRORS or not leaf.online or not leaf.in_flight:
             continue
@@ -24,13 +24,14 @@ def errors(pool: PoolState, leaves: Sequence[Leaf], dt: float) -> None:
         leaf.cksum_errors += cksum
         leaf.slow_ios += slow
         if pool.scan is not None and pool.scan.running:
+            # Each error is repaired by writing one record of 128 KiB.
             repaired = (int(leaf.reads.errors) + int(leaf.cksum_errors) - before) * 131072.0
             pool.scan.processed += repaired
             leaf.scan_processed += repaired
 
 
 def conclude(pool: PoolState) -> None:
-    """Ends work that is finished, and starts what waited for it."""
+    """End work that is finished, and start work that waited for it."""
     for top in pool.tops:
         _conclude_rebuild(pool, top)
     current = pool.scan
@@ -41,12 +42,12 @@ def conclude(pool: PoolState) -> None:
 def _conclude_scan(pool: PoolState, current: SimulatedScan) -> None:
     current.state, current.end = FINISHED, pool.now
     if current.function == SCRUB:
-        if not current.txgs[0]:  # it read every block, so what cannot be repaired, too
+        if not current.txgs[0]:  # a full scrub also finds what cannot be repaired
             current.errors += int(pool.data_errors)
         pool.scrubbed_txg = current.txgs[1]
         pool.note("scrub_finish", f"scrub finished with {int(current.errors)} errors")
         return
-    # A checkpoint or an error keeps the DTLs, and so the old devices (dsl_scan_done).
+    # With a checkpoint or an error the DTLs are kept, and so are the old devices (dsl_scan_done).
     if current.errors < 1 and pool.checkpoint is None:
         for leaf in current.targets:
             if leaf.online and not leaf.deferred:
@@ -74,10 +75,10 @@ def _conclude_rebuild(pool: PoolState, top: Top) -> None:
 
 
 def _settle(pool: PoolState) -> None:
-    """Detaches the older devices of every replacing vdev whose newest one is complete.
+    """Detach the older devices of every replacing vdev whose newest device is complete.
 
-    A spare vdev stays until one of its devices is detached, or the failed one has been
-    replaced: then the spare goes back (spa_vdev_resilver_done_hunt).
+    A spare vdev stays until one of its devices is detached, or until the failed one has been
+    replaced: then the spare returns to the spares (spa_vdev_resilver_done_hunt).
     """
     for top in pool.tops:
         for group in groups(top):
@@ -87,7 +88,7 @@ def _settle(pool: PoolState) -> None:
 
 
 def _collapse(pool: PoolState, top: Top, group: Group, new: Leaf) -> None:
-    """Puts ``new`` where ``group`` was, and gives back the spare that stood in."""
+    """Put ``new`` in the place of ``group``; the spare that stood in becomes free again."""
     outer = parent(top, group)
     place = siblings(top, group)
     place[place.index(group)] = new
@@ -95,7 +96,7 @@ def _collapse(pool: PoolState, top: Top, group: Group, new: Leaf) -> None:
         pool.note("vdev_remove", f"{old.name} detached", vdev=old.path)
         old.dtl, old.deferred, old.rebuilding = 0.0, False, False
         if old.present and old not in pool.spares:
-            pool.host.shelf = [*pool.host.shelf, old]  # still there, until somebody pulls it
+            pool.host.shelf = [*pool.host.shelf, old]  # plugged in until somebody pulls it
     if outer is not None and outer.kind == "spare":
         place = siblings(top, outer)
         place[place.index(outer)] = new
@@ -105,7 +106,7 @@ def _collapse(pool: PoolState, top: Top, group: Group, new: Leaf) -> None:
 
 
 def lose(pool: PoolState, leaf: Leaf, state: int = REMOVED, aux: int = 0) -> None:
-    """A device stops answering; work that needs it stops, the pool suspends where it must."""
+    """Let a device stop answering; suspend the pool if redundancy does not cover it."""
     leaf.state, leaf.aux = state, aux
     leaf.present = leaf.present and state in (OFFLINE, FAULTED)
     word = {REMOVED: "REMOVED", FAULTED: "FAULTED", CANT_OPEN: "UNAVAIL", OFFLINE: "OFFLINE"}
@@ -116,14 +117,14 @@ def lose(pool: PoolState, leaf: Leaf, state: int = REMOVED, aux: int = 0) -> Non
 
 
 def suspend(pool: PoolState) -> None:
-    """Suspends all I/O (failmode=wait)."""
+    """Suspend all I/O (failmode=wait)."""
     if not pool.suspended:
         pool.suspended = True
         pool.note("io_failure", "pool suspended: I/O has failed", "error")
 
 
 def come_back(pool: PoolState, leaf: Leaf, missed: float) -> None:
-    """A device answers again and lacks ``missed`` of its data: the resilver starts over."""
+    """Let a device answer again that lacks ``missed`` (0…1) of its data; restart the resilver."""
     leaf.state, leaf.aux, leaf.present = ONLINE, 0, True
     pool.note("vdev_online", f"{leaf.name} is ONLINE", "notice", leaf.path)
     leaf.dtl = max(leaf.dtl, missed)
@@ -132,14 +133,14 @@ def come_back(pool: PoolState, leaf: Leaf, missed: float) -> None:
 
 
 def expand(top: Top) -> None:
-    """Lets ``top`` use all of its devices' size, once every one of them is larger."""
+    """Let ``top`` use the full size of its devices, once every one of them is larger."""
     top.space = max(top.space, top.usable)
 
 
 def resilver_all(pool: PoolState) -> None:
-    """(Re)starts the resilver of everything that lacks data, other than what a rebuild works on.
+    """(Re)start the resilver of all devices that lack data, except targets of a rebuild.
 
-    Also of logs: all metadata is walked for one, and nothing issued.
+    Log devices are included: all metadata is walked for them, and nothing is issued.
     """
     previous = pool.scan
     leaves = [leaf for top in pool.tops for leaf in top.leaves()]

@@ -1,4 +1,4 @@
-"""Where simulated disks sit: shelves of bays, and NVMe slots of the machine."""
+"""Places of simulated disks: shelves of bays, and NVMe slots of the machine."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ FAILED = (REMOVED, CANT_OPEN, FAULTED)
 
 
 class SimulatedPlaces(NamedTuple):
-    """The shelves of one pool's machine, and the disks by leaf path."""
+    """The shelves of one pool's machine, and its disks by leaf path."""
 
     enclosures: tuple[Enclosure, ...]
     disks: Mapping[str, LeafDisk]
     bays: Mapping[SlotKey, str]
-    """What people call each slot."""
+    """Name of each slot's bay, as people use it."""
 
     def raw(self, pool: PoolState) -> dict[str, Any]:
-        """What a raw form has of them: the disks of the pool, and all enclosures."""
+        """Return the fields of the raw form: the disks of the pool, and all enclosures."""
         mine = {leaf.path for leaf in pool.leaves()}
         return {
             "disks": {path: disk_form(disk) for path, disk in self.disks.items() if path in mine},
@@ -33,11 +33,11 @@ class SimulatedPlaces(NamedTuple):
 
 
 def places(pool: PoolState) -> SimulatedPlaces:
-    """Where each disk of a pool's machine is now."""
+    """Return the current place of each disk on a pool's machine."""
     leaves = {leaf.path: leaf for leaf in machine_leaves(pool) if leaf.kind == "disk"}
     shelves = tuple(_enclosures(pool, leaves))
     bays = bay_names(shelves)
-    if alias := pool.host.alias:  # what vdev_id.conf calls each slot; it counts through all shelves
+    if alias := pool.host.alias:  # names from vdev_id.conf, numbered through all shelves
         hard = [key for key in bays if key[0]]
         names = {key: bay_alias(alias, n, nvme=False) for n, key in enumerate(hard, 1)}
         bays = names | {("", str(n)): bay_alias("", n, nvme=True) for n in pool.host.flash}
@@ -46,10 +46,10 @@ def places(pool: PoolState) -> SimulatedPlaces:
 
 
 def lights(pools: Sequence[PoolState], lit: Collection[SlotKey]) -> Lights:
-    """The lights of the slots: locate where ``lit`` has it, fault as ZED lights it.
+    """Return the lights of all slots: locate for slots in ``lit``, fault as ZED sets it.
 
-    ``statechange-led.sh`` does for a device that failed; a slot that is empty has it, too, until
-    another disk is there.
+    ``statechange-led.sh`` lights the slot of a failed device; an empty slot stays lit until it has
+    another disk.
     """
     found: dict[SlotKey, SlotLights] = {}
     for pool in pools:
@@ -66,19 +66,19 @@ def lights(pools: Sequence[PoolState], lit: Collection[SlotKey]) -> Lights:
 
 
 def machine_leaves(pool: PoolState) -> Iterator[Leaf]:
-    """The devices of the pool's machine, in pools and in none, those that are out included."""
+    """Yield all devices of the pool's machine, in pools or not, including unplugged ones."""
     for each in pool.host.pools:
         yield from each.leaves()
     yield from pool.host.shelf
 
 
 def slot_name(number: int) -> str:
-    """What a shelf calls its slot of this number."""
+    """Return the enclosure's name of slot ``number``."""
     return f"Slot {number:02d}"
 
 
 def place_of(pool: PoolState, leaf: Leaf) -> tuple[str, str]:
-    """Key of the enclosure and name of the slot."""
+    """Return the key of the enclosure and the name of the slot."""
     if leaf.is_nvme:
         return "", str(leaf.slot)
     shelf, slot = divmod(leaf.slot - 1, pool.host.slots)
@@ -86,6 +86,7 @@ def place_of(pool: PoolState, leaf: Leaf) -> tuple[str, str]:
 
 
 def _key(pool: PoolState, shelf: int) -> str:
+    # Ids in the form of SAS expanders', derived from a name so that they are reproducible.
     machine = pool.host.pools[0].name
     return f"0x50030480{crc32(machine.encode()) & 0xFFFF:04x}{0xE07F + 64 * shelf:04x}"
 
@@ -123,7 +124,7 @@ def _disk(pool: PoolState, leaf: Leaf, bays: Mapping[tuple[str, str], str]) -> L
 
 
 def _temperature(leaf: Leaf) -> float | None:
-    """Degrees Celsius: a little more for each who works; None of a disk that does not answer."""
+    """Return degrees Celsius, rising with the load; None if the disk does not answer."""
     if not leaf.present or not leaf.online:
         return None
     return float(round((41 if leaf.is_nvme else 31) + 5 * leaf.swing + 6 * min(1.0, leaf.used)))

@@ -1,4 +1,4 @@
-"""What simulated disks say of themselves: their SMART counts, and facts of each."""
+"""Simulated probes of disks: their SMART counts and their facts."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from zconsole.timeline.frame import Pairs
 
 
 def _plugged(world: World, name: str) -> Leaf | None:
-    """The disk on the machine of this path, or node of the whole of it."""
+    """Return the plugged-in disk of this path, or with this node (/dev/sda), if any."""
     leaves = (leaf for leaf in machine_leaves(world.pools[0]) if leaf.present)
     disks = (leaf for leaf in leaves if leaf.kind == "disk")
     return next((leaf for leaf in disks if name in (leaf.path, f"/dev/{leaf.disk}")), None)
 
 
 async def smart_of(world: World, name: str) -> SmartCounts | None:
-    """What a disk says of itself, by its path or node; None of one that is not there."""
+    """Return SMART counts of a disk by its path or node; None if it is not there."""
     leaf = _plugged(world, name)
     return None if leaf is None else smart_counts(leaf)
 
 
 async def probe_results_of(world: World, path: str, _since: float) -> ProbeResults:
-    """The counts of the leaf at ``path``; nothing for one that is not there.
+    """Return the probe results of the leaf at ``path``; empty if it is not there.
 
-    Damaged transfers count as CRC errors, failed requests as sectors replaced or pending.
+    Damaged transfers count as CRC errors, failed requests as reallocated or pending sectors.
     """
     return ProbeResults(await smart_of(world, path))
 
 
 async def details_of(world: World, path: str) -> Pairs:
-    """Model, serial, size and sectors of the leaf at ``path``; nothing for one not there."""
+    """Return model, serial, size and sectors of the leaf at ``path``; empty if it is not there."""
     leaf = _plugged(world, path)
     if leaf is None:
         return ()
@@ -49,8 +49,9 @@ async def details_of(world: World, path: str) -> Pairs:
 
 
 def smart_counts(disk: Leaf) -> SmartCounts:
-    """What a simulated disk says of itself, by its errors: bad sectors, or a bad cable."""
+    """Return SMART counts that match a simulated disk's errors: bad sectors, or a bad cable."""
     bad, damaged = int(disk.reads.errors + disk.writes.errors), int(disk.cksum_errors)
+    # Checksum errors without failed reads or writes are typical of a cable.
     if damaged > 3 * bad:
         return SmartCounts(passed=True, reallocated=0, pending=0, uncorrectable=0, crc=damaged)
     if disk.model.flash:

@@ -9,7 +9,7 @@ from zconsole.sim.topology import Rebuild, Top
 
 
 def begin(pool: PoolState, top: Top, targets: list[Leaf]) -> None:
-    """Starts (or starts over) the rebuild of ``targets`` in ``top``."""
+    """Start (or restart) the rebuild of ``targets`` in ``top``."""
     for leaf in targets:
         leaf.rebuilding, leaf.rebuild_processed = True, 0.0
     top.rebuild = Rebuild(pool.now, top.alloc, targets, needed=_needed(top))
@@ -17,12 +17,12 @@ def begin(pool: PoolState, top: Top, targets: list[Leaf]) -> None:
 
 
 def _needed(top: Top) -> float:
-    """What part of a dRAID's groups a missing device belongs to (vdev_rebuild_range)."""
+    """Return the share of a dRAID's groups that contain the missing device (vdev_rebuild_range)."""
     return min(1.0, (top.data_disks + top.nparity) / top.width) if top.kind == "draid" else 1.0
 
 
 def advance(pool: PoolState, dt: float) -> None:
-    """Moves every active rebuild on by ``dt`` seconds."""
+    """Advance every active rebuild by ``dt`` seconds."""
     pairs = []
     for index, top in enumerate(pool.tops):
         if top.rebuild is not None and top.rebuild.active:
@@ -36,6 +36,7 @@ def advance(pool: PoolState, dt: float) -> None:
         for part in job.parts:
             if part.write:
                 part.leaf.rebuild_processed += step * part.share
+        # Writes to a distributed spare land on the disks, and count for the spare as well.
         for leaf in rebuild.targets:
             if leaf.kind == "dspare":
                 leaf.rebuild_processed += step * rebuild.needed * top.share

@@ -1,4 +1,4 @@
-"""Directories of the simulated pool, and what rewriting their files does to its balance."""
+"""Directories of the simulated pool, and the effect of rewriting their files on its balance."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from zconsole.sim.flow import DiskJob, DiskShare, emit, solve
 from zconsole.sim.state import RESILVER, PoolState, Rewrite, SimulatedDirectory
 
 TURNS = 0.5
-"""Share of the time that disks are at it: reads wait for writes, and those for a txg."""
+"""Share of the time that disks are busy: reads wait for writes, and writes for a txg."""
 
 
 def spread_over(pool: PoolState, sizes: dict[str, float]) -> list[SimulatedDirectory]:
-    """Directories of these allocated sizes, lying where the pool's data lies."""
+    """Return directories of these allocated sizes, spread over the vdevs as the pool's data is."""
     tops = pool.normal_tops()
     held = sum(top.alloc for top in tops)
     return [
@@ -22,11 +22,11 @@ def spread_over(pool: PoolState, sizes: dict[str, float]) -> list[SimulatedDirec
 
 
 def move(pool: PoolState, directory: SimulatedDirectory, amount: float) -> float:
-    """Rewrites up to ``amount`` allocated bytes of ``directory``; returns how many.
+    """Rewrite up to ``amount`` allocated bytes of ``directory``; return the bytes rewritten.
 
-    Each leaves the vdevs in proportion to what they hold of the directory that was not moved yet,
-    and lands by the allocator's shares: dA_i = X·(F_i/ΣF − A_i/ΣA), weighted by data disks up to
-    2.3 (metaslab.c).
+    Bytes leave the vdevs in proportion to the part of the directory on them that was not moved yet,
+    and land by the allocator's shares: dA_i = X·(F_i/ΣF − A_i/ΣA), weighted by data disks up to 2.3
+    (metaslab.c).
     """
     tops = pool.normal_tops()
     shares = pool.write_shares(tops)
@@ -46,7 +46,7 @@ def move(pool: PoolState, directory: SimulatedDirectory, amount: float) -> float
 
 
 def advance(pool: PoolState, dt: float) -> None:
-    """Moves a running rebalance on by ``dt`` seconds, as fast as disks and its limit allow."""
+    """Advance a running rebalance by ``dt`` seconds, as fast as disks and its limit allow."""
     current = pool.rewrite
     if current is None or not current.running:
         return
@@ -57,6 +57,7 @@ def advance(pool: PoolState, dt: float) -> None:
     if why := _over(pool, current):
         current.end(why)
         return
+    # Less than a byte is a float's rounding, not data.
     index = next(i for i, left in enumerate(current.left) if left > 1.0)
     directory, left = current.directories[index], current.left[index]
     parts = _parts(pool, directory)
@@ -71,13 +72,13 @@ def advance(pool: PoolState, dt: float) -> None:
 
 
 def spread(pool: PoolState) -> float:
-    """The fullest normal-class vdev's fill less the emptiest's."""
+    """Return the difference in fill (0…1) between the fullest and emptiest normal-class vdevs."""
     fills = [top.alloc / top.space for top in pool.normal_tops()]
     return max(fills) - min(fills)
 
 
 def _over(pool: PoolState, current: Rewrite) -> str:
-    """Why the job has ended, in the words of a real job; empty while it runs."""
+    """Return why the job has ended, in the words of a real job; empty while it runs."""
     if not any(left > 1.0 for left in current.left):
         return "done"
     if current.done >= current.most - 1.0:
@@ -87,7 +88,7 @@ def _over(pool: PoolState, current: Rewrite) -> str:
 
 
 def _hindrance(pool: PoolState, current: Rewrite) -> str:
-    """What a job has to wait for; empty for nothing."""
+    """Return the condition that a job waits for, or ""."""
     if pool_state(pool) < ONLINE:
         return f"pool {pool.name} is DEGRADED"
     if not current.during_scan and (running := scanning(pool)):
@@ -98,7 +99,7 @@ def _hindrance(pool: PoolState, current: Rewrite) -> str:
 
 
 def scanning(pool: PoolState) -> str:
-    """The scan that runs now: resilver, scrub or rebuild; empty when none does."""
+    """Return the running scan: resilver, scrub or rebuild; empty if none is running."""
     if pool.rebuilding:
         return "rebuild"
     now = pool.scan
@@ -108,14 +109,14 @@ def scanning(pool: PoolState) -> str:
 
 
 def _parts(pool: PoolState, directory: SimulatedDirectory) -> list[DiskShare]:
-    """A byte's reads where the directory lies, and its writes where they land."""
+    """Return the I/O per byte moved: reads on the directory's vdevs, writes where it will land."""
     tops = pool.normal_tops()
     size, run = float(MIB), 4.0 * MIB
     parts: list[DiskShare] = []
     waiting = sum(directory.old) or 1.0
     for top, held, share in zip(tops, directory.old, pool.write_shares(tops), strict=True):
         sources = top.sources()
-        # Parity is not read.
+        # Parity is not read, so only the data's share counts.
         each = held / waiting / top.inflation / max(1, len(sources))
         if each > 0.0:
             parts += [DiskShare(x, each, "async_r", False, size, run, 3.0) for x in sources]

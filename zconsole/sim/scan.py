@@ -1,7 +1,7 @@
 """The two-stage scan: metadata is walked into sorted extents, which are then issued.
 
 Follows module/zfs/dsl_scan.c (2.3.9): extents are kept in memory up to a limit; the walk stops
-while they are issued, and again when all metadata has been seen.
+while they are issued, and again when all metadata has been read.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ def begin(
     targets: list[Leaf] | None = None,
     txgs: tuple[int, int] | None = None,
 ) -> SimulatedScan:
-    """Starts a scan of ``pool`` now, replacing any other; a resilver of ``targets``.
+    """Start a scan of ``pool`` now, replacing any other; a resilver is for ``targets``.
 
-    A scrub reads what was written in ``txgs``, or everything.
+    A scrub reads the blocks written in ``txgs``, or everything.
     """
     aims = targets or []
     first, last = txgs or (0, pool.txg)
-    # As much was written at any time.
+    # Assume that data was written at a constant rate over the pool's life.
     part = max(0, last - first) / max(1, pool.txg)
     if (before := pool.scan) is not None and before.full and before.state == FINISHED:
         pool.scrubbed = before.end
@@ -60,7 +60,7 @@ def begin(
 
 
 def walked(scan: SimulatedScan, left: float | None = None) -> None:
-    """Makes it a scan whose metadata has all been walked, with ``left`` bytes to issue or all."""
+    """Set up ``scan`` as if all metadata was walked, with ``left`` bytes to issue (None: all)."""
     need = sum(queue.total * queue.fraction for queue in scan.queues)
     share = 1.0 if left is None or not need else min(1.0, left / need)
     for queue in scan.queues:
@@ -73,7 +73,7 @@ def walked(scan: SimulatedScan, left: float | None = None) -> None:
 
 
 def advance(pool: PoolState, dt: float) -> None:
-    """Moves the running scan on by ``dt`` seconds."""
+    """Advance the running scan by ``dt`` seconds."""
     scan = pool.scan
     if scan is None or not scan.running or pool.tunables["zfs_scan_suspend_progress"]:
         return
@@ -93,7 +93,7 @@ def ended(scan: SimulatedScan) -> bool:
 
 
 def memory_limit(pool: PoolState) -> float:
-    """Bytes of memory the queues may take (dsl_scan_should_clear: RAM / zfs_scan_mem_lim_fact)."""
+    """Return the bytes for queues (dsl_scan_should_clear: RAM / zfs_scan_mem_lim_fact)."""
     return pool.host.memory / max(1, pool.tunables["zfs_scan_mem_lim_fact"])
 
 
@@ -110,6 +110,8 @@ def _start_clearing(pool: PoolState, scan: SimulatedScan) -> None:
     for queue in scan.queues:
         left = queue.queued + queue.unscanned * queue.fraction
         queue.density = queue.queued / left if left else 1.0
+    # The pass starts over when all metadata has been walked: its rates then describe issuing only
+    # (spa_scan_stat_init in dsl_scan_sync).
     if walked:
         scan.pass_start, scan.pass_examined, scan.pass_issued = pool.now, 0.0, 0.0
         scan.spent_paused = 0.0
@@ -120,6 +122,8 @@ def _stop_clearing(pool: PoolState, scan: SimulatedScan) -> None:
         return
     due = pool.t - scan.checkpoint >= pool.tunables["zfs_scan_checkpoint_intval"]
     soft = 1.0 - 1.0 / max(2, pool.tunables["zfs_scan_mem_lim_soft_fact"])
+    # At a checkpoint the queues are emptied completely; otherwise they only go down to the soft
+    # limit (scn_checkpointing and dsl_scan_should_clear).
     if due and scan.queued >= 1.0:
         return
     if due:
@@ -130,10 +134,12 @@ def _stop_clearing(pool: PoolState, scan: SimulatedScan) -> None:
 
 
 def _walk_rate(pool: PoolState, scan: SimulatedScan) -> float:
-    """Data bytes/s that reading metadata leads through; adds those reads to the leaves."""
+    """Return data bytes/s covered by reading metadata; adds those reads to the leaves."""
+    # Special vdevs hold all metadata, if the pool has any.
     special = [top for top in pool.data_tops() if top.vclass == "special"]
     leaves = [leaf for top in special or pool.normal_tops() for leaf in top.sources()]
     active = pool.tunables["zfs_vdev_scrub_max_active"]
+    # Without prefetch, each metadata read waits for the one before it.
     prefetch = 0.3 if pool.tunables["zfs_no_scrub_prefetch"] else 1.0
     parts = [DiskShare(leaf, 1.0, "scrub", False, 16384.0, 16384.0, active) for leaf in leaves]
     rate = 0.0
@@ -145,7 +151,7 @@ def _walk_rate(pool: PoolState, scan: SimulatedScan) -> float:
 
 
 def _walk(scan: SimulatedScan, step: float) -> None:
-    """Walks ``step`` bytes of data's metadata, spread over the top-level vdevs."""
+    """Walk the metadata of ``step`` bytes of data, spread over the top-level vdevs."""
     unscanned = sum(queue.unscanned for queue in scan.queues)
     share = min(1.0, step / unscanned) if unscanned else 0.0
     for queue in scan.queues:
@@ -157,9 +163,9 @@ def _walk(scan: SimulatedScan, step: float) -> None:
 
 
 def duty(pool: PoolState, function: int, knobs: Tunables) -> float:
-    """Share of the time a scan is let work, given how busy txgs are with writes.
+    """Return the share of the time in which a scan may run, given how busy txgs are with writes.
 
-    dsl_scan_check_suspend: with a txg waiting, a scan yields after ``zfs_…_min_time_ms``.
+    With a txg waiting, a scan yields after ``zfs_…_min_time_ms`` (dsl_scan_check_suspend).
     """
     name = "zfs_scrub_min_time_ms" if function == SCRUB else "zfs_resilver_min_time_ms"
     if pool.one_stage and function == SCRUB:
@@ -175,7 +181,7 @@ def duty(pool: PoolState, function: int, knobs: Tunables) -> float:
 
 
 def jobs(pool: PoolState, scan: SimulatedScan) -> list[tuple[Queue, DiskJob]]:
-    """A job for every top-level vdev with something to issue."""
+    """Return a job for every top-level vdev with something to issue."""
     found = []
     share, usual = (duty(pool, scan.function, each) for each in (pool.tunables, pool.usual))
     for index, queue in enumerate(scan.queues):
@@ -187,9 +193,10 @@ def jobs(pool: PoolState, scan: SimulatedScan) -> list[tuple[Queue, DiskJob]]:
 
 
 def _job(pool: PoolState, scan: SimulatedScan, queue: Queue, index: int) -> DiskJob:
-    """The reads and repair writes of issuing extents of one top-level vdev."""
+    """Return the reads and repair writes of issuing extents of one top-level vdev."""
     top, layout, knobs = queue.top, pool.layout, pool.tunables
     ratio = max(1.0, layout.run / layout.block)
+    # The more of the remaining data is in memory, the longer the runs that sorting finds.
     run = layout.old_run if pool.one_stage else layout.block * ratio ** (queue.density**0.5)
     leaf_run = max(4096.0, run * top.share)
     size = request_size(leaf_run, layout.block * top.share)
@@ -198,8 +205,10 @@ def _job(pool: PoolState, scan: SimulatedScan, queue: Queue, index: int) -> Disk
     usual = _active(pool, "zfs_vdev_scrub", pool.usual)
     sources = top.sources()
     per_source = top.share
+    # A resilver reads one copy of each block in a mirror; a scrub reads all of them.
     if top.kind == "mirror" and scan.function == RESILVER:
         per_source = 1.0 / max(1, len(sources))
+    # A slow disk gains nothing from a queue deeper than the default.
     parts = [
         DiskShare(x, per_source, "scrub", False, size, leaf_run, reads, most)
         for x in sources
@@ -217,9 +226,9 @@ def _job(pool: PoolState, scan: SimulatedScan, queue: Queue, index: int) -> Disk
 
 
 def _active(pool: PoolState, prefix: str, knobs: Tunables) -> float:
-    """Requests a leaf may have in flight: the minimum while others do I/O, else the maximum.
+    """Return the requests a leaf may have in flight: minimum under other I/O, otherwise maximum.
 
-    Between the two as foreground I/O comes and goes (vdev_queue_class_max_active, nia_delay).
+    The value moves between the two with foreground I/O (vdev_queue_class_max_active, nia_delay).
     """
     least = knobs[f"{prefix}_min_active"]
     most = max(least, knobs[f"{prefix}_max_active"])
@@ -230,7 +239,7 @@ def _active(pool: PoolState, prefix: str, knobs: Tunables) -> float:
 
 
 def _place(queue: Queue) -> None:
-    """Moves the heads to where sorted issuing has come."""
+    """Move the heads to the position that sorted issuing has reached."""
     top = queue.top
     fill = top.alloc / top.space if top.space else 0.0
     where = fill * min(1.0, queue.issued / max(1.0, queue.total * queue.fraction))
@@ -239,7 +248,10 @@ def _place(queue: Queue) -> None:
 
 
 def _delayed(pool: PoolState, scan: SimulatedScan) -> float:
-    """Bytes/s that scrub_delay or resilver_delay allow beside other I/O (dsl_scan.c@0.7.13)."""
+    """Return the bytes/s that scrub_delay or resilver_delay allow (dsl_scan.c@0.7.13).
+
+    They apply only next to other I/O; infinite otherwise.
+    """
     name = "zfs_scrub_delay" if scan.function == SCRUB else "zfs_resilver_delay"
     ticks = pool.tunables[name]
     read, write = pool.load.at(pool.t)
@@ -252,13 +264,14 @@ def _delayed(pool: PoolState, scan: SimulatedScan) -> float:
 
 
 def _issue(pool: PoolState, scan: SimulatedScan, dt: float) -> None:
-    """Issues for ``dt`` seconds: from the queues, or straight from the walk in one stage."""
+    """Issue for ``dt`` seconds: from the queues, or straight from the walk in one stage."""
     pairs = jobs(pool, scan)
     for _, job in pairs:
         job.clamp, job.clamp_cause = _delayed(pool, scan) / len(pairs), "delay"
     solve([job for _, job in pairs], pool.host)
     for queue, job in pairs:
         step = _take(pool, scan, queue, job.rate * dt)
+        # Random I/O with little of the data in memory: more memory would sort it better.
         scarce = job.cause == "random" and queue.density < 0.5
         pool.limits[job.key] = "memory" if scarce else job.cause
         for part in job.parts:
@@ -269,7 +282,7 @@ def _issue(pool: PoolState, scan: SimulatedScan, dt: float) -> None:
 
 
 def _take(pool: PoolState, scan: SimulatedScan, queue: Queue, most: float) -> float:
-    """Takes up to ``most`` bytes from what waits to be issued; returns how many."""
+    """Take up to ``most`` bytes from the data to be issued; return the bytes taken."""
     if pool.one_stage:
         step = min(most, queue.unscanned * queue.fraction)
         queue.unscanned -= step / queue.fraction

@@ -1,7 +1,7 @@
-"""Advances a pool step by step, and ends work that is finished.
+"""Advance a pool step by step, and end work that is finished.
 
-Also the load of applications, and work other than scans: removal, raidz expansion, checkpoint,
-trim and initialize.
+Also covers the load of applications, and work other than scans: removal, raidz expansion,
+checkpoint, trim and initialize.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from zconsole.sim.state import (
 from zconsole.sim.topology import Top
 
 FINE = 1.0
-"""Longest step, in seconds, as long as few are needed."""
+"""Length of a step in seconds, unless that takes too many steps."""
 SECONDS_A_BLOCK = 20.0
-"""How long an error scrub tries the copies of a damaged block."""
+"""Seconds that an error scrub spends on the copies of a damaged block."""
 
 
 def advance(pool: PoolState, to: float, most_steps: int = 40) -> None:
-    """Simulates up to ``to`` seconds, in steps of a second, or in at most ``most_steps``.
+    """Simulate up to ``to`` seconds in steps of one second, or in at most ``most_steps``.
 
     Steps lie on whole multiples of their length, so that sampling more often changes little.
     """
@@ -40,6 +40,7 @@ def advance(pool: PoolState, to: float, most_steps: int = 40) -> None:
     length = FINE if span <= most_steps * FINE else span / most_steps
     while pool.t < to - 1e-9:
         end = min(to, (math.floor(pool.t / length + 1e-9) + 1) * length)
+        # A step ends at the next incident, which then happens at its exact time.
         if pool.incidents and pool.incidents[0].t < end:
             end = max(pool.t, pool.incidents[0].t)
         if end > pool.t:
@@ -49,7 +50,7 @@ def advance(pool: PoolState, to: float, most_steps: int = 40) -> None:
 
 
 def step(pool: PoolState, dt: float) -> None:
-    """Moves ``pool`` on by ``dt`` seconds."""
+    """Advance ``pool`` by ``dt`` seconds."""
     if not pool.suspended:
         pool.limits = {}
         pool.host.cpu = 0.02
@@ -57,6 +58,7 @@ def step(pool: PoolState, dt: float) -> None:
         for index, leaf in enumerate(leaves):
             leaf.used = 0.0
             leaf.swing = pool.breath.at(pool.t + 41.7 * index)
+        # Foreground load goes first: background work gets the device time that it leaves.
         _apply_foreground(pool, dt)
         rebuild.advance(pool, dt)
         scan.advance(pool, dt)
@@ -81,11 +83,11 @@ def _txgs(pool: PoolState) -> None:
 
 WRITE_SIZE = 131072.0
 BUSIEST = 0.85
-"""Share of device time that foreground I/O may take; beyond it applications wait."""
+"""Largest share of device time for foreground I/O; beyond it applications wait."""
 
 
 def _apply_foreground(pool: PoolState, dt: float) -> None:
-    """Adds ``dt`` seconds of applications' I/O to the leaves and to the allocation."""
+    """Add ``dt`` seconds of applications' I/O to the leaves and to the allocation."""
     read, write = pool.load.at(pool.t)
     tops = pool.normal_tops()
     held = sum(top.alloc for top in tops)
@@ -107,6 +109,7 @@ def _read(pool: PoolState, top: Top, rate: float) -> None:
     size = pool.load.size if top.kind in ("mirror", "disk") else pool.load.size / top.groups
     size = max(4096.0, size)
     each = rate / len(sources)
+    # Reading a missing disk's data means reading more from the others.
     if top.lost() and top.kind in ("raidz", "draid"):
         each *= 1.0 + 0.5 * top.lost()
     for leaf in sources:
@@ -149,7 +152,7 @@ def _add(
 
 
 def _squeeze(top: Top) -> None:
-    """Applications wait for the busiest leaf, so all of a top-level slow down with it."""
+    """Slow down all leaves of a top-level vdev to its busiest, for which applications wait."""
     busiest = max((leaf.used for leaf in top.leaves()), default=0.0)
     if busiest <= BUSIEST:
         return
@@ -160,7 +163,7 @@ def _squeeze(top: Top) -> None:
 
 
 def _do_other_work(pool: PoolState, leaves: Sequence[Leaf], dt: float) -> None:
-    """Moves everything that is under way on by ``dt`` seconds."""
+    """Advance removal, expansion, checkpoint, error scrub and leaf jobs by ``dt`` seconds."""
     if pool.removal is not None and pool.removal.running:
         _evacuate(pool, pool.removal, dt)
     if pool.expansion is not None and pool.expansion.running:
@@ -176,7 +179,7 @@ def _do_other_work(pool: PoolState, leaves: Sequence[Leaf], dt: float) -> None:
 
 
 def _scrub_errors(pool: PoolState, scrub: ErrorScrub, dt: float) -> None:
-    """Read the next damaged blocks again."""
+    """Reread the next damaged blocks."""
     if scrub.paused_since:
         return
     scrub.done = min(scrub.total, scrub.done + dt / SECONDS_A_BLOCK)
@@ -206,7 +209,7 @@ def _evacuate(pool: PoolState, removal: Relocation, dt: float) -> None:
 
 
 def _move(pool: PoolState, relocation: Relocation, job: DiskJob, dt: float) -> float:
-    """Moves blocks for ``dt`` seconds, and ends when none is left; returns how many bytes."""
+    """Move blocks for ``dt`` seconds, and finish when none is left; return the bytes moved."""
     solve([job], pool.host)
     done = min(job.rate * dt, relocation.total - relocation.moved)
     emit(job, done / dt, 0.0)
@@ -218,6 +221,7 @@ def _move(pool: PoolState, relocation: Relocation, job: DiskJob, dt: float) -> f
 
 def _reflow(pool: PoolState, expansion: Relocation, dt: float) -> None:
     top = pool.tops[expansion.vdev]
+    # An expansion stays blocked until every disk of the vdev is online again.
     expansion.held = expansion.held and not all(leaf.online for leaf in top.leaves())
     if expansion.held:
         return
@@ -239,6 +243,7 @@ def _hold(pool: PoolState, checkpoint: Checkpoint, dt: float) -> None:
     if checkpoint.state == EXISTS:
         checkpoint.space = min(pool.alloc, checkpoint.space + write * dt)
         return
+    # Discarding a checkpoint frees about 2 GB/s here.
     checkpoint.space -= 2e9 * dt
     if checkpoint.space <= 0.0:
         pool.checkpoint = None

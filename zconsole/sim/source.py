@@ -20,9 +20,9 @@ from zconsole.zfs.sources.base import Capabilities
 from zconsole.zfs.sources.replay import next_speed
 
 EPOCH = 1_795_000_000.0
-"""Simulated epoch seconds of the first sample, where nobody names another."""
+"""Simulated epoch seconds of the first sample, unless given otherwise."""
 _WARM_UP = 5000
-"""Leaf-steps that may be spent on simulating what came before the first sample."""
+"""Steps times leaves that may be spent on simulating the time before the first sample."""
 _MOST_STEPS, _FEWEST_STEPS = 64, 12
 
 TABLE = Path(__file__).parents[1] / "share" / "status_messages.json"
@@ -34,7 +34,7 @@ class World:
     """The pools of one scenario at one moment; time only moves forward."""
 
     def __init__(self, scenario: str, seed: int, start: float = EPOCH) -> None:
-        """Simulates ``scenario`` up to its first sample, which is taken at ``start``.
+        """Simulate ``scenario`` up to its first sample, which is taken at ``start``.
 
         Raises NotFoundError for a scenario that does not exist.
         """
@@ -42,11 +42,11 @@ class World:
         self.scenario = chosen
         self._age = chosen.age
         self.pools = chosen.build(seed, start - chosen.age)
-        """In a fixed order."""
+        """Pools in a fixed order."""
         self.lit = set[SlotKey]()
         """Slots whose locate light is on."""
         self.skipped = 0.0
-        """Simulated seconds that whoever plays has let pass at once."""
+        """Simulated seconds that were skipped on request."""
         for pool in self.pools:
             pool.incidents.sort(key=lambda incident: incident.t)
             leaves = sum(1 for _ in pool.leaves())
@@ -54,23 +54,23 @@ class World:
             simulation.advance(pool, chosen.age, steps)
 
     def advance(self, elapsed: float) -> None:
-        """Moves on to ``elapsed`` simulated seconds after the first sample, beyond ``skipped``."""
+        """Advance to ``elapsed`` simulated seconds after the first sample, plus ``skipped``."""
         for pool in self.pools:
             simulation.advance(pool, self._age + self.skipped + elapsed)
 
     def raws(self) -> tuple[Raw, ...]:
-        """One raw form a pool, with the events since the last call."""
+        """Return one raw form per pool, with the events since the last call."""
         return tuple(raw(pool) for pool in self.pools)
 
 
 def raw(pool: PoolState) -> Raw:
-    """The raw form of ``pool`` now; takes its events."""
+    """Return the current raw form of ``pool`` and clear its events."""
     found, pool.events = glance(pool), []
     return found
 
 
 def glance(pool: PoolState) -> Raw:
-    """The raw form of ``pool`` now; its events are left for the next sample."""
+    """Return the current raw form of ``pool``, leaving its events for the next sample."""
     leaves = list(pool.leaves())
     found: Raw = {
         "t": pool.now,
@@ -87,6 +87,7 @@ def glance(pool: PoolState) -> Raw:
         "tunables": dict(pool.tunables),
     }
     found |= places(pool).raw(pool)  # type: ignore[typeddict-item]
+    # Nothing but the kstat of a suspended pool can be read: zpool would hang.
     if pool.suspended:
         found["kstat"] = "SUSPENDED"
         found["problem"] = "the pool is suspended: zpool would hang"
@@ -113,7 +114,7 @@ def _autosit(pool: PoolState) -> list[dict[str, str]]:
 
 
 def clock(pool: PoolState) -> float:
-    """Seconds of the simulated machine's steady clock; it was booted a day before the story."""
+    """Return the simulated machine's monotonic clock in seconds; it booted at ``t`` = -1 day."""
     return pool.t + 86400.0
 
 
@@ -129,7 +130,7 @@ def _host(pool: PoolState) -> dict[str, float]:
 
 
 def _message(pool: PoolState) -> dict[str, Any]:
-    """The ``message`` of the raw form: status, action, see and names of damaged files."""
+    """Return the raw form's ``message``: status, action, see and names of damaged files."""
     texts = dict(_TEXTS.get(_reason(pool), {}))
     if "see" in texts:
         texts["see"] = _URL + texts["see"]
@@ -137,7 +138,7 @@ def _message(pool: PoolState) -> dict[str, Any]:
 
 
 def _reason(pool: PoolState) -> str:
-    """The first that applies, in the order of check_status (lib/libzfs/libzfs_status.c)."""
+    """Return the first reason that applies, in check_status order (lib/libzfs/libzfs_status.c)."""
     leaves = [leaf for top in pool.tops for leaf in top.leaves()]
     states = {leaf.state for leaf in leaves}
     if pool.suspended:
@@ -165,24 +166,27 @@ class SimulatedSource:
         start: float = EPOCH,
         clock: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """``clock`` gives monotonic seconds. Raises NotFoundError for an unknown scenario."""
+        """Simulate ``scenario``; ``clock`` gives monotonic seconds.
+
+        Raises NotFoundError for an unknown scenario.
+        """
         self.world = World(scenario, seed, start)
         self._speed = speed
         self._clock = clock
         self._began: float | None = None
-        """When the present speed began, by the clock."""
+        """Clock reading at which the present speed began."""
         self._passed = 0.0
-        """Simulated seconds until then."""
+        """Simulated seconds up to that reading."""
 
     @property
     def capabilities(self) -> Capabilities:
-        """A demo: live, and actions are allowed, on the simulated pool."""
+        """A live demo that allows actions on the simulated pool."""
         version = self.world.pools[0].version
         fast = () if self._speed == 1.0 else (f"{self._speed:g}x",)
         return Capabilities("demo", version=version, flags=("DEMO", *fast))
 
     def faster(self, step: int) -> None:
-        """Let time pass at the next speed, or the one before; none of it is left out."""
+        """Switch to the next higher or lower speed, keeping simulated time continuous."""
         if self._began is not None:
             now = self._clock()
             self._passed += (now - self._began) * self._speed
@@ -190,7 +194,7 @@ class SimulatedSource:
         self._speed = next_speed(self._speed, step)
 
     async def sample(self) -> tuple[Raw, ...] | None:
-        """Every pool at the simulated time that has come."""
+        """Return every pool at the current simulated time."""
         now = self._clock()
         if self._began is None:
             self._began = now
@@ -198,13 +202,13 @@ class SimulatedSource:
         return self.world.raws()
 
     async def aclose(self) -> None:
-        """Nothing is in flight."""
+        """Do nothing: no request is ever in flight."""
 
 
 def samples(
     scenario: str, seed: int, interval: float, count: int | None
 ) -> Iterator[tuple[Raw, ...]]:
-    """Samples every ``interval`` simulated seconds, as fast as they can be had.
+    """Yield samples every ``interval`` simulated seconds, without waiting between them.
 
     Raises NotFoundError for an unknown scenario.
     """

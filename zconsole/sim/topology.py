@@ -1,4 +1,4 @@
-"""The simulated pool's vdevs: top-level ones, their groups, and where a device stands."""
+"""The simulated pool's vdevs: top-level vdevs, their groups, and the place of a device in them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from zconsole.sim.disk import DEGRADED, Leaf
 
 LABELS = 4 << 20
-"""What labels and the boot block take of a device (VDEV_LABEL_START_SIZE and two end labels)."""
+"""Bytes for labels and boot block on a device (VDEV_LABEL_START_SIZE and two end labels)."""
 REBUILDING, REBUILT = 1, 3
 """vdev_rebuild_state_t (include/sys/fs/zfs.h)."""
 
@@ -23,12 +23,12 @@ class Group:
 
 
 Member = Leaf | Group
-"""What a top-level vdev, or a group in it, is made of."""
+"""Child of a top-level vdev or of a group."""
 
 
 @dataclass(slots=True)
 class Rebuild:
-    """vdev_rebuild_phys_t; bytes, epoch seconds."""
+    """vdev_rebuild_phys_t; sizes in bytes, times in epoch seconds."""
 
     start: float
     estimate: float
@@ -36,14 +36,14 @@ class Rebuild:
     state: int = REBUILDING
     end: float = 0.0
     needed: float = 1.0
-    """Share of the scanned bytes that lies in damaged groups; dRAID skips the others."""
+    """Share of the scanned bytes in damaged groups; dRAID skips the others."""
     scanned: float = 0.0
     rebuilt: float = 0.0
     elapsed: float = 0.0
 
     @property
     def active(self) -> bool:
-        """Whether it is not over yet."""
+        """Whether it is still running."""
         return self.state == REBUILDING
 
 
@@ -58,9 +58,9 @@ class Top:
     nparity: int = 0
     vclass: str = "normal"
     alloc: float = 0.0
-    """Bytes allocated, parity included."""
+    """Allocated bytes, parity included."""
     space: float = 0.0
-    """Bytes that can be allocated."""
+    """Allocatable bytes."""
     frag: float = 0.0
     ashift: int = 12
     data_disks: int = 0
@@ -70,37 +70,37 @@ class Top:
     removing: bool = False
     allocating: bool = True
     autosit: bool = False
-    """Whether slow disks of it are told to sit out (the property ``autosit``, 2.4)."""
+    """Whether its slow disks are told to sit out (the property ``autosit``, 2.4)."""
     synced: float = 0.0
     """``alloc`` as of the last txg."""
     rebuild: Rebuild | None = None
 
     @property
     def width(self) -> int:
-        """How many members it has."""
+        """Number of members."""
         return max(1, len(self.members))
 
     @property
     def share(self) -> float:
-        """What part of an allocated byte each member holds."""
+        """Share of an allocated byte that each member holds."""
         return 1.0 if self.kind in ("mirror", "disk") else 1.0 / self.width
 
     @property
     def usable(self) -> float:
-        """Bytes that its devices could hold, of each as many as the smallest has."""
+        """Bytes that its devices can hold, each counted as large as the smallest."""
         smallest = min(leaf.model.size for leaf in self.leaves()) - LABELS
         return float(smallest if self.share == 1.0 else smallest * self.width)
 
     @property
     def inflation(self) -> float:
-        """Allocated bytes a byte of data takes."""
+        """Allocated bytes per byte of data."""
         if self.kind == "draid":
             return (self.data_disks + self.nparity) / self.data_disks
         return self.width / (self.width - self.nparity) if self.kind == "raidz" else 1.0
 
     @property
     def groups(self) -> int:
-        """Data disks, the weight of the allocator up to 2.3 (metaslab.c, mg_aliquot)."""
+        """Data disks: the allocator's weight up to 2.3 (metaslab.c, mg_aliquot)."""
         return max(1, self.width - self.nparity) if self.kind in ("raidz", "draid") else 1
 
     @property
@@ -109,7 +109,7 @@ class Top:
         return max(0.0, self.space - self.alloc)
 
     def leaves(self) -> Iterator[Leaf]:
-        """Its devices, in order."""
+        """Yield its devices, in order."""
         for member in self.members:
             if isinstance(member, Leaf):
                 yield member
@@ -117,9 +117,10 @@ class Top:
                 yield from leaves_of(member)
 
     def sources(self) -> list[Leaf]:
-        """A complete leaf for each member that has one."""
+        """Return one complete leaf for each member that has one."""
         found = []
         for member in self.members:
+            # In a replacing or spare vdev, the first complete leaf serves the reads.
             for leaf in (member,) if isinstance(member, Leaf) else leaves_of(member):
                 if leaf.dtl == 0.0 and leaf.state >= DEGRADED:
                     found.append(leaf)
@@ -127,17 +128,17 @@ class Top:
         return found
 
     def lost(self) -> int:
-        """Members without a complete leaf."""
+        """Return the number of members without a complete leaf."""
         return self.width - len(self.sources())
 
     @property
     def tolerance(self) -> int:
-        """Members it can lose."""
+        """Number of members it can lose."""
         return self.width - 1 if self.kind == "mirror" else self.nparity
 
 
 def top_name(top: Top, index: int) -> str:
-    """What ``zpool status`` calls it (zpool_vdev_name, lib/libzfs/libzfs_pool.c)."""
+    """Return its name in ``zpool status`` (zpool_vdev_name, lib/libzfs/libzfs_pool.c)."""
     if top.kind == "disk":
         return next(top.leaves()).name
     if top.kind == "draid":
@@ -147,31 +148,32 @@ def top_name(top: Top, index: int) -> str:
 
 
 def leaves_of(member: Member) -> list[Leaf]:
-    """The leaves of a member: itself, or all of the group's."""
+    """Return the leaves of a member: itself, or all leaves of the group."""
     if isinstance(member, Leaf):
         return [member]
     return [leaf for child in member.children for leaf in leaves_of(child)]
 
 
 def siblings(top: Top, member: Member) -> list[Member]:
-    """The list ``member`` stands in: the top-level vdev's, or that of the group it is in."""
+    """Return the list that contains ``member``: in the top-level vdev, or in its group."""
     group = parent(top, member)
     return top.members if group is None else group.children
 
 
 def parent(top: Top, member: Member) -> Group | None:
-    """The innermost replacing or spare vdev that ``member`` is in."""
+    """Return the innermost replacing or spare vdev that contains ``member``."""
     inside = (g for g in groups(top) if any(child is member for child in g.children))
     return next(inside, None)
 
 
 def groups(top: Top) -> list[Group]:
-    """Every replacing and spare vdev of ``top``, inner ones first."""
+    """Return every replacing and spare vdev of ``top``, inner ones first."""
     found: list[Group] = []
     waiting = list(top.members)
     while waiting:
         member = waiting.pop()
         if isinstance(member, Group):
+            # Outer groups are found first, so inner ones go to the front.
             found.insert(0, member)
             waiting += member.children
     return found

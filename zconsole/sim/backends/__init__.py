@@ -1,1 +1,1 @@
-"""Simulated backends: they satisfy the protocols of the real ones."""
+"""Simulated backends that implement the protocols of the real ones."""

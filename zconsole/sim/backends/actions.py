@@ -1,4 +1,4 @@
-"""Acting on the simulated pools: the same plans, with facts, kernel and zpool simulated."""
+"""Actions on simulated pools: the real plans, with simulated facts, kernel and zpool."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from zconsole.rebalance.backend import RebalanceBackend
 
 DEMO, GUARD, PILOT = "demo", "guard", "autopilot"
-"""Marks of the console, its guards and the autopilot, in place of those of processes."""
+"""Marks of the console, its guards and the autopilot, in place of process marks."""
 COUNTING = 0.05
-"""Seconds that a step of making a simulated plan takes."""
+"""Seconds per step of making a simulated plan."""
 
 
 class SimulatedParameters(Parameters):
@@ -62,24 +62,24 @@ class SimulatedParameters(Parameters):
 
     @property
     def era(self) -> str:
-        """See Parameters.era."""
+        """Name of the scenario, in place of a boot id."""
         return f"demo:{self._world.scenario.name}"
 
     @property
     def version(self) -> Version:
-        """See Parameters.version."""
+        """OpenZFS version of the first pool."""
         return parse_version(self._world.pools[0].version)
 
     def path(self, name: str) -> str:
-        """See Parameters.path."""
+        """Return a made-up location of a parameter, as messages show it."""
         return f"demo:{name}"
 
     def read(self, name: str) -> int | None:
-        """See Parameters.read."""
+        """Return the value of a parameter, or None if the simulated kernel lacks it."""
         return self._world.pools[0].tunables.get(name)
 
     def write(self, name: str, value: int) -> None:
-        """See Parameters.write."""
+        """Set a parameter for all pools. Raises ZconsoleError if it does not exist."""
         if self.read(name) is None:
             raise ZconsoleError(f"{name}={value}: refused: No such file or directory")
         for pool in self._world.pools:
@@ -87,13 +87,13 @@ class SimulatedParameters(Parameters):
 
 
 def simulated_facts(world: World) -> MachineFacts:
-    """The facts about a simulated machine, which has no disks but its own."""
+    """Return the facts about a simulated machine, which sees only its own disks."""
     runner, parameters = SimulatedRunner(world), SimulatedParameters(world)
     return MachineFacts(runner, parameters, lambda _: _devices(world.pools))
 
 
 def simulated_backend(world: World) -> ActionBackend:
-    """The backend of simulated pools: its commands, tunables and log stay in this process."""
+    """Return the backend of simulated pools; commands, tunables and log stay in this process."""
     parameters, log, store = SimulatedParameters(world), MemoryLog(), TunableStore(None, PILOT)
     control = Control(parameters, store, log, DEMO, _lives)
     keeper, clocks = SimulatedKeeper(world, parameters, store, log), clocks_of(world)
@@ -115,14 +115,14 @@ def simulated_backend(world: World) -> ActionBackend:
 
 
 class SimulatedRunner:
-    """Runs zpool and zdb on a world; nothing leaves the process."""
+    """A runner of zpool and zdb commands on a world; nothing leaves this process."""
 
     def __init__(self, world: World) -> None:
-        """``world`` is what the commands act on, at the moment it has come to."""
+        """Run commands on ``world`` at its current moment."""
         self.world = world
 
     async def run(self, argv: Sequence[str], deadline: float) -> Completed:
-        """See CommandRunner.run. Raises FileNotFoundError for any other program."""
+        """Run zpool or zdb. Raises FileNotFoundError for any other program."""
         del deadline  # a simulated machine answers at once
         program = argv[0].rsplit("/", 1)[-1] if argv else "program"
         if program == "zdb":
@@ -133,13 +133,13 @@ class SimulatedRunner:
 
 
 def clocks_of(world: World) -> Clocks:
-    """The clocks of a simulated machine."""
+    """Return the clocks of a simulated machine."""
     first = world.pools[0]
     return Clocks(lambda: first.now, partial(clock, first))
 
 
 def _lives(_mark: str) -> bool:
-    """Whether the process of a mark runs: all that is simulated is in this one."""
+    """Return True: everything that is simulated lives in this process."""
     return True
 
 
@@ -150,13 +150,13 @@ def _rebalance_backend(world: World, log: MemoryLog) -> RebalanceBackend:
 
 
 def _label(pools: Sequence[PoolState], path: str) -> str:
-    """What ``zdb -l`` prints of the leaf at ``path``; nothing of one that is not there."""
+    """Return the ``zdb -l`` output for the leaf at ``path``; empty if it is not there."""
     leaves = ((pool, leaf) for pool in pools for leaf in pool.leaves() if leaf.present)
     return next((f"    pool_guid: {pool.guid}\n" for pool, leaf in leaves if leaf.path == path), "")
 
 
 def _devices(pools: Sequence[PoolState]) -> tuple[Device, ...]:
-    """What is plugged in: the shelf, then what is in a pool and so has its label.
+    """Return the plugged-in devices: those on the shelf, then those in pools with a ZFS label.
 
     A disk with partitions of several pools is one device.
     """
@@ -199,7 +199,7 @@ def _device(leaf: Leaf, disks: Mapping[str, LeafDisk]) -> Device:
 
 
 def locate_of(leaf: Leaf, disks: Mapping[str, LeafDisk]) -> str | None:
-    """The LED file of a disk's slot, by where the disks are; flash sits in slots without."""
+    """Return the LED file of a disk's slot, or None; slots of flash disks have no LED."""
     where = disks.get(leaf.path)
     if where is None or leaf.kind != "disk" or leaf.model.flash or not leaf.present:
         return None
@@ -207,7 +207,7 @@ def locate_of(leaf: Leaf, disks: Mapping[str, LeafDisk]) -> str | None:
 
 
 class SimulatedLeds(Leds):
-    """The locate LEDs of a simulated machine; a light is on or off, and lasts as the disks do."""
+    """The locate LEDs of a simulated machine; they exist only in memory."""
 
     boot = "demo"
 
@@ -216,16 +216,16 @@ class SimulatedLeds(Leds):
         self._world = world
 
     def find(self, slot: LedSlot, serial: str) -> Path:
-        """See Leds.find; the slots of a simulated machine keep their address."""
+        """Return the locate file of a slot, whose address never changes on a simulated machine."""
         del serial
         return Path("/sys/class/enclosure", slot.address, slot.component, "locate")
 
     def read(self, led: Path) -> str:
-        """See Leds.read."""
+        """Return ON or OFF, from the world's set of lit slots."""
         return ON if led.parts[-3:-1] in self._world.lit else OFF
 
     def write(self, led: Path, value: str) -> None:
-        """See Leds.write."""
+        """Switch the LED on or off in the world's set of lit slots."""
         slot = led.parts[-3], led.parts[-2]
         (self._world.lit.add if value == ON else self._world.lit.discard)(slot)
 
@@ -233,11 +233,11 @@ class SimulatedLeds(Leds):
 # The keeper
 
 PAUSE = 0.5
-"""Seconds between two looks whether a duty is due."""
+"""Seconds between two checks for due duties."""
 
 
 class SimulatedKeeper:
-    """A thread instead of a process, with its own event loop; what is kept is in memory."""
+    """A keeper that runs as a thread instead of a process, with its own event loop and no files."""
 
     def __init__(
         self, world: World, parameters: Parameters, store: TunableStore, log: MemoryLog
@@ -263,23 +263,26 @@ class SimulatedKeeper:
         self._task: asyncio.Task[None] | None = None
 
     def status(self) -> Status | None:
-        """Say what the autopilot does; None while none runs."""
+        """Return the status of the autopilot, or None if none is running."""
         return self._claim.status
 
     def end(self) -> bool:
-        """End the autopilot; whether one ran."""
+        """End the autopilot; return whether one was running."""
         return bool(self.ask(order=END, duty=Autopilot.name))
 
     def wake(self) -> None:
-        """Have it look whether there is anything to keep."""
+        """Tell the keeper to check for new duties."""
         self.ask(order=LOOK)
 
     def ask(self, **order: Any) -> Any:
-        """Have an order carried out; what it answers. Raises ZconsoleError with the reason."""
+        """Run an order in the keeper's thread and return its answer.
+
+        Raises ZconsoleError with the reason if the order fails.
+        """
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             threading.Thread(target=self._loop.run_forever, daemon=True, name="keeper").start()
-        heard = json.loads(json.dumps(order))  # as the socket has it
+        heard = json.loads(json.dumps(order))  # the same JSON round trip as through the socket
         answer = asyncio.run_coroutine_threadsafe(self._obey(heard), self._loop).result()
         if "error" in answer:
             raise ZconsoleError(answer["error"])
@@ -299,41 +302,43 @@ class SimulatedKeeper:
 
 @dataclass(frozen=True, slots=True)
 class _Glances:
-    """The pools of a world at the moment it has come to; asking changes nothing there."""
+    """A source of samples of a world that leaves the world's events in place."""
 
     world: World
 
     @property
     def capabilities(self) -> Capabilities:
-        """See Source.capabilities."""
+        """Capabilities of the demo."""
         return Capabilities("demo")
 
     async def sample(self) -> tuple[Raw, ...]:
-        """See Source.sample; each pool is looked at after all that has happened."""
+        """Return every pool as it is now; each sample counts as taken after all earlier actions."""
         found = tuple(map(glance, self.world.pools))
         for raw in found:
+            # Plans want samples that began after the last action, and simulated time may stand
+            # still between the two.
             raw["began"] = math.nextafter(raw["clock"], math.inf)
         return found
 
     async def aclose(self) -> None:
-        """See Source.aclose."""
+        """Do nothing: no resource is held."""
 
 
 class _Claim(PilotClaim):
-    """The place of the only autopilot, in memory."""
+    """The claim of the only autopilot, in memory."""
 
     status: Status | None = None
 
     def take(self, parameters: Parameters) -> None:
-        """See PilotClaim.take."""
-        del parameters  # nobody else has them
+        """Claim the autopilot. Raises ZconsoleError if one is running."""
+        del parameters  # no other process can hold them
         if self.status is not None:
             raise ZconsoleError(RUNS)
 
     def tell(self, now: Status) -> None:
-        """See PilotClaim.tell."""
+        """Keep the status of the running autopilot."""
         self.status = now
 
     def drop(self) -> None:
-        """See PilotClaim.drop."""
+        """Release the claim."""
         self.status = None

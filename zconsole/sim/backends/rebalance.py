@@ -1,4 +1,4 @@
-"""Rebalance of the simulated pools: the planner's own plans, of simulated facts and rewrites."""
+"""Rebalance of the simulated pools: the real planner with simulated facts and rewrites."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ from zconsole.sim.topology import top_name
 from zconsole.system.audit import Log, MemoryLog
 
 STEPS = 6
-"""Counts that are shown while a plan is made."""
+"""Number of intermediate counts shown while a plan is made."""
 USUAL = {"media": 0.41, "media/new": 0.08, "backup": 0.27, "vm": 0.13, "home": 0.06}
-"""Directories of a pool that comes without: shares of its data."""
+"""Default directories of a pool, each with its share of the data."""
 
 
 _SKIPPED = ("open for writing", "changed")
-"""Why some files are left out: of copies, and of those rewritten in place, which may be open."""
+"""Reasons for skipping files: copying skips open ones, rewriting in place skips changed ones."""
 _LAST = 1e-3
-"""Share of a file within which the last one counts as done: floats leave a byte."""
+"""Tolerance in files for counting the last one as done, against float rounding."""
 
 
 @dataclass(slots=True)
@@ -60,21 +60,21 @@ class _Job:
     before: Mapping[str, float]
     began: float
     factor: float
-    """Allocated bytes a byte of a file takes, when it began."""
+    """Allocated bytes per byte of a file when the job began."""
     days: dict[str, dict[str, Any]] = field(default_factory=dict)
     logged: bool = False
     """Whether its end is in the log."""
     last: JobView | None = None
-    """As it ended: what other jobs do since changes nothing of it."""
+    """View at its end, frozen so that later jobs do not change it."""
 
 
 class SimulatedRebalance:
-    """See RebalanceBackend. Its jobs move what the simulated pools hold."""
+    """A RebalanceBackend whose jobs move the data of the simulated pools."""
 
     command = "zconsole"
 
     def __init__(self, world: World, pause: float = 0.0, log: Log | None = None) -> None:
-        """``pause`` is how many seconds each step of making a plan takes; the log is audited."""
+        """``pause`` is the time in seconds for each step of making a plan; ``log`` is audited."""
         self._world = world
         self._log = MemoryLog() if log is None else log
         self._pause = pause
@@ -86,7 +86,7 @@ class SimulatedRebalance:
                 pool.directories = spread_over(pool, sizes)
 
     async def jobs(self, pool: str | None) -> tuple[JobView, ...]:
-        """See RebalanceBackend.jobs."""
+        """Return the jobs of ``pool``, or all jobs for None, the newest first."""
         shown = [_shown(j) for j in reversed(self._jobs) if pool in (None, j.pool.name)]
         for job in self._jobs:
             if not job.work.running and not job.logged:
@@ -95,16 +95,16 @@ class SimulatedRebalance:
         return tuple(shown)
 
     def roots(self, pool: str) -> Mapping[str, str]:
-        """See RebalanceBackend.roots."""
+        """Return the directory at which the pool is mounted, with its dataset."""
         names = [each.name for each in self._world.pools if each.name == pool]
         return {f"/{name}": name for name in names}
 
     async def explore(self) -> Explorer:
-        """See RebalanceBackend.explore."""
+        """Return an explorer of the simulated directories."""
         return SimulatedExplorer(self._world.pools)
 
     async def plan(self, settings: Settings) -> AsyncIterator[Counted | PlanDocument]:
-        """See RebalanceBackend.plan."""
+        """Yield counts of files and bytes, then the plan."""
         made = propose(self._pool_of(settings), settings)
         if busy := self._busy(self._pool_of(settings)):
             made = replace(made, notes=(*made.notes, busy))
@@ -115,7 +115,7 @@ class SimulatedRebalance:
         yield made
 
     async def start(self, settings: Settings) -> str:
-        """See RebalanceBackend.start."""
+        """Start a job and return its name. Raises ZconsoleError if it is refused."""
         pool = self._pool_of(settings)
         if busy := self._busy(pool):
             raise ZconsoleError(busy)
@@ -136,7 +136,10 @@ class SimulatedRebalance:
     async def order(
         self, job: str, order: str | None, limits: Mapping[str, Any] | None = None
     ) -> None:
-        """See RebalanceBackend.order."""
+        """Change the limits of a running job, then pause or stop it if ``order`` says so.
+
+        Raises ZconsoleError if the job is not running.
+        """
         found = self._find(job)
         if not found.work.running:
             raise ZconsoleError(f"job {job} does not run")
@@ -145,12 +148,13 @@ class SimulatedRebalance:
         _limit(found)
         if order == "stop":
             found.work.end("stop")
+            # Freezes the view as of the stop.
             _shown(found)
         found.work.paused |= order == "pause"
         self._note("ended", found, order or "limits", ok=True, result="done")
 
     async def resume(self, job: str) -> None:
-        """See RebalanceBackend.resume."""
+        """Resume a paused or ended job."""
         found = self._find(job)
         found.work.paused = False
         if not found.work.running:
@@ -161,17 +165,17 @@ class SimulatedRebalance:
         self._note("ended", found, "resume", ok=True, result="done")
 
     def last_words(self, job: str) -> str:  # noqa: ARG002  (the protocol's name)
-        """See RebalanceBackend.last_words."""
+        """Return an empty string: a simulated job prints nothing."""
         return ""
 
     def _note(self, event: str, job: _Job, action: str, **fields: Any) -> None:
-        """A line of the log, as a real job and its console write them."""
+        """Write a log line in the form that a real job and its console use."""
         argv = [self.command, "rebalance", "run", *run_words(job.settings)]
         what = {"kind": "job", "action": action, "job": job.name, "argv": argv}
         self._log.note(job.pool.now, event, **what, **fields)
 
     def _busy(self, pool: PoolState) -> str | None:
-        """Why no job can begin on a pool now."""
+        """Return why no job can start on a pool now, or None."""
         if any(job.work.running for job in self._jobs if job.pool is pool):
             return "another job works on this pool: a simulated one does one at a time"
         return None
@@ -190,7 +194,7 @@ class SimulatedRebalance:
 
 
 def _limit(job: _Job) -> None:
-    """Hand the limits of a job to what does its work, in allocated bytes."""
+    """Apply the limits of a job to its work, converted to allocated bytes."""
     limits, factor, work = job.settings.limits, job.factor, job.work
     endless = float("inf")
     work.limit = endless if limits.rate is None else limits.rate * factor
@@ -200,7 +204,7 @@ def _limit(job: _Job) -> None:
 
 
 def _shown(job: _Job) -> JobView:
-    """The job as it is; one that has ended as it was then."""
+    """Return the view of a job: current while it runs, frozen once it has ended."""
     view = job.last or _seen(job)
     job.last = None if job.work.running else view
     return view
@@ -238,13 +242,17 @@ def _seen(job: _Job) -> JobView:
 
 
 def _to_do(job: _Job) -> float:
-    """Allocated bytes to go to its end: of the files, or sooner by a limit; see JobAccounts."""
+    """Return the allocated bytes until the job ends: of its files, or less because of a limit.
+
+    Follows JobAccounts of real jobs.
+    """
     work = job.work
     left = max(0.0, min(sum(work.left), work.most - work.done))
     if not work.running and work.why != "stop":
         return 0.0
     if work.target is None:
         return left
+    # Each vdev's share of the bytes still to be moved.
     held = [sum(parts) for parts in zip(*(each.old for each in work.directories), strict=True)]
     source = [each / (sum(held) or 1.0) for each in held]
     needed = raw_to_target(_spaces(job.pool), work.target, left, source)
@@ -275,11 +283,12 @@ def _files_done(job: _Job) -> int:
 
 
 def _skipped(job: _Job) -> Counter[str]:
+    # One file in 1500 is skipped; the unary plus drops a count of 0.
     return +Counter({_SKIPPED[job.engine == "rewrite"]: _files_done(job) // 1500})
 
 
 def _note_day(job: _Job, done: float, eta: float | None) -> None:
-    """The line of the simulated day, as a real job keeps it; the last one as it ended."""
+    """Update the entry of the current simulated day, as a real job keeps it, until the job ends."""
     if job.logged:
         return
     day = time.strftime("%Y-%m-%d", time.gmtime(job.pool.now))
@@ -297,7 +306,8 @@ def _note_day(job: _Job, done: float, eta: float | None) -> None:
 
 
 def _spaces(pool: PoolState) -> tuple[Space, ...]:
-    """The normal-class vdevs as the prediction takes them."""
+    """Return the normal-class vdevs in the form that the forecast takes."""
+    # From 2.4 on the allocator weighs free bytes alone (metaslab.c).
     even = pool.version >= "2.4"
     return tuple(
         Space(
@@ -313,7 +323,7 @@ def _spaces(pool: PoolState) -> tuple[Space, ...]:
 
 
 def propose(pool: PoolState, settings: Settings) -> PlanDocument:
-    """The plan of a job on a simulated pool: the real one's, of simulated facts."""
+    """Return the plan of a job on a simulated pool, made by the real planner."""
     facts = _facts(pool)
     plans = [_directory(pool, facts, root, settings) for root in settings.dirs]
     made = plan.judged(plans, facts, settings).document
@@ -357,7 +367,7 @@ def _directory(pool: PoolState, facts: PoolFacts, root: str, settings: Settings)
 
 
 def _survey(pool: PoolState, root: str, room: int) -> Survey:
-    """What a walk of a simulated directory would have found."""
+    """Return the survey that a walk of a simulated directory would give."""
     held, factor = _below(pool, root), _factor_of(pool)
     size = round(sum(d.size for d in held) / factor)
     pinned = round(sum(d.size * d.pinned for d in held) / factor)
@@ -376,52 +386,52 @@ def _survey(pool: PoolState, root: str, room: int) -> Survey:
 
 
 class SimulatedExplorer:
-    """See Explorer. Directories of the simulated pools, and what they hold."""
+    """An Explorer of the directories in the simulated pools."""
 
     def __init__(self, pools: tuple[PoolState, ...]) -> None:
         self._pools = pools
         self._answers: asyncio.Queue[DirectoryListing | Measured | None] = asyncio.Queue()
 
     def open(self, path: str) -> None:
-        """See Explorer.open."""
+        """Queue the listing of a directory, then the size of each subdirectory."""
         names = _children(self._pools, path)
         self._answers.put_nowait(DirectoryListing(path, names))
         for name in names:
             self._answers.put_nowait(_measured(self._pools, f"{path}/{name}"))
 
     def used(self, path: str) -> None:
-        """See Explorer.used."""
+        """Queue the size of a directory."""
         self._answers.put_nowait(_measured(self._pools, path))
 
     async def next(self) -> DirectoryListing | Measured | None:
-        """See Explorer.next."""
+        """Wait for the next answer; None after ``close``."""
         return await self._answers.get()
 
     def close(self) -> None:
-        """See Explorer.close."""
+        """Queue the end of the answers."""
         self._answers.put_nowait(None)
 
 
 def _factor_of(pool: PoolState) -> float:
-    """Allocated bytes a byte of a file takes."""
+    """Return the allocated bytes per byte of a file."""
     tops = pool.normal_tops()
     return sum(t.alloc for t in tops) / (sum(t.alloc / t.inflation for t in tops) or 1.0)
 
 
 def _children(pools: tuple[PoolState, ...], path: str) -> tuple[str, ...]:
-    """Names of the directories in one, sorted."""
+    """Return the names of the subdirectories of ``path``, sorted."""
     paths = [each.path for pool in pools for each in _below(pool, path) if each.path != path]
     return tuple(sorted({name[len(path) + 1 :].split("/")[0] for name in paths}))
 
 
 def _measured(pools: tuple[PoolState, ...], path: str) -> Measured:
-    """What a directory holds, with everything below it, in bytes of its files."""
+    """Return files and bytes of a directory with everything below it, as file sizes."""
     found = [(_factor_of(pool), _below(pool, path)) for pool in pools]
     size = sum(d.size / factor for factor, held in found for d in held)
     return Measured(path, round(size), sum(d.files for _, held in found for d in held))
 
 
 def _below(pool: PoolState, *roots: str) -> list[SimulatedDirectory]:
-    """The directories that are one of these or inside one."""
+    """Return the directories that are among ``roots`` or inside one of them."""
     inside = tuple(f"{root}/" for root in roots)
     return [each for each in pool.directories if f"{each.path}/".startswith(inside)]

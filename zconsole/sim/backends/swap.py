@@ -1,4 +1,4 @@
-"""The guided swap on a simulated machine: hands that pull disks and put others in.
+"""The guided swap on a simulated machine: hands that pull and insert disks.
 
 Its checklists are kept in memory.
 """
@@ -22,19 +22,19 @@ from zconsole.swap.store import BayContent, SwapBackend, SwapStore
 from zconsole.units import duration, size
 
 NEW_DISKS = 2
-"""New disks of each model in the drawer, where the story has none there."""
+"""New disks of each model in the drawer, unless the scenario put disks there."""
 WHILE, BEYOND = 3600.0, 60.0
-"""Seconds that pass where nothing runs, and beyond the end of what does."""
+"""Seconds that ``wait`` lets pass if nothing runs, and after the end of work that runs."""
 STEP, STEPS, LONGEST = 900.0, 6, 60 * 86400.0
-"""Seconds between two looks for that end, simulated in so many steps, and seconds in all."""
+"""Simulated seconds between checks for that end, steps for them, and limit in seconds."""
 _SERIAL = "ABCDEFGHJKLMNPRSTUVWXYZ0123456789"
 
 
 class SimulatedHands:
-    """See ``zconsole.swap.store.Hands``; the pools of a world are on one machine."""
+    """``Hands`` (zconsole.swap.store) for a world, whose pools are all on one machine."""
 
     def __init__(self, world: World) -> None:
-        """Puts new disks of every model into a drawer that is empty."""
+        """Fill an empty drawer with new disks of every model."""
         self._world = world
         self._host.drawer = self._host.drawer or list(_new_disks(world.pools))
 
@@ -44,12 +44,12 @@ class SimulatedHands:
 
     @property
     def _slots(self) -> dict[str, SlotKey]:
-        """What people call each slot: which it is."""
+        """Slots by the name of their bay."""
         found = places(self._world.pools[0]).bays.items()
         return {bay: key for key, bay in found}
 
     def bays(self) -> tuple[BayContent, ...]:
-        """See Hands.bays."""
+        """Return every bay with a description of the disk in it."""
         inside: dict[SlotKey, list[Leaf]] = {}
         for leaf in self._present():
             inside.setdefault(place_of(self._world.pools[0], leaf), []).append(leaf)
@@ -57,12 +57,15 @@ class SimulatedHands:
         return tuple(BayContent(bay, self._words(inside.get(key, []))) for bay, key in found)
 
     def drawer(self) -> tuple[str, ...]:
-        """See Hands.drawer."""
+        """Return a description of each disk in the drawer."""
         lying = self._host.drawer
         return tuple(f"{'pulled' if x.slot else 'new'}: {_described(x)}" for x in lying)
 
     def pull(self, bay: str) -> str:
-        """See Hands.pull."""
+        """Pull the disk in ``bay`` and return a sentence that says so.
+
+        Raises ZconsoleError if the bay is empty.
+        """
         leaves = self._in_bay(bay)
         if not leaves:
             raise ZconsoleError(f"{bay} is empty")
@@ -76,7 +79,10 @@ class SimulatedHands:
         return f"{_described(leaves[0])} is out of {bay}"
 
     def insert(self, number: int, bay: str) -> str:
-        """See Hands.insert."""
+        """Insert disk ``number`` of the drawer into ``bay`` and return a sentence that says so.
+
+        Raises ZconsoleError if the bay is not empty, the number is wrong or the disk doesn't fit.
+        """
         host, slots = self._host, self._slots
         if bay not in slots or self._in_bay(bay):
             raise ZconsoleError(f"{bay} is not an empty bay")
@@ -86,6 +92,7 @@ class SimulatedHands:
         if disk.is_nvme != (not slots[bay][0]):
             raise ZconsoleError(f"{_described(disk)} doesn't fit into {bay}")
         host.drawer = [leaf for leaf in host.drawer if leaf is not disk]
+        # A disk with partitions in pools returns with all its leaves.
         leaves = (leaf for pool in self._world.pools for leaf in pool.leaves())
         in_pools = [leaf for leaf in leaves if leaf.devid == disk.devid]
         for leaf in in_pools or [disk]:
@@ -96,7 +103,10 @@ class SimulatedHands:
         return f"{_described(disk)} is in {bay}"
 
     def wait(self, pool: str) -> str:
-        """See Hands.wait; the next sample is taken that much later."""
+        """Simulate until the scans of ``pool`` end, and return a sentence with the time passed.
+
+        The next sample is taken that much later.
+        """
         played = next(each for each in self._world.pools if each.name == pool)
         scan, rebuilds, begun = played.scan, [top.rebuild for top in played.tops], played.t
 
@@ -111,14 +121,14 @@ class SimulatedHands:
         return f"time passes: {duration(seconds)}"
 
     def _number(self, slot: SlotKey) -> int:
-        """The number of a slot through all shelves, or that of the NVMe slot."""
+        """Return the number of a slot through all shelves, or the number of the NVMe slot."""
         enclosure, name = slot
         if not enclosure:
             return int(name)
         return [key for key in self._slots.values() if key[0]].index(slot) + 1
 
     def _name(self, disk: Leaf) -> None:
-        """What the machine calls a disk that no pool has: by its bay, and the next free letters."""
+        """Name a disk that no pool knows: by its bay, and with the next free device letters."""
         known = (*machine_leaves(self._world.pools[0]), *self._host.drawer)
         used = {leaf.disk for leaf in known if leaf is not disk}
         names = (f"nvme{n}n1" if disk.is_nvme else f"sd{letters(n)}" for n in count())
@@ -126,10 +136,10 @@ class SimulatedHands:
         disk.device = f"{free}p1" if disk.is_nvme else f"{free}1"
         disk.named_by(self._host.alias)
         if any(leaf.path == disk.path and leaf.present for leaf in known if leaf is not disk):
-            disk.named_by("")  # a disk that was moved keeps that name
+            disk.named_by("")  # a disk that was moved keeps its old by-vdev name
 
     def _in_bay(self, bay: str) -> list[Leaf]:
-        """The leaves on the disk in a bay: one for each of its partitions."""
+        """Return the leaves on the disk in a bay: one for each of its partitions."""
         slot, first = self._slots.get(bay), self._world.pools[0]
         return [leaf for leaf in self._present() if place_of(first, leaf) == slot]
 
@@ -146,7 +156,7 @@ class SimulatedHands:
 
 
 def _new_disks(pools: Sequence[PoolState]) -> Iterator[Leaf]:
-    """New disks of every model that the pools have."""
+    """Yield new disks of every model in the pools."""
     disks = (leaf for pool in pools for leaf in pool.leaves() if leaf.kind == "disk")
     models = {leaf.model.name: leaf for leaf in disks}
     draw = rng(pools[0].guid & 0xFFFF_FFFF, "drawer")
@@ -163,7 +173,7 @@ def _described(leaf: Leaf) -> str:
 
 
 def _gone(pool: PoolState, leaf: Leaf) -> None:
-    """What a pool sees of it: a leaf in use is REMOVED, one that was offline stays so."""
+    """Update a pool after a pull: a leaf in use is REMOVED, an OFFLINE one stays OFFLINE."""
     if any(leaf is x for top in pool.tops for x in top.leaves()):
         if leaf.state != OFFLINE:
             lifecycle.lose(pool, leaf, REMOVED)
@@ -172,6 +182,6 @@ def _gone(pool: PoolState, leaf: Leaf) -> None:
 
 
 def simulated_swap(world: World) -> SwapBackend:
-    """What leads through swaps of a world."""
+    """Return the backend for guided swaps in a world."""
     store = SwapStore(None, memory={})
     return SwapBackend(lambda _: store, partial(smart_of, world), hands=SimulatedHands(world))

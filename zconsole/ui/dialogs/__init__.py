@@ -1,1 +1,1 @@
-"""Screens over the main one: to read, to pick, to ask and to confirm."""
+"""Screens on top of the main one: to read, to pick, to ask and to confirm."""

@@ -1,4 +1,4 @@
-"""A screen that ends in a row of buttons: Left and Right go from one to the next."""
+"""A screen that ends in a row of buttons; Left and Right move between them."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 
 class ChoiceButton(Button):
-    """A button on one line; the pointer before its words says that it is in focus."""
+    """A button on one line, with a pointer before its label while it has the focus."""
 
     def __init__(self, label: str, *, id: str) -> None:  # noqa: A002
         super().__init__(label, id=id, compact=True)
 
     def get_content_width(self, container: Size, viewport: Size) -> int:
-        """Those of its words and of the pointer, which has its place in any case."""
+        """Return the width of label and pointer; the pointer's cells are always reserved."""
         return super().get_content_width(container, viewport) + len(_NO_POINTER)
 
     def render(self) -> Content:
-        """The words behind the pointer, or behind its place."""
+        """Return the label after the pointer, or after blanks."""
         glyphs = cast("ThemedApp", self.app).view_state.look.glyphs
         mark = f"{glyphs.pointer} " if self.has_focus else _NO_POINTER
         return Content(mark) + Content.from_text(self.label)
@@ -42,7 +42,7 @@ _NO_POINTER = "  "
 
 
 class ButtonScreen(Dialog[ScreenResultType]):
-    """Whatever has the focus, Left and Right bring it to a button; Tab also reaches the rest."""
+    """A screen with buttons: Left and Right always reach them, Tab also reaches the rest."""
 
     groups: ClassVar[tuple[str, ...]] = ("Buttons",)
     read_first = True
@@ -54,18 +54,18 @@ class ButtonScreen(Dialog[ScreenResultType]):
         here = self.focused
         if isinstance(here, Button) and here in buttons:
             index = min(max(buttons.index(here) + direction, 0), len(buttons) - 1)
-            self.set_focus(buttons[index])  # at once: the next key may be here already
+            self.set_focus(buttons[index])  # at once: the next key may already be here
         elif buttons:
-            beyond = isinstance(here, Input) and direction > 0  # it stands behind the first
+            beyond = isinstance(here, Input) and direction > 0  # it stands after the first button
             self.set_focus(buttons[min(int(beyond), len(buttons) - 1)])
 
     def action_press_button(self) -> None:
-        """Press the button in focus, as textual does by itself; here for the help to name."""
+        """Press the button in focus, as textual does on its own; an action, so that help has it."""
         if isinstance(self.focused, Button):
             self.focused.press()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Left and Right move through what is typed, and from its ends to the buttons."""
+        """Let Left and Right move through typed text first, and from its ends to the buttons."""
         here = self.focused
         if action == "button" and isinstance(here, Input):
             end = len(here.value) if parameters[0] == 1 else 0
@@ -76,8 +76,8 @@ class ButtonScreen(Dialog[ScreenResultType]):
 
 
 def hints(parts: Sequence[Line], look: DisplayFormat, width: int, *, typing: bool = False) -> Line:
-    """Keys and their words, as many as fit whole; the key of the help and the last always do.
+    """Return the keys and their words, as many as fit; help and the last key always fit.
 
-    ``typing``: where ``?`` would be typed, F1 opens the help.
+    ``typing``: ``?`` would be typed, so F1 opens the help.
     """
     return key_row(parts[:-1], (*help_key(look, typing=typing), Span("  "), *parts[-1]), width)

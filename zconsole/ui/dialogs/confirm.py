@@ -1,4 +1,4 @@
-"""The screen between a plan and its run: everything said, Cancel focused, output streamed."""
+"""The screen between a plan and its run: full description, Cancel focused, output streamed."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ class Confirmation:
     body: Callable[[int], Sequence[Line]]
     """Its description for a width."""
     run: Callable[[str | None], AsyncIterator[Span]]
-    """Does it, given what was typed; its output is lines of text not yet safe or broken."""
+    """Runs it, given the typed text; yields lines of output, neither cleaned nor wrapped."""
     typed: str | None = None
-    """What must be typed first."""
+    """Text that must be typed first."""
     barred: bool = False
     """Whether it can only be read, not run."""
     verb: str = "Run"
-    """What the button that does it says."""
+    """Label of the button that runs it."""
     commands: tuple[str, ...] = ()
-    """What it runs, for a shell."""
+    """Its commands, for a shell."""
     checks: Sequence[str] = ()
-    """What must hold, and is checked again when it runs."""
+    """Preconditions, rechecked when it runs."""
     leaves: bool = False
-    """Whether the screen closes once it has run; else its output stays to be read."""
+    """Whether the screen closes after the run; otherwise its output stays."""
 
 
 class ConfirmScreen(ButtonScreen[None]):
-    """Shows a plan, or one of several alternatives, and runs it once confirmed."""
+    """A screen that shows a plan, or one of several alternatives, and runs it once confirmed."""
 
-    # Whoever goes on typing, or presses Enter twice, must not run anything.
+    # Typing on, or pressing Enter twice, must not run anything.
     AUTO_FOCUS = "#cancel"
 
     groups = ("Plan", "Result", "Buttons")
@@ -69,10 +69,10 @@ class ConfirmScreen(ButtonScreen[None]):
         """asking, running or over."""
         self._checks_shown = False
         self._warning: Line = ()
-        """What the last key did not do, until the next one."""
+        """Why the last key did nothing, until the next key."""
 
     def compose(self) -> ComposeResult:
-        """The description; Cancel, the place to type in, Run and more, in the order of Tab."""
+        """Yield the description, then Cancel, the input, Run and the rest in the order of Tab."""
         yield LinesView(id="plan-text", focusable=True)
         with Horizontal(id="choice"):
             yield ChoiceButton("Cancel", id="cancel")
@@ -83,23 +83,23 @@ class ConfirmScreen(ButtonScreen[None]):
 
     @property
     def help_groups(self) -> tuple[str, ...]:
-        """The keys that do something now."""
+        """The groups of keys that work now."""
         if self._state != "asking":
             return ("Result",) * (self._state == "over")
         return (*("Plan",) * (len(self._confirmations) > 1), "Buttons")
 
     def copies(self) -> Offers:
-        """The commands of what is shown."""
+        """Return the commands of the plan shown."""
         return tuple(("command", command) for command in self.confirmation.commands)
 
     @property
     def confirmed(self) -> bool:
-        """Whether it was begun; else it was only looked at."""
+        """Whether the run was started, rather than only looked at."""
         return self._state != "asking"
 
     @property
     def confirmation(self) -> Confirmation:
-        """The way of doing it that is shown."""
+        """The alternative that is shown."""
         return self._confirmations[self._index]
 
     @property
@@ -107,16 +107,16 @@ class ConfirmScreen(ButtonScreen[None]):
         return self.query_one("#plan-text", LinesView)
 
     def on_mount(self) -> None:
-        """Say whether there is more below, once that is known and as it is scrolled."""
+        """Show whether there is more below after layout and whenever the text is scrolled."""
         self.watch(self._view, "scroll_y", self._show_hint, init=False)
         self.call_after_refresh(self._show_hint)
 
     def on_resize(self) -> None:
-        """Say whether there is more below once that is known."""
+        """Show whether there is more below after the new layout."""
         self.call_after_refresh(self._show_hint)
 
     def action_other_way(self) -> None:
-        """Show the next way of doing it."""
+        """Show the next alternative."""
         if self._state == "asking" and len(self._confirmations) < 2:
             self._warn("There is no other way")
         elif self._state == "asking":
@@ -125,7 +125,7 @@ class ConfirmScreen(ButtonScreen[None]):
             self.update()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """No key where letters belong to the word that has to be typed."""
+        """Disable letter keys while a word has to be typed."""
         if action == "other_way" and self._asks_for_word:
             return False
         if action == "close_result" and self._state != "over":
@@ -133,11 +133,11 @@ class ConfirmScreen(ButtonScreen[None]):
         return super().check_action(action, parameters)
 
     def action_close_result(self) -> None:
-        """Go back, now that the result was read."""
+        """Leave the screen after the result."""
         self.dismiss()
 
     def on_button_pressed(self, message: Button.Pressed) -> None:
-        """Cancel, show another way, or run if what had to be typed was."""
+        """Cancel, show another alternative, or run if the required text was typed."""
         if message.button.id == "cancel":
             self.dismiss()
         elif message.button.id == "other":
@@ -146,9 +146,9 @@ class ConfirmScreen(ButtonScreen[None]):
             self._confirm()
 
     def on_key(self, event: events.Key) -> None:
-        """Put what is typed where it belongs, wherever the focus is: letters are no keys now.
+        """Send typed characters to the input from any focus, if a word has to be typed.
 
-        Enter on the text shows the preconditions, which one line counts.
+        Enter on the text shows the preconditions, which are only counted at first.
         """
         if event.key == "enter" and self._state == "asking" and self.focused is self._view:
             if self._checks_shown or not self.confirmation.checks:
@@ -160,7 +160,7 @@ class ConfirmScreen(ButtonScreen[None]):
         elif self._asks_for_word and event.is_printable and event.character:
             event.stop()
             event.prevent_default()
-            self.set_focus(self._typed)  # at once: the next key may be here already
+            self.set_focus(self._typed)  # at once: the next key may already be here
             self._typed.insert_text_at_cursor(event.character)
 
     @property
@@ -175,11 +175,11 @@ class ConfirmScreen(ButtonScreen[None]):
         return needed and self._state == "asking"
 
     def on_input_changed(self) -> None:
-        """What was said of the last key is over with the next letter."""
+        """Clear the warning about the last key."""
         self._show_hint()
 
     def on_input_submitted(self) -> None:
-        """Enter behind the typed name runs, as it is the name that confirms."""
+        """Run on Enter after the typed name, which is the confirmation."""
         self._confirm()
 
     def _confirm(self) -> None:
@@ -210,7 +210,7 @@ class ConfirmScreen(ButtonScreen[None]):
         self.update()
 
     def draw(self) -> None:
-        """Draw what there is to read and to press now."""
+        """Draw the current text and buttons."""
         width = self.app.size.width
         confirmation = self.confirmation
         asking = self._state == "asking"
@@ -235,7 +235,7 @@ class ConfirmScreen(ButtonScreen[None]):
         self._show_hint()
 
     def _checks(self, width: int) -> Sequence[Line]:
-        """The preconditions, or the line that counts them and says which keys show them."""
+        """Return the preconditions, or a line with their count and the keys that show them."""
         checks = self.confirmation.checks
         if not checks:
             return ()
@@ -253,7 +253,7 @@ class ConfirmScreen(ButtonScreen[None]):
         self.query_one("#hint", FooterView).show(lines)
 
     def _keys(self) -> list[Line]:
-        """What can be pressed now, the most needed first; Esc at the end."""
+        """Return the keys that work now, the most important first and Esc last."""
         key = partial(titled_keys, self._look)
         if self._state == "running":
             return [key("back", "close; the command runs on")]

@@ -1,4 +1,4 @@
-"""The palette: textual's own, which survives being closed while it searches."""
+"""The command palette: textual's, made safe against being closed during a search."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REPORTS = (
 
 
 def offered(app: App[Any], state: ViewState, save: Callable[[], object]) -> Iterator[SystemCommand]:
-    """What the palette offers: all that has a key, and what has none; ``save`` saves the look."""
+    """Yield the palette's commands: all with a key, and some without; ``save`` saves the look."""
     for title, about, action in state.look.keys.choices(state.denied):
         yield SystemCommand(title, about, partial(app.call_later, app.run_action, action))
     if (config := state.options.config) is not None and state.options.saves:
@@ -31,12 +31,16 @@ def offered(app: App[Any], state: ViewState, save: Callable[[], object]) -> Iter
 
 
 class ConsolePalette(CommandPalette):
-    """Textual's search looks for its list also once that is gone, which would end the console."""
+    """Textual's palette without its crash on a late search.
+
+    Textual's search looks for its list even after the palette is closed, which would end the
+    console.
+    """
 
     def run_worker(  # type: ignore[override]
         self, work: Callable[[], Coroutine[Any, Any, Any]], *args: Any, **options: Any
     ) -> Worker[Any]:
-        """Run a search; one that finds the list gone ends without a word."""
+        """Run a search; one that finds no list any more ends silently."""
         return super().run_worker(partial(self._while_open, work), *args, **options)
 
     async def _while_open(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:

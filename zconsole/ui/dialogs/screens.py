@@ -1,4 +1,4 @@
-"""Screens over the main one: text to read, help, a list to pick from, a line to type."""
+"""Screens on top of the main one: text, help, a list to pick from, a line to type."""
 
 from __future__ import annotations
 
@@ -24,51 +24,51 @@ from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import WAYS, CursorView, LinesView
 
 Lines = Callable[[int], Sequence[Line]]
-"""Lines for a width."""
+"""Returns lines for a width."""
 Offers = Sequence[tuple[str, str]]
-"""What can be copied: what it is, and the text."""
+"""Texts that can be copied, each as (kind, text)."""
 About = Callable[[int, int], Sequence[Line]]
-"""What there is to say of the line at an index, for a width."""
+"""Returns details about the line at an index, for a width."""
 Fill = Callable[[], Awaitable[int]]
-"""Finds out what a list does not say yet; returns the index to begin at. Raises ZconsoleError."""
+"""Loads missing parts of a list; returns the index to start at. Raises ZconsoleError."""
 Behind = Callable[[], Collection[int]]
-"""The lines of a list that stand behind one, which opens them."""
+"""Returns the indexes of lines that are folded into one line, which unfolds them."""
 _REST = -1
-"""The index of that one."""
+"""Index that stands for the line that unfolds others."""
 _ABOUT_SHARE = 3
-"""The part of the screen that may tell of the line at the cursor: one in so many."""
+"""Details about the line at the cursor may take one in so many lines of the screen."""
 
 
 class Dialog(TypedAheadScreen[ScreenResultType]):
     """A screen of lines, which are made for its width."""
 
     groups: ClassVar[tuple[str, ...]] = ()
-    """Groups in the table of keys that are its own, for its help and its line of keys."""
+    """Its own groups in the table of keys, for its help and its line of keys."""
     lives: ClassVar[bool] = False
-    """Whether it is drawn anew with each round of frames."""
+    """Whether it is redrawn with each round of frames."""
     topics: Sequence[tuple[str, str]] = ()
-    """What its help explains before the keys: words of the screen, and what each is for."""
+    """Topics that its help explains before the keys: a word on the screen, and its explanation."""
 
     @property
     def look(self) -> DisplayFormat:
-        """How things are written now."""
+        """The current display format."""
         return cast("ThemedApp", self.app).view_state.look
 
     @property
     def help_groups(self) -> tuple[str, ...]:
-        """The groups of keys that its help tells of now."""
+        """The groups of keys that its help covers now."""
         return self.groups
 
     def copies(self) -> Offers:
-        """What can be copied here."""
+        """Return the texts that can be copied here."""
         return ()
 
     def step_back(self) -> bool:
-        """Undo what was arranged here; whether anything was: else Esc leaves the screen."""
+        """Undo one change of the view; return False if there was none, so that Esc leaves."""
         return False
 
     def on_mount(self) -> None:
-        """Draw, and take the keys that were typed before it was there."""
+        """Draw the screen, and handle the keys that were typed before it was ready."""
         self.composed = True
         self.update()
         cast("ThemedApp", self.app).screen_ready(self)
@@ -78,15 +78,15 @@ class Dialog(TypedAheadScreen[ScreenResultType]):
         self.update()
 
     def update(self) -> None:
-        """Draw the lines anew, where there is a screen: rounds, timers and workers don't wait.
+        """Redraw the lines if the screen is ready.
 
-        One may come before the screen is composed, or after it was left.
+        Rounds, timers and workers may call this before the screen is composed or after it was left.
         """
         if self.composed and self.is_attached:
             self.draw()
 
     def draw(self) -> None:
-        """Draw the lines anew, for ``update``."""
+        """Redraw the lines; called by ``update``."""
         raise NotImplementedError
 
 
@@ -99,24 +99,24 @@ class TextScreen(Dialog[ScreenResultType]):
         self._make = lines
 
     def compose(self) -> ComposeResult:
-        """The one view, and the keys."""
+        """Yield the view and the keys."""
         yield LinesView(id="text", focusable=True)
         yield FooterView(id="keys")
 
     def draw(self) -> None:
-        """Draw the lines anew."""
+        """Redraw the lines."""
         width = self.app.size.width
         self.query_one("#text", LinesView).show(self._make(width), self.title_line(width))
         self.show_keys()
 
     def title_line(self, _: int) -> Line:
-        """The line that stays at the top, for a width."""
+        """Return the line that stays at the top, for a width."""
         return (Span(f" {self._title_text}", "title"),)
 
     def aged_title(self, width: int) -> Line:
-        """The title with the age of what it stands over at its end, where that is late."""
+        """Return the title, with the age of the data at its end if they are late."""
         title, late = self.title_line(width), cast("ThemedApp", self.app).late
-        # The ways in which there is more stand behind it.
+        # The scroll marks come after it.
         return spread(title, late, width - WAYS, self.look.glyphs.ellipsis) if late else title
 
     def show_keys(self) -> None:
@@ -130,16 +130,16 @@ _HELP_PARTS = ("HELP", "LEGEND")
 
 
 class HelpScreen(TextScreen[None]):
-    """Two parts, of which one is shown."""
+    """The help in two parts, of which one is shown."""
 
     groups = ("Help",)
     BINDINGS: ClassVar[list[BindingType]] = bindings("Help")
 
     def __init__(self, state: ViewState, about: Dialog[Any] | None, interval: float) -> None:
-        """``about``: the screen it tells of; None for the main screen."""
+        """``about`` is the screen to explain; None for the main screen."""
         super().__init__(_HELP_PARTS[0], self._lines)
         self._state = state
-        # As they are now: those of a dialog may change with what it asks.
+        # Kept as they are now: a dialog's keys may change with its question.
         self._groups = about.help_groups if about else None
         self._topics = about.topics if about else ()
         self._interval = interval
@@ -160,7 +160,7 @@ class HelpScreen(TextScreen[None]):
 
 
 class PickView(CursorView):
-    """Lines with a cursor, which tells where it goes; a pointer stands before the one it is on."""
+    """Lines with a cursor, marked by a pointer; reports where the cursor goes."""
 
     def __init__(self, start: int, moved: Callable[[int], None] | None = None) -> None:
         super().__init__(id="pick", focusable=True)
@@ -168,7 +168,7 @@ class PickView(CursorView):
         self._moved = moved
 
     def line_at(self, index: int) -> Line:
-        """The line at an index; that of the cursor with the pointer in its first, blank cell."""
+        """Return the line at an index; at the cursor, with the pointer in its first, blank cell."""
         line = super().line_at(index)
         if index != self.cursor or not line or not line[0].text.startswith(" "):
             return line
@@ -176,7 +176,7 @@ class PickView(CursorView):
         return (line[0]._replace(text=pointer + line[0].text[1:]), *line[1:])
 
     def move(self, lines: int) -> None:
-        """Move the cursor and tell who wants a preview."""
+        """Move the cursor and call the preview."""
         before = self.cursor
         super().move(lines)
         if self.cursor != before and self._moved is not None:
@@ -184,7 +184,7 @@ class PickView(CursorView):
 
 
 class PickScreen(TextScreen[int | None]):
-    """A list over the main screen; returns the index picked, None when left with Esc."""
+    """A list over the main screen; returns the index picked, or None after Esc."""
 
     groups: ClassVar[tuple[str, ...]] = ("Menu",)
     lives = True
@@ -206,16 +206,16 @@ class PickScreen(TextScreen[int | None]):
         behind: Behind = tuple,
         rest: str = "",
     ) -> None:
-        """``moved`` is told where the cursor goes; without ``about`` the lines say all there is.
+        """``moved`` is called with the index at the cursor; ``about`` adds details about a line.
 
-        ``barred``: lines that can't be picked now, each with the reason. ``fill`` finds out what
-        the lines do not say yet; nothing is picked before it has, and without lines no key acts.
-        ``offers``: what can be copied of the line at an index.
-        ``topics``: what lines are for, where there is more to say than they have room for.
-        The lines ``behind`` one, where there are several, come last; ``rest``: what they are.
+        ``barred`` has lines that can't be picked now, each with the reason. ``fill`` loads missing
+        parts of the lines; nothing is picked before it is done, and without lines no key acts until
+        then. ``offers`` returns the texts to copy for the line at an index. ``topics`` are
+        explanations of lines for the help. If there are several lines ``behind``, one line at the
+        end stands for them; ``rest`` describes them.
         """
         self.failed: ZconsoleError | None = None
-        """Why it could not be filled in; it was left then."""
+        """Why ``fill`` failed; the screen was left then."""
         self._fill, self._touched, self._picked = fill, False, False
         self.topics = topics
         self._offers = offers
@@ -226,10 +226,10 @@ class PickScreen(TextScreen[int | None]):
         self._barred = barred or {}
         self._behind, self._rest, self._opened = behind, rest, False
         self._listed: Sequence[int] = ()
-        """The index of each line as it is shown."""
+        """Index of each line, in the order shown."""
 
     def compose(self) -> ComposeResult:
-        """The list, and below it what there is to say of the line at the cursor."""
+        """Yield the list, and below it the details about the line at the cursor."""
         self._list(self.app.size.width)
         with Vertical(id="picked"):
             yield PickView(self._line_of(self._start), self._moved)
@@ -237,7 +237,7 @@ class PickScreen(TextScreen[int | None]):
         yield FooterView(id="keys")
 
     def title_line(self, width: int) -> Line:
-        """The title, and whether there is more to come."""
+        """Return the title, with a note while parts are loading."""
         title = super().title_line(width)
         return title if self._fill is None else (*title, Span("  reading the pool", "dim"))
 
@@ -247,23 +247,23 @@ class PickScreen(TextScreen[int | None]):
         return self.query_one(PickView)
 
     def copies(self) -> Offers:
-        """What can be copied of the line at the cursor."""
+        """Return the texts that can be copied from the line at the cursor."""
         return () if self._index == _REST else self._offers(self._index)
 
     def draw(self) -> None:
-        """Draw the lines anew."""
+        """Redraw the lines."""
         width = self.view.size.width or self.app.size.width
         self.view.show(self._list(width), self.aged_title(width))
-        # As high as its lines with a blank one, so that what is said of them stands close by.
+        # As high as its lines and one blank line, so that the details stand close below.
         self.view.styles.max_height = self.view.line_count() + 2
         heights = [len(self._said(index)) for index in range(self.view.line_count())]
-        # As high as the longest, so that nothing jumps while the cursor moves.
+        # As high as the longest details, so that nothing jumps while the cursor moves.
         self.query_one("#about").styles.height = max(heights, default=0)
         self._show_about()
         self.show_keys()
 
     def _list(self, width: int) -> Sequence[Line]:
-        """The lines as they are shown, what stands behind one at the end."""
+        """Return the lines as shown, with folded lines, or the line for them, at the end."""
         lines, behind = self._make(width), sorted(self._behind())
         shown = [index for index in range(len(lines)) if index not in behind]
         folded = len(behind) > 1 and not self._opened
@@ -272,7 +272,7 @@ class PickScreen(TextScreen[int | None]):
         return [more if index == _REST else lines[index] for index in self._listed]
 
     def _line_of(self, index: int) -> int:
-        """Where an index is shown now; what stands behind the one line is opened for it."""
+        """Return the line that shows an index now, unfolding the folded lines if necessary."""
         if index in self._behind():
             self._opened = True
             self._list(self.app.size.width)
@@ -285,8 +285,9 @@ class PickScreen(TextScreen[int | None]):
         return self._listed[line] if line < len(self._listed) else line
 
     def on_mount(self) -> None:
-        """Begin to fill in what is not known yet; textual then calls the handler of Dialog."""
+        """Start to load missing parts; textual then also calls the handler of Dialog."""
         if self._fill is not None:
+            # Without any line, keys have nothing to act on yet and are held back.
             self.holds = not self._make(self.app.size.width)
             begin(self, partial(self._fill_in, self._fill), group="fill")
 
@@ -297,12 +298,14 @@ class PickScreen(TextScreen[int | None]):
             self.failed = error
             self.dismiss(None)
             return
+        # Stay where the operator moved the cursor during loading.
         at = self._index if self._touched else start
         self._fill, self.holds = None, False
         self._list(self.app.size.width)
         self.view.cursor = self._line_of(at)
         self.update()
         self.view.reveal()
+        # Enter was pressed during loading.
         if self._picked:
             self.action_open()
         cast("ThemedApp", self.app).go_on()
@@ -332,7 +335,7 @@ class PickScreen(TextScreen[int | None]):
         return at_most(most, self._about(index, width), self.look.glyphs.ellipsis)
 
     def action_open(self) -> None:
-        """Return what the cursor is on, once it is filled in; of what can't be picked, say why."""
+        """Return the index at the cursor once all is loaded, or say why it can't be picked."""
         if self._fill is not None:
             self._picked = self.holds = True
             return
@@ -347,9 +350,9 @@ class PickScreen(TextScreen[int | None]):
 
 
 class Prompt(Input):
-    """An input whose cursor stands still, so that it is seen at any moment and costs no bytes.
+    """An input with a steady cursor, always visible and without bytes sent for blinking.
 
-    Its left edge says that it is in focus, also without color.
+    Its left edge shows the focus, even without color.
     """
 
     def __init__(
@@ -365,25 +368,25 @@ class Prompt(Input):
 
 
 class AskScreen(TextScreen[str | None]):
-    """Lines that say what is asked, and the line to answer in; None when left."""
+    """A question and a line for the answer; returns None when left."""
 
     AUTO_FOCUS = "#answer"
     groups: ClassVar[tuple[str, ...]] = ("Answer",)
 
     def __init__(self, title: str, lines: Lines, example: str = "", typed: str = "") -> None:
-        """``example`` stands where nothing is typed yet: what can be; ``typed`` is corrected."""
+        """``example`` is shown while nothing is typed; ``typed`` is a former answer to correct."""
         super().__init__(title, lines)
         self._example = example
         self._typed = typed
 
     def compose(self) -> ComposeResult:
-        """The question and the answer."""
+        """Yield the question and the answer."""
         yield LinesView(id="question")
         yield Prompt(self._typed, placeholder=self._example, id="answer")
         yield FooterView(id="keys")
 
     def draw(self) -> None:
-        """Draw the question anew."""
+        """Redraw the question."""
         width = self.app.size.width
         view, lines = self.query_one("#question", LinesView), self._make(width)
         view.styles.height = len(lines) + 1
@@ -391,5 +394,5 @@ class AskScreen(TextScreen[str | None]):
         self.show_keys()
 
     def on_input_submitted(self, message: Input.Submitted) -> None:
-        """That is the answer; nothing typed is none."""
+        """Return the answer; None if nothing was typed."""
         self.dismiss(message.value.strip() or None)

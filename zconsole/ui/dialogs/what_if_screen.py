@@ -1,6 +1,6 @@
-"""The screen on which what-if questions are typed, answered as they are typed.
+"""The screen for what-if questions, answered as they are typed.
 
-Every top-level vdev is shown before and after, and what would follow from it.
+It shows every top-level vdev before and after, and the consequences.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ HINTS = (
 _NAME = 14
 _WHEN = 4
 _WIDEST = 160
-"""Columns the table takes at most: numbers far from their names are hard to follow."""
+"""Most columns the table takes: numbers far from their names are hard to follow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What was typed, about which pool, and what is known of its past."""
+    """The typed question, its pool, and the known history of the pool."""
 
     text: str
     frame: Frame
     paces: Sequence[PastRate] = ()
     row: VdevRow | None = None
-    """The device at the cursor, which a resilver is timed of where no size was typed."""
+    """Device at the cursor: its resilver is estimated if no size is typed."""
 
 
 class WhatIfScreen(TextScreen[None]):
-    """A prompt over its answer."""
+    """A prompt above its answer."""
 
     AUTO_FOCUS = "#prompt"
 
@@ -69,22 +69,22 @@ class WhatIfScreen(TextScreen[None]):
         self._past = state.options.past
 
     def compose(self) -> ComposeResult:
-        """The prompt, and the view below it."""
+        """Yield the prompt, and the view below it."""
         yield Prompt(id="prompt", placeholder="raidz2:6x4T  raidz2-0=6x8T  disk=8T")
         yield LinesView(id="text")
         yield FooterView(id="keys")
 
     def on_mount(self) -> None:
-        """Ask for what is known of the pool's past."""
+        """Load the history of the pool."""
         begin(self, self._recall, group="past")
 
     def on_input_changed(self, message: Input.Changed) -> None:
-        """Answer anew."""
+        """Answer the new text."""
         self._question = replace(self._question, text=message.value)
         self.update()
 
     def copies(self) -> Offers:
-        """The command that asks the same, once what is typed is understood."""
+        """Return the same question as a command, once the typed text is valid."""
         question = self._question
         try:
             wanted = asked(question.text)
@@ -105,7 +105,7 @@ class WhatIfScreen(TextScreen[None]):
 
 
 def whatif_lines(question: Question, look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    """The answer, every line within ``width`` cells; what is wrong with it in its place."""
+    """Return the answer in lines of at most ``width`` cells, or the error in its place."""
     root = question.frame.root
     if root is None:
         return ((Span(" nothing is known of this pool's vdevs yet", "dim"),),)
@@ -125,7 +125,7 @@ def whatif_lines(question: Question, look: DisplayFormat, width: int) -> tuple[L
 
 
 def _table(view: Outlook, changed: bool, look: DisplayFormat, width: int) -> Iterator[Line]:
-    """One bar per vdev as it is, and below it one as it would be."""
+    """Yield one bar per vdev as it is, and below it one as it would be."""
     columns: Line = (Span(_numbers("fill", "usable free", "new writes")),)
     head = spread(
         (Span(f" {fit('VDEV', _NAME)}"),), columns, min(width, _WIDEST), look.glyphs.ellipsis
@@ -133,7 +133,7 @@ def _table(view: Outlook, changed: bool, look: DisplayFormat, width: int) -> Ite
     yield tuple(Span(span.text, "title") for span in head)
     if not view.after.vdevs:
         yield (Span(" the source gives no sizes of vdevs", "dim"),)
-    # In order, not by name: old listings call two vdevs the same.
+    # Pair by order, not by name: old listings give two vdevs the same name.
     for was, now in zip_longest(view.before.vdevs, view.after.vdevs):
         name = look.middle((now or was).name, _NAME)
         if was is not None:
@@ -146,7 +146,7 @@ def _table(view: Outlook, changed: bool, look: DisplayFormat, width: int) -> Ite
 def _vdev(name: str, when: str, vdev: VdevBalance, look: DisplayFormat, width: int) -> Line:
     later = when == "then"
     share = percent(vdev.new_write_share, 0)
-    # What is free after parity; raw, and called so, where the layout is not known.
+    # Free space after parity; raw, and labeled so, if the layout is unknown.
     unknown = vdev.usable_free_bytes is None and vdev.free_bytes is not None
     free = look.size(vdev.free_bytes if unknown else vdev.usable_free_bytes) + " raw" * unknown
     tail = _numbers(percent(vdev.fill), free, share)
@@ -181,7 +181,7 @@ def _free(balance: Balance) -> int:
 
 
 def _resilver(wanted: Asked, question: Question, look: DisplayFormat, width: int) -> Iterator[Line]:
-    """How long a disk of the size typed takes, or the one at the cursor."""
+    """Yield how long a resilver takes for the typed disk size, or for the disk at the cursor."""
     root, row = question.frame.root, question.row
     if root is None or (wanted.disk is None and row is None):
         return
@@ -203,13 +203,14 @@ def _of_row(question: Question) -> tuple[str, Estimate | None]:
     places = {place.key: place for place in placed(root)}
     place = places.get(row.key)
     top = places.get(place.top) if place is not None and place.top is not None else None
+    # There are estimates only for normal-class vdevs, and only for a single disk.
     if top is None or top.vdev.vclass != "normal" or (top.key == row.key and row.vdev.children):
         return "", None
     return f"of {row.vdev.name}", member_duration(top.vdev, question.paces)
 
 
 def command_of(question: Question) -> str:
-    """The same question on the command line."""
+    """Return the same question as a command line."""
     words = [word.removeprefix("+") for word in shlex.split(question.text)]
     adds = [word for word in words if word and "=" not in word]
     resizes = [word for word in words if "=" in word and not word.startswith("disk=")]

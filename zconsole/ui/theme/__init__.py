@@ -1,1 +1,1 @@
-"""Theme files, and the styles made of them."""
+"""Theme files, and the styles made from them."""

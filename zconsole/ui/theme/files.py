@@ -1,7 +1,7 @@
-"""Theme files: where they are looked for, what may stand in them, and which failed and why.
+"""Theme files: where they are searched, their format, and which ones failed and why.
 
-A theme is one TOML file. Shipped themes are files too, so that copying one is how to make one.
-No textual is imported here; ``zconsole.ui.theme.styles`` turns a theme into styles.
+A theme is one TOML file. Shipped themes are files, too, so that a copy is the start of a new one.
+textual is not imported here; ``zconsole.ui.theme.styles`` turns a theme into styles.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from zconsole.system.safe_path import StateError, read_regular
 
 DEFAULT = "dark"
 SIXTEEN = "ansi16"
-"""The theme for terminals of 16 colors."""
+"""The theme for terminals with 16 colors."""
 
 REQUIRED = ("background", "foreground", "warning", "error")
 
@@ -34,14 +34,16 @@ FALLBACKS = {
     "title-background": "background",
     "cursor-background": "title-background",
 }
-"""What a color that a theme leaves out is taken from: one of those before it."""
+"""Replacement of each color that a theme leaves out: an earlier color of this table."""
 
 COLORS = (*REQUIRED, *FALLBACKS)
 """Every color a theme may set."""
 
 _LARGEST = 8192
-"""Bytes of a theme's file: several times what every color with a comment takes. A dotted key takes
-Python the square of its length to read."""
+"""Largest theme file in bytes, several times the size of every color with a comment.
+
+The limit is low because Python takes the square of a dotted key's length to read it.
+"""
 _KEYS = {"name": str, "description": str, "dark": bool, "ansi": bool, "colors": dict}
 _HEX = re.compile(r"#(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})")
 _ANSI = re.compile(
@@ -50,12 +52,12 @@ _ANSI = re.compile(
 
 
 class ThemeError(ZconsoleError):
-    """A theme that is not there or cannot be used; the message says why."""
+    """A missing or unusable theme; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThemeFile:
-    """One theme as its file has it, with left-out colors filled in."""
+    """One theme as in its file, with left-out colors filled in."""
 
     name: str
     path: Path
@@ -63,37 +65,39 @@ class ThemeFile:
     description: str = ""
     dark: bool = True
     ansi: bool = False
-    """Whether its colors are the terminal's own sixteen (``ansi_red``) rather than ``#rrggbb``."""
+    """Whether its colors are the terminal's own sixteen (``ansi_red``) instead of ``#rrggbb``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Themes:
-    """What a search found."""
+    """Result of a search for themes."""
 
     found: Mapping[str, ThemeFile] = field(default_factory=dict)
     failed: tuple[tuple[Path, str], ...] = ()
-    """Files that could not be used, and why."""
+    """Files that could not be used, each with the reason."""
 
 
 def theme_directories(environ: Mapping[str, str]) -> tuple[Path, ...]:
-    """Where theme files are looked for; a theme found earlier hides a later one of its name."""
+    """Return the directories with theme files; earlier themes hide later ones of the same name."""
     base = environ.get("XDG_CONFIG_HOME", "")
+    # The XDG Base Directory Specification says to ignore relative paths.
     config = Path(base) if base.startswith("/") else Path("/", environ.get("HOME", ""), ".config")
     return (config / "zconsole" / "themes", packaged_directory())
 
 
 def packaged_directory() -> Path:
-    """The themes shipped: inside the installed package, or beside it in a source checkout."""
+    """Return the shipped themes' directory: in the package, or beside it in a source checkout."""
     package = Path(__file__).parents[2]
     inside = package / "themes"
     checkout = package.parent
+    # Only a source checkout has a pyproject.toml beside the package.
     if not inside.is_dir() and (checkout / "pyproject.toml").is_file():
         return checkout / "themes"
     return inside
 
 
 def find_themes(environ: Mapping[str, str]) -> Themes:
-    """Every theme there is, those of the operator first."""
+    """Return all themes, the operator's first."""
     found: dict[str, ThemeFile] = {}
     failed: list[tuple[Path, str]] = []
     for directory in theme_directories(environ):
@@ -113,7 +117,7 @@ def find_themes(environ: Mapping[str, str]) -> Themes:
 
 
 def choose(wanted: str, themes: Themes) -> ThemeFile:
-    """The theme of that name, or of the file at that path. Raises ThemeError."""
+    """Return the theme of this name, or from the file at this path. Raises ThemeError."""
     if wanted in themes.found:
         return themes.found[wanted]
     if "/" in wanted or wanted.endswith(".toml"):
@@ -125,7 +129,7 @@ def choose(wanted: str, themes: Themes) -> ThemeFile:
 
 
 def read_theme(path: Path) -> ThemeFile:
-    """The theme in a file. Raises ThemeError naming the key that is wrong."""
+    """Return the theme in a file. Raises ThemeError with the name of the wrong key."""
     try:
         data = tomllib.loads(read_regular(path, _LARGEST).decode())
     except OSError as error:

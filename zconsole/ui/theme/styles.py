@@ -1,4 +1,4 @@
-"""Themes turned into what textual and rich paint with."""
+"""Styles for textual and rich, made from themes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Palette = Mapping[str, Mapping[str, Style]]
 """Ground to role to style."""
 
 TEXT = ("foreground", "dim", "good", "notice", "warning", "error", "key", "spark", "bar", "title")
-"""The colors of a theme that are read, not only seen."""
+"""The colors of a theme that are used for text."""
 
 _STRONG, _FAIR = 7.0, 4.5
-"""Contrast of text as WCAG 2 has it, levels AAA and AA."""
+"""Contrast of text according to WCAG 2, levels AAA and AA."""
 
 _ATTRIBUTES: Mapping[str, Style] = {
     "dim": Style(dim=True),
@@ -35,11 +35,11 @@ _ATTRIBUTES: Mapping[str, Style] = {
     "badge-warning": Style(reverse=True, bold=True),
     "badge-error": Style(reverse=True, bold=True),
 }
-"""Looks that need no color."""
+"""Attributes of roles that work without color."""
 
 _GROUND_ATTRIBUTES: Mapping[str, Style] = {
     "": Style(),
-    "cursor": Style(reverse=True, dim=False),  # dim on a bright ground cannot be read
+    "cursor": Style(reverse=True, dim=False),  # dim is unreadable on a bright ground
     "rest": Style(underline=True),
     "tint": Style(bold=True),
 }
@@ -47,13 +47,13 @@ _GROUND_ATTRIBUTES: Mapping[str, Style] = {
 _BOLD = frozenset({"bold", "key", "focus", "tab"})
 _REVERSED = {"badge-notice": "notice", "badge-warning": "warning", "badge-error": "error"}
 _PLAIN_IN_SIXTEEN = ("dim", "track", "title", "focus", "tab")
-"""Roles told apart by attributes where the terminal's own colors give no second shade."""
+"""Roles told apart by attributes, since the terminal's own colors have no second shade."""
 _PATCHES = ("warning", "error", "badge-warning", "badge-error")
-"""Roles whose colors stay in a reversed line."""
+"""Roles that keep their colors in a reversed line."""
 
 
 def textual_theme(theme: ThemeFile) -> Theme:
-    """The theme textual's own parts (palette, prompt, notices) are drawn in."""
+    """Return the theme for textual's own parts (palette, prompt, notices)."""
     colors = theme.colors
     return Theme(
         name=theme.name,
@@ -75,7 +75,10 @@ def textual_theme(theme: ThemeFile) -> Theme:
 
 
 def _variables(theme: ThemeFile) -> dict[str, str]:
-    """Textual's colors for what an empty input says and for the palette's cursor are too faint."""
+    """Return stronger colors for the placeholder of an input and for the palette's cursor.
+
+    Textual's own are too faint.
+    """
     if theme.ansi:
         return BUILTIN_THEMES["ansi-dark"].variables
     colors = _parsed(theme)
@@ -89,10 +92,10 @@ def _variables(theme: ThemeFile) -> dict[str, str]:
 
 
 def palette(theme: ThemeFile, *, no_color: bool = False) -> Palette:
-    """A style for every role on every ground.
+    """Return a style for every role on every ground.
 
-    Without color, and on sixteen colors, attributes tell them apart. Otherwise a ground moves each
-    color as far towards black or white as makes it readable there.
+    Without color, and with sixteen colors, attributes tell the roles apart. Otherwise each ground
+    moves each color toward black or white until it is readable there.
     """
     if no_color:
         return _with_attributes({role: _ATTRIBUTES.get(role, Style()) for role in ROLES})
@@ -121,13 +124,17 @@ def _parsed(theme: ThemeFile) -> dict[str, Color]:
 
 
 def _least(colors: Mapping[str, Color]) -> float:
-    """The contrast that text keeps on every ground: as on the page, as far as WCAG goes."""
+    """Return the contrast for text on every ground: WCAG's AAA if the page has it, otherwise AA."""
     weakest = min(contrast(colors[name], colors["background"]) for name in TEXT)
     return _STRONG if weakest >= _STRONG else _FAIR
 
 
 def _with_attributes(page: Mapping[str, Style]) -> Palette:
-    """On the cursor only trouble keeps its color: reversed, each other one would be a patch."""
+    """Return the styles with attributes added for every ground.
+
+    On the cursor, only trouble keeps its color: in a reversed line any other color would be a
+    patch.
+    """
     bare = Style(color="default", bgcolor="default")
     even = {
         role: style + bare if style.color and role not in _PATCHES else style
@@ -141,7 +148,7 @@ def _with_attributes(page: Mapping[str, Style]) -> Palette:
 
 
 def _style(role: str, colors: Mapping[str, Color]) -> Style:
-    """How a role looks in these colors."""
+    """Return the style of a role in these colors."""
     front = _REVERSED.get(role, role if role in colors else "foreground")
     back = "background"
     if role == "title":
@@ -157,10 +164,10 @@ def _style(role: str, colors: Mapping[str, Color]) -> Style:
 
 
 def _upon(ground: Color, colors: Mapping[str, Color], least: float) -> dict[str, Color]:
-    """The colors of a theme on another ground than the page."""
+    """Return the colors of a theme adapted to a ground other than the page."""
     far = max(Color(0, 0, 0), Color(255, 255, 255), key=lambda end: contrast(end, ground))
     shades: dict[str, Color] = {}
-    for name in TEXT:  # each, or the nearest one towards black or white that can be read there
+    for name in TEXT:  # the color itself, or the nearest readable one toward black or white
         mixed = (colors[name].blend(far, step / 10) for step in range(10))
         shades[name] = next((each for each in mixed if contrast(each, ground) >= least), far)
     if shades["foreground"] != colors["foreground"]:  # body text stays the strongest
@@ -169,7 +176,7 @@ def _upon(ground: Color, colors: Mapping[str, Color], least: float) -> dict[str,
 
 
 def contrast(one: Color, other: Color) -> float:
-    """The contrast of two colors, 1 to 21 (WCAG 2.2)."""
+    """Return the contrast of two colors, 1 to 21 (WCAG 2.2)."""
     dark, light = sorted((_luminance(one), _luminance(other)))
     return (light + 0.05) / (dark + 0.05)
 

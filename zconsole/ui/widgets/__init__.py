@@ -1,1 +1,1 @@
-"""Lines, bars, sparklines and glyphs: what panes and dialogs are drawn with."""
+"""Lines, bars, sparklines and glyphs that panes and dialogs are drawn with."""

@@ -1,7 +1,7 @@
-"""Lines of text with roles: what every drawing function returns and every widget paints.
+"""Lines of text with roles: the result of every drawing function, painted by every widget.
 
-A role says how a piece is meant (``warning``, ``dim``); a theme says how that looks. Nothing
-here knows a color, a widget or the time of day.
+A role is the meaning of a piece (``warning``, ``dim``); a theme gives it a look. Nothing here
+depends on colors, widgets or the time of day.
 """
 
 from __future__ import annotations
@@ -32,21 +32,23 @@ ROLES = (
     "badge-warning",
     "badge-error",
 )
-"""Every role a span may have, one a meaning; a theme gives each a look.
+"""Every role a span may have, one per meaning; a theme gives each a look.
 
 ``good`` is restored or finished well, ``notice`` under way, ``warning`` wants attention, ``error``
-is danger; ``key`` reacts to keys, ``spark`` is the past, ``bar`` and ``track`` are progress.
-What is normal has no role: a healthy idle pool stays neutral.
+is danger; ``key`` reacts to keys, ``spark`` is the past, ``bar`` and ``track`` are progress. What
+is normal has no role: a healthy idle pool stays neutral.
 """
 
 GROUNDS = ("", "cursor", "rest", "tint")
-"""What a line may stand on: the page, the cursor, the cursor of a pane that is not in focus, and
-the tint of the device that limits a scan."""
+"""Backgrounds of lines: page, cursor, cursor of a pane without focus, and limiting device.
+
+``tint`` marks the device that limits a scan.
+"""
 
 _FILLER = "\0"
 _REMEMBERED = 256
 _SOLID = frozenset({"title", "focus", "tab", "badge-notice", "badge-warning", "badge-error"})
-"""Roles that show on a blank."""
+"""Roles that are visible on blanks."""
 
 
 class Span(NamedTuple):
@@ -55,7 +57,7 @@ class Span(NamedTuple):
     text: str
     role: str = ""
     action: str = ""
-    """What a click on it does, as an action of the app; empty for nothing."""
+    """App action run by a click on it; empty for none."""
 
 
 Line = tuple[Span, ...]
@@ -63,7 +65,7 @@ Line = tuple[Span, ...]
 
 
 def width_of(line: Sequence[Span]) -> int:
-    """Terminal cells a line takes."""
+    """Return the terminal cells of a line."""
     text = "".join([span.text for span in line])
     if text.isascii() and text.isprintable():
         return len(text)
@@ -71,7 +73,7 @@ def width_of(line: Sequence[Span]) -> int:
 
 
 def fit(text: str, width: int, *, right: bool = False, ellipsis: str = "…") -> str:
-    """``text`` in exactly ``width`` cells: padded, or cut at its end with ``ellipsis``."""
+    """Return ``text`` in exactly ``width`` cells: padded, or cut at its end with ``ellipsis``."""
     length = cell_len(text)
     if length == width:
         return text
@@ -84,7 +86,7 @@ def fit(text: str, width: int, *, right: bool = False, ellipsis: str = "…") ->
 
 
 def crop(line: Line, width: int, ellipsis: str = "…") -> Line:
-    """A line in at most ``width`` cells."""
+    """Return a line in at most ``width`` cells."""
     if width_of(line) <= width:
         return line
     out: list[Span] = []
@@ -101,7 +103,7 @@ def crop(line: Line, width: int, ellipsis: str = "…") -> Line:
 
 
 def action_at(line: Line, x: int) -> str:
-    """The action of what is ``x`` cells from the left; empty where there is none."""
+    """Return the action at ``x`` cells from the left; empty if there is none."""
     for span in line:
         x -= cell_len(span.text)
         if x < 0:
@@ -110,7 +112,7 @@ def action_at(line: Line, x: int) -> str:
 
 
 def at_most(most: int, lines: Sequence[Line], ellipsis: str = "…") -> Sequence[Line]:
-    """The first lines, with a sign where others are left out."""
+    """Return the first ``most`` lines, with an ellipsis if others are left out."""
     if len(lines) <= most:
         return lines
     return (*lines[: most - 1], (*lines[most - 1], Span(ellipsis, "dim")))
@@ -118,13 +120,13 @@ def at_most(most: int, lines: Sequence[Line], ellipsis: str = "…") -> Sequence
 
 @lru_cache(maxsize=_REMEMBERED)
 def broken(text: str, width: int) -> tuple[str, ...]:
-    """Text on as many lines of at most ``width`` cells as it takes; at least one.
+    """Return text wrapped to lines of at most ``width`` cells; at least one line.
 
-    Remembered: advice is broken anew with every sample, mostly the same words.
+    Results are cached: advice is wrapped again with every sample, mostly with the same words.
     """
     if cell_len(text) <= width:
         return (text.rstrip(),)
-    # For textwrap every character is one cell: a wide one brings a second with it.
+    # textwrap counts characters, not cells: add a filler after each wide one.
     double = text
     if not text.isascii():
         double = "".join(c + _FILLER * (cell_len(c) - 1) for c in text)
@@ -133,18 +135,18 @@ def broken(text: str, width: int) -> tuple[str, ...]:
 
 
 def beside(head: Span, text: str, width: int, role: str = "") -> tuple[Line, ...]:
-    """Text broken to lines of ``width`` cells in all: ``head`` before the first, then blanks."""
+    """Wrap text to lines of ``width`` cells: ``head`` before the first, then blanks."""
     return hung(head, ((Span(t, role),) for t in broken(text, width - cell_len(head.text))))
 
 
 def hung(head: Span, lines: Iterable[Line]) -> tuple[Line, ...]:
-    """Lines with ``head`` before the first and as many blanks before each of the others."""
+    """Return lines with ``head`` before the first and equally wide blanks before the others."""
     blank = Span(" " * cell_len(head.text))
     return tuple((blank if number else head, *line) for number, line in enumerate(lines))
 
 
 def spread(left: Line, right: Line, width: int, ellipsis: str = "…") -> Line:
-    """``left`` at the left edge and ``right`` at the right one; ``left`` gives way."""
+    """Return a line with ``left`` and ``right`` at its edges; ``left`` is cropped if needed."""
     room = width - width_of(right)
     if room < 1:
         return crop(right, width, ellipsis)
@@ -153,15 +155,15 @@ def spread(left: Line, right: Line, width: int, ellipsis: str = "…") -> Line:
 
 
 def ruled(left: str, right: str, rule: str, width: int) -> Line:
-    """The title of a pane as a thin rule between it and the one above."""
+    """Return the title of a pane as a thin rule between it and the pane above."""
     fill = rule * max(0, width - 2 * cell_len(rule) - cell_len(left) - cell_len(right))
     return (Span(set_cell_size(f"{rule}{left}{fill}{right}{rule}", width), "title"),)
 
 
 def merged(line: Line) -> Line:
-    """The same line in as few spans as look the same: each costs some 40 bytes to send.
+    """Return the line in as few spans as look the same: each costs some 40 bytes to send.
 
-    A blank takes the role of what is before it, or after it, unless that role colors blanks.
+    A blank takes the role of its neighbor, unless that role colors blanks.
     """
     out: list[Span] = []
     for span in line:
@@ -175,7 +177,7 @@ def merged(line: Line) -> Line:
 
 
 def _common(before: Span, after: Span) -> str | None:
-    """The role in which both spans can be shown as one; None when there is none."""
+    """Return the role in which both spans can be shown as one; None if there is none."""
     if before.role == after.role:
         return before.role
     if not after.text.strip() and {before.role, after.role}.isdisjoint(_SOLID):
@@ -186,7 +188,7 @@ def _common(before: Span, after: Span) -> str | None:
 
 
 def joined(parts: Sequence[Line], gap: str, width: int) -> tuple[Line, ...]:
-    """Parts set side by side with ``gap`` between, wrapped to lines of at most ``width`` cells."""
+    """Join parts with ``gap`` between them, wrapped to lines of at most ``width`` cells."""
     lines: list[Line] = []
     current: list[Span] = []
     used = 0

@@ -1,4 +1,4 @@
-"""The lines at the bottom of a screen: the keys that work there, and messages."""
+"""The lines at the bottom of a screen: its keys, and messages."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ if TYPE_CHECKING:
 
 SCROLLS: Line = (Span(" Up and Down scroll", "dim"),)
 _BRIEF = 24
-"""Cells that are enough for the two or three keys needed most."""
+"""Cells that are enough for the two or three most important keys."""
 
 
 class FooterView(LinesView):
-    """Shows messages beside the keys, in their place, or above them: they never cover data."""
+    """A view of keys and messages: beside, instead of or above the keys, never over data."""
 
     def __init__(self, *, id: str) -> None:  # noqa: A002
         super().__init__(id=id)
         self._keys: Sequence[Line] = ()
         self._beside: partial[Line] | None = None
-        """Makes the keys for the cells that a message leaves them in its line."""
+        """Makes the keys for the cells that a message leaves in its line."""
         self._made_of: tuple[object, ...] = ()
-        """What the keys of a whole line were last made of."""
+        """Inputs from which the keys of a whole line were last made."""
         self._in_one_line: Line = ()
         self._height = -1
 
     def on_mount(self) -> None:
-        """Follow what is said."""
+        """Follow the messages."""
         app = cast("ThemedApp", self.app)
         app.messages_signal.subscribe(self, lambda _: self.tell(), immediate=True)
 
     def show(self, lines: Sequence[Line], title: Line | None = None) -> None:
-        """Show ``lines``, and what messages there are, in as much height as they take."""
+        """Show ``lines`` and any messages, in as much height as they take."""
         self._keys = lines if title is None else (title, *lines)
         self.tell()
 
     def share(self, above: Sequence[Line], keys: partial[Line]) -> None:
-        """Show the keys in one line, with messages: they move nothing on the screen."""
+        """Show the keys in one line that messages share, so that nothing on the screen moves."""
         made = (keys.func, keys.args, keys.keywords, self.app.size.width)
         if made != self._made_of:
             self._beside, self._made_of = keys, made
@@ -51,16 +51,16 @@ class FooterView(LinesView):
         self.show((*above, self._in_one_line))
 
     def show_below(self, view: LinesView, keys: Sequence[Line]) -> None:
-        """Show the keys, and how to scroll where the lines of ``view`` do not fit above them.
+        """Show the keys, and how to scroll if the lines of ``view`` do not fit above them.
 
-        The height that the view has now says nothing: the line about scrolling takes of it, and
-        would keep itself.
+        The current height of the view doesn't matter: the line about scrolling takes a part of it,
+        and would keep itself visible.
         """
         scrolls = 0 < self.screen.size.height - len(keys) <= view.line_count()
         self.show((*keys, *((SCROLLS,) * scrolls)))
 
     def tell(self) -> None:
-        """Show the messages there are for this screen, and the keys."""
+        """Show the messages for this screen, and the keys."""
         app = cast("ThemedApp", self.app)
         messages = app.messages.lines(self.screen, self.look, *app.size)
         shown = (*messages, *self._keys)
@@ -73,9 +73,9 @@ class FooterView(LinesView):
         super().show(shown)
 
     def _shared(self, messages: Sequence[Line], page: int, keys: partial[Line]) -> Line:
-        """The line of a message whose turn it is, and keys in what it leaves.
+        """Return the line of the current message, with keys in the rest of it.
 
-        Once each line had its turn, as much of the first as leaves room for keys.
+        After a turn of each line, the first is shown again, cut to leave room for the keys.
         """
         width, ellipsis = self.app.size.width, self.look.glyphs.ellipsis
         if page < len(messages):

@@ -1,4 +1,4 @@
-"""The characters drawings are made of, for Unicode terminals and for plain ASCII ones."""
+"""The characters of drawings, for Unicode terminals and for plain ASCII ones."""
 
 from __future__ import annotations
 
@@ -6,53 +6,53 @@ from typing import NamedTuple
 
 
 class Glyphs(NamedTuple):
-    """One set of characters; every one of them is a single cell wide."""
+    """One set of characters, all a single cell wide."""
 
     spark: str
     """Levels from nothing to full, lowest first."""
     heat: str
-    """Levels of a cell of a strip, from none to the most."""
+    """Levels of a cell of a heat strip, from none to the most."""
     gap: str
-    """A moment without a sample, between two that have one."""
+    """A missing sample between two others."""
     full: str
     partial: str
-    """Shares of a cell from an eighth upwards; empty where there are none."""
+    """Parts of a cell in eighths, smallest first; empty if the set has none."""
     thin: str
-    """A filled cell of a bar that matters less."""
+    """Filled cell of a less important bar."""
     track: str
     ellipsis: str
     dot: str
-    """Between two facts on one line."""
+    """Separator of two facts on one line."""
     folded: str
     sorted: str
     pointer: str
-    """Before what the cursor is on in a map, and before the current step of a list."""
+    """Marks the cursor in a map and the current step of a list."""
     mark: str
-    """Below a moment on a timeline."""
+    """Marks a moment below a timeline."""
     dots: str
-    """Braille cells by the levels (0 to 4) of their left and right column; empty where none."""
+    """Braille cells by the levels (0 to 4) of their left and right column; empty if none."""
     rising: str
     falling: str
     steady: str
-    """How a rate goes."""
+    """Trends of a rate."""
     above: str
     below: str
-    """In a title: lines are out of sight there."""
+    """Scroll marks in a title: there are lines out of sight."""
     rule: str
-    """Between two panes."""
+    """Rule between two panes."""
     box: str
-    """Corners of a frame, from the top left, clockwise, then its side."""
+    """Corners of a frame, clockwise from the top left, then its side."""
     axis: str
-    """At the top, along and at the foot of a scale."""
+    """Top, middle and foot of a scale."""
 
     @property
     def is_ascii(self) -> bool:
-        """Whether outside text has to be brought to ASCII too."""
+        """Whether other text has to be converted to ASCII, too."""
         return self.full.isascii()
 
     @property
     def arrow(self) -> str:
-        """Between what was and what is to be."""
+        """Arrow between the state before and after."""
         return "->" if self.is_ascii else "→"
 
 

@@ -1,6 +1,6 @@
-"""Figures drawn: bars, and values over time, the newest at the right, on a scale from zero.
+"""Drawn figures: bars, and values over time, newest at the right, on a scale from zero.
 
-Over time they are a sparkline, a strip of cells that get darker, or a graph of several rows. In
+Values over time are a sparkline, a strip of cells that get darker, or a graph of several rows. In
 braille two values share a cell of a graph and each row has four levels; in blocks, and in plain
 ASCII, a cell holds one value and a row has as many levels as a sparkline.
 """
@@ -16,9 +16,9 @@ from zconsole.ui.widgets.glyphs import Glyphs
 
 
 def scale(values: Iterable[float | None]) -> float:
-    """The top of a scale for ``values``: the next of 1, 2, 4, 8 … in the units of their sizes.
+    """Return the top of a scale for ``values``: the next power of two, at least 1.
 
-    Powers of two keep the label short (``256M``) and the scale still while rates wobble.
+    Powers of two keep the label short (``256M``) and the scale stable while rates fluctuate.
     """
     peak = max((v for v in values if v is not None and math.isfinite(v)), default=0.0)
     if peak < 1:
@@ -27,7 +27,7 @@ def scale(values: Iterable[float | None]) -> float:
 
 
 def sparkline(values: Sequence[float | None], width: int, top: float, glyphs: Glyphs) -> str:
-    """The last ``width`` values against 0…``top``, newest at the right, always ``width`` cells.
+    """Draw the last ``width`` values against 0…``top`` in ``width`` cells, newest at the right.
 
     Nothing is drawn for 0 nor before the first sample; a missing sample in between is a gap mark.
     """
@@ -42,9 +42,9 @@ def sparkline(values: Sequence[float | None], width: int, top: float, glyphs: Gl
 def cells_of(
     values: Sequence[float | None], width: int, cell: Callable[[float], str], gap: str
 ) -> str:
-    """The last ``width`` values, each as its ``cell``; ``gap`` where one is missing.
+    """Draw the last ``width`` values, each as its ``cell``, or as ``gap`` if missing.
 
-    Nothing is drawn before the first.
+    Nothing is drawn before the first value.
     """
     tail = dropwhile(lambda value: value is None, values[-width:] if width > 0 else ())
     drawn = "".join(gap if v is None or math.isnan(v) else cell(v) for v in tail)
@@ -52,16 +52,16 @@ def cells_of(
 
 
 _FULL = 0.9995
-"""From here on a percentage is printed as 100.0."""
+"""Shares from here on are printed as 100.0 %."""
 
 
 def bar(
     share: float | None, width: int, glyphs: Glyphs, role: str = "bar", *, thin: bool = False
 ) -> Line:
-    """A bar of ``width`` cells filled to ``share`` (0…1, clamped); all track when unknown.
+    """Draw a bar of ``width`` cells filled to ``share`` (0…1, clamped); all track if unknown.
 
-    A share above 0 always shows at least its smallest mark and one that does not print as
-    100.0 % never looks full. A thin bar, for what matters less, is dim and rounded to whole cells.
+    A share above 0 always shows at least its smallest mark, and one that does not print as 100.0 %
+    never looks full. A thin bar, for less important values, is dim and rounded to whole cells.
     """
     if width <= 0:
         return ()
@@ -84,17 +84,17 @@ _DOTS = 4
 
 
 def graph_values(width: int, rows: int, glyphs: Glyphs) -> int:
-    """How many values a graph of this size shows."""
+    """Return the number of values in a graph of this size."""
     return width * (2 if rows > 1 and glyphs.dots else 1)
 
 
 def graph_lines(
     values: Sequence[float | None], width: int, rows: int, top: float, glyphs: Glyphs
 ) -> list[str]:
-    """The last values against 0…``top`` on ``rows`` lines of ``width`` cells, the top line first.
+    """Draw the last values against 0…``top`` on ``rows`` lines of ``width`` cells, top first.
 
-    Whatever is above 0 shows at least its smallest mark; a missing value is a gap mark in the
-    bottom line, and nothing before the first value.
+    Values above 0 show at least the smallest mark; a missing value is a gap mark in the bottom
+    line, and nothing is drawn before the first value.
     """
     if rows < 1 or width < 1:
         return []
@@ -103,9 +103,11 @@ def graph_lines(
     shown = list(values[-graph_values(width, rows, glyphs) :])
     first = next((n for n, value in enumerate(shown) if value is not None), len(shown))
     per_row = _DOTS if glyphs.dots else len(glyphs.spark) - 1
+    # Missing values before the first are blank (level 0), not gap marks (-1).
     levels = [0] * first + [_level(value, top, rows * per_row) for value in shown[first:]]
     levels = [0] * (graph_values(width, rows, glyphs) - len(levels)) + levels
     draw = _dotted if glyphs.dots else _blocks
+    # Starts with level -1, so that ``level + 1`` is the index of a level.
     every = range(-1, rows * per_row + 1)
     return [
         draw(levels, [max(0, min(per_row, n - row * per_row)) for n in every], row > 0, glyphs)
@@ -114,14 +116,18 @@ def graph_lines(
 
 
 def _level(value: float | None, top: float, levels: int) -> int:
-    """How many levels a value fills; -1 for none."""
+    """Return how many levels a value fills; -1 if it is missing."""
     if value is None or math.isnan(value):
         return -1
     return math.ceil(min(1.0, value / top) * levels) if value > 0 and top > 0 else 0
 
 
 def _dotted(levels: Sequence[int], filled: Sequence[int], is_upper: bool, glyphs: Glyphs) -> str:
-    """One line in braille; ``filled`` has how much of it each level fills, that of -1 first."""
+    """Draw one line in braille.
+
+    ``filled`` has the levels filled in this line by each level of the graph, starting with level
+    -1.
+    """
     dots, gap = glyphs.dots, " " if is_upper else glyphs.gap
     step = _DOTS + 1
     return "".join(
@@ -131,7 +137,7 @@ def _dotted(levels: Sequence[int], filled: Sequence[int], is_upper: bool, glyphs
 
 
 def _blocks(levels: Sequence[int], filled: Sequence[int], is_upper: bool, glyphs: Glyphs) -> str:
-    """One line in blocks, or in plain characters."""
+    """Draw one line in blocks, or in plain characters; ``filled`` is as for ``_dotted``."""
     gap = " " if is_upper else glyphs.gap
     return "".join(gap if level < 0 else glyphs.spark[filled[level + 1]] for level in levels)
 
@@ -139,10 +145,10 @@ def _blocks(levels: Sequence[int], filled: Sequence[int], is_upper: bool, glyphs
 def heat_strip(
     values: Sequence[float | None], width: int, steps: Sequence[float], glyphs: Glyphs
 ) -> str:
-    """The last ``width`` values as cells, the darker the more of ``steps`` they reach.
+    """Draw the last ``width`` values as cells, darker for each of ``steps`` that they reach.
 
-    For what would look alike as sparklines.
-    Nothing is drawn for 0 nor before the first sample; a missing sample in between is a gap mark.
+    For values that would look alike as sparklines. Nothing is drawn for 0 nor before the first
+    sample; a missing sample in between is a gap mark.
     """
 
     def _cell(value: float) -> str:

@@ -1,4 +1,4 @@
-"""The widget everything is drawn with: lines, of which only the changed ones are sent."""
+"""The widget for all drawings: lines, of which only the changed ones are sent."""
 
 from __future__ import annotations
 
@@ -28,31 +28,32 @@ if TYPE_CHECKING:
 
 _STRIPS = 512
 WAYS = 3
-"""Cells at the end of a title for the ways in which there is more."""
+"""Cells at the end of a title for the scroll marks."""
 _GAP = re.compile(r"(?<=\S)(?P<fill>[ ─-])(?P=fill){4,}")
-"""Blanks or rule in a title that have room for the ways."""
+"""Blanks or rule in a title with room for the scroll marks."""
 _WORD = re.compile(r" ?\w\S* ?")
 """The first word of a title, with the blanks beside it."""
 
 
 class _BareStyles(StylesCache):
-    """The strips of a widget without border, padding or tint.
+    """A cache of rendered lines for a widget without border, padding or tint.
 
-    Textual's own works out a widget's colors and place, and looks for each of these, at every line.
+    Textual's own cache computes colors and position of the widget, and checks for each of these, at
+    every line.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._ground: Color | None = None
-        """What filters blend with, which takes a walk up to the screen; None until it is known."""
+        """Color that filters blend with, found by a walk up to the screen; None if unknown."""
 
     def forget(self) -> None:
-        """Draw all anew, on another ground."""
+        """Drop all lines and the background color."""
         self._ground = None
         self.clear()
 
     def render_widget(self, widget: Widget, crop: Region) -> list[Strip]:
-        """The strips of these lines; only those that are dirty are rendered anew."""
+        """Return the strips of these lines, rendering only dirty ones."""
         lines, (start, end) = crop.line_range, crop.column_span
         if dirty := [y for y in lines if y in self._dirty_lines or y not in self._cache]:
             filters = widget.get_line_filters()
@@ -71,13 +72,14 @@ class _BareStyles(StylesCache):
 
 
 class LinesView(ScrollView, inherit_bindings=False):
-    """Shows lines under an optional title line that does not scroll.
+    """A widget with lines under an optional title line that does not scroll.
 
-    Textual sends every cell of what is marked dirty, so ``show`` marks only lines that differ
-    from what is on the screen, and lines out of sight are not even asked for.
+    Textual sends every cell that is marked dirty, so ``show`` marks only lines that differ from
+    those on the screen, and lines out of sight are never requested.
     """
 
-    # Before the key behind it is looked at: a slow link delivers what was typed in one packet.
+    # With priority, so that it acts before the next key: a slow link delivers several keys in one
+    # packet.
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "screen.filter", show=False, priority=True, id="filter")
     ]
@@ -94,21 +96,21 @@ class LinesView(ScrollView, inherit_bindings=False):
 
     @property
     def look(self) -> DisplayFormat:
-        """How things are written now."""
+        """The current display format."""
         return cast("ThemedApp", self.app).view_state.look
 
     @property
     def size(self) -> Size:
-        """All of its place, as nothing is around the lines; textual works it out at every look."""
+        """The widget's full size: nothing surrounds the lines, and textual's is slow to compute."""
         return self.outer_size
 
     def on_mount(self) -> None:
-        """Be drawn in the styles of the app's theme, whichever is on."""
+        """Follow the app's theme."""
         self.app.theme_changed_signal.subscribe(self, lambda _: self._dress())
         self._dress()
 
     def _dress(self) -> None:
-        """Take the present theme's styles, and draw everything anew."""
+        """Take the current theme's styles, and redraw everything."""
         self._palette = cast("ThemedApp", self.app).palette
         self._strips.clear()
         self._drawn.clear()
@@ -116,22 +118,22 @@ class LinesView(ScrollView, inherit_bindings=False):
         self.refresh()
 
     def show(self, lines: Sequence[Line], title: Line | None = None) -> None:
-        """Show ``lines``; what is on the screen already is not sent again."""
+        """Show ``lines``; lines already on the screen are not sent again."""
         self._lines = lines
         self._title = title
         self.update_lines()
 
     def line_count(self) -> int:
-        """How many lines there are below the title."""
+        """Return the number of lines below the title."""
         return len(self._lines)
 
     def line_at(self, index: int) -> Line:
-        """The line at ``index``, 0 the first below the title."""
+        """Return the line at ``index``, 0 the first below the title."""
         return self._lines[index]
 
     @property
     def has_title(self) -> bool:
-        """Whether a line stays at the top."""
+        """Whether there is a title line."""
         return self._title is not None
 
     @property
@@ -141,15 +143,15 @@ class LinesView(ScrollView, inherit_bindings=False):
         return self.scroll_offset.y + room < self.line_count()
 
     def title_line(self) -> Line:
-        """The line that stays at the top."""
+        """Return the line that stays at the top."""
         return self._title or ()
 
     def ground(self, _: int) -> str:
-        """What that line stands on: one of GROUNDS."""
+        """Return the background of a line, one of GROUNDS."""
         return ""
 
     def update_lines(self) -> None:
-        """Mark the visible lines that differ from what was drawn last."""
+        """Mark the visible lines that differ from those last drawn."""
         width, height = self.size
         top = self.scroll_offset.y
         total = Size(width, self.line_count() + int(self.has_title))
@@ -160,9 +162,9 @@ class LinesView(ScrollView, inherit_bindings=False):
             self._draw(*(Region(0, y, width, 1) for y in dirty))
 
     def _draw(self, *regions: Region) -> None:
-        """Tell the screen to draw these: what ``refresh`` does, without a message to itself first.
+        """Mark regions for redrawing like ``refresh``, but without its message to this widget.
 
-        A message wakes a task, and there are some five of these views in each refresh.
+        Each message wakes a task, and about five of these views take part in a refresh.
         """
         if self.is_mounted:
             self._set_dirty(*regions)
@@ -184,19 +186,19 @@ class LinesView(ScrollView, inherit_bindings=False):
         self.move(direction * (self.line_count() + 1))
 
     def bring_in_sight(self, first: int, last: int) -> None:
-        """Scroll as little as shows the line ``first``, and those up to ``last`` as they fit."""
-        self.update_lines()  # the lines there are now say how far there is to scroll
+        """Scroll just enough to show line ``first``, and lines up to ``last`` if they fit."""
+        self.update_lines()  # sets the scroll range from the current lines
         room = max(1, self.size.height - int(self.has_title))
         top = self.scroll_offset.y
         wanted = min(max(top, last - room + 1), first)
         wanted = min(wanted, max(0, self.line_count() - room))  # no blank lines below the last
         if wanted != top:
-            # By force: textual learns only with the next layout that there is more than fits.
+            # Forced: textual learns only at the next layout that there is more than fits.
             self.scroll_to(y=wanted, animate=False, immediate=True, force=True)
             self.update_lines()
 
     def render_line(self, y: int) -> Strip:
-        """The strip of one line of the widget, the title first."""
+        """Return the strip of one line of the widget, the title first."""
         line, ground = self._drawn[y] = self._at(y, self.scroll_offset.y)
         width = self.size.width
         key = (line, ground, width)
@@ -211,7 +213,7 @@ class LinesView(ScrollView, inherit_bindings=False):
         return strip
 
     def _at(self, y: int, top: int) -> tuple[Line, str]:
-        """What stands in line ``y`` of the widget, where it is scrolled down by ``top`` lines."""
+        """Return line ``y`` of the widget and its background, scrolled down by ``top`` lines."""
         if self.has_title:
             if y == 0:
                 title = self.title_line()
@@ -223,7 +225,7 @@ class LinesView(ScrollView, inherit_bindings=False):
         return self.line_at(index), self.ground(index)
 
     def _with_more(self, title: Line, top: int) -> Line:
-        """The title; it tells where lines are out of sight, at its end or else in a gap."""
+        """Return the title with scroll marks, at its end or else in a gap."""
         width, above, below = self.size.width, top > 0, self.has_more
         taken = cell_len("".join(span.text for span in title).rstrip())
         if not (above or below):
@@ -236,51 +238,51 @@ class LinesView(ScrollView, inherit_bindings=False):
         return (*line, Span(" " * (width - WAYS - width_of(line)) + ways, "title"))
 
     async def on_click(self, event: events.Click) -> None:
-        """Do what the text clicked is there for."""
+        """Run the action of the clicked text."""
         if action := action_at(self._at(event.y, self.scroll_offset.y)[0], event.x):
             event.stop()
             await self.app.run_action(action)
 
     def watch_has_focus(self, _: bool) -> None:
-        """Redraw the title and the cursor, which show the focus; no rule of the styles does."""
+        """Redraw title and cursor, which show the focus; no style rule does."""
         self.update_lines()
 
 
 def _in_gap(title: Line, ways: str) -> Line:
-    """The title with these in its first gap; as it is, where it has none."""
+    """Return the title with the scroll marks in its first gap; unchanged if it has none."""
     for number, span in enumerate(title):
         if gap := _GAP.search(span.text):
             at = gap.start() + 1
-            # Two cells, so that nothing else is moved or covered by the second way.
+            # Always two cells, so that the second mark moves or covers nothing.
             text = f"{span.text[:at]} {ways:<2} {span.text[at + 4 :]}"
             return (*title[:number], span._replace(text=text), *title[number + 1 :])
     return title
 
 
 def _focused(title: Line) -> Line:
-    """The title of the pane in focus: its first word is a badge, in the cells it has anyway."""
+    """Return the title of the pane in focus: its first word becomes a badge of the same width."""
     head, *rest = merged(title) or (Span(""),)
     word = _WORD.search(head.text) if head.role == "title" else None
     if word is None:
         return title
     before, after = head.text[: word.start()], head.text[word.end() :]
-    badge = word[0] if after or rest else f"{word[0].rstrip()} "  # a blank at both of its ends
+    badge = word[0] if after or rest else f"{word[0].rstrip()} "  # a blank at each of its ends
     return (Span(before, "title"), Span(badge, "focus"), Span(after, "title"), *rest)
 
 
 class CursorView(LinesView):
-    """Lines with a cursor, which stays in sight."""
+    """Lines with a cursor that stays in sight."""
 
     cursor = 0
 
     def ground(self, index: int) -> str:
-        """The cursor's, bright or at rest as the pane is in focus or not."""
+        """Return the background of a line; the cursor's depends on the focus of the pane."""
         if index != self.cursor:
             return ""
         return "cursor" if self.has_focus else "rest"
 
     async def on_click(self, event: events.Click) -> None:
-        """Put the cursor on the line clicked; a double click opens it."""
+        """Put the cursor on the clicked line; a double click opens it."""
         index = event.y - int(self.has_title) + self.scroll_offset.y
         if event.y >= int(self.has_title) and index < self.line_count():
             self.move(index - self.cursor)
@@ -288,14 +290,14 @@ class CursorView(LinesView):
                 await self.app.run_action("screen.open")
 
     def move(self, lines: int) -> None:
-        """Move the cursor, and scroll as little as shows it."""
+        """Move the cursor, scrolling as little as needed."""
         self.cursor = max(0, min(self.line_count() - 1, self.cursor + lines))
         self.reveal()
 
     def on_resize(self) -> None:
-        """Keep the cursor in sight: where a list opens far down, and in a smaller window."""
+        """Keep the cursor in sight when a list opens far down, or the window shrinks."""
         self.reveal()
 
     def reveal(self, last: int = 0) -> None:
-        """Scroll to show the cursor, and the lines below it up to ``last``, and draw."""
+        """Scroll to show the cursor and the lines up to ``last``, and draw."""
         self.bring_in_sight(self.cursor, max(self.cursor, last))

@@ -1,4 +1,4 @@
-"""Long device names made short without losing what tells them apart."""
+"""Short forms of long device names that stay distinct."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ Shortener = Callable[[str], str]
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,9})")
 _PLACES = ("slot", "bay")
 _FORMER = re.compile(r"\bwas (?P<path>/[^\s)]+)")
-"""What zpool says of a device that is not found any more."""
+"""The words of zpool about a device that is not found any more."""
 _SERIAL = 8
-"""Cells that are kept of such a name."""
+"""Cells that are kept of such a name: enough for a serial number."""
 
 
 def short_names(names: Sequence[str], width: int, ellipsis: str = "…") -> dict[str, str]:
-    """Each name in at most ``width`` cells, different names staying different.
+    """Return each name in at most ``width`` cells; different names stay different.
 
-    Names that fit stay whole. The others lose their beginning, which names of one maker share;
-    where that makes two alike, a common ending (``-part1``) goes first, then the middle.
+    Names that fit stay whole. The others lose their beginning, which names of one maker share; if
+    that makes two alike, a common ending (``-part1``) is dropped first, then the middle.
     """
     long = sorted({name for name in names if cell_len(name) > width})
     whole = {name: name for name in names if cell_len(name) <= width}
     if not long:
         return whole
+    # Each way is tried until all names differ.
     for shorten in _shorteners(long, width, ellipsis):
         short = {name: shorten(name) for name in long}
         if len({*short.values(), *whole.values()}) == len(short) + len(set(whole)):
@@ -37,7 +38,7 @@ def short_names(names: Sequence[str], width: int, ellipsis: str = "…") -> dict
 
 
 def middle(name: str, width: int, ellipsis: str = "…") -> str:
-    """A name in at most ``width`` cells with its middle left out."""
+    """Return a name in at most ``width`` cells, with its middle left out."""
     if cell_len(name) <= width:
         return name
     if width <= 1:
@@ -47,7 +48,7 @@ def middle(name: str, width: int, ellipsis: str = "…") -> str:
 
 
 def in_runs(names: Sequence[str]) -> list[str]:
-    """Names that differ in the number at their end alone, together: ``Slots 01-06``, ``09``."""
+    """Group names that differ only in their final number: ``Slots 01-06``, ``09``."""
     numbers: dict[str, list[str]] = {}
     for name in dict.fromkeys(names):
         found = _NUMBERED.fullmatch(name)
@@ -57,7 +58,7 @@ def in_runs(names: Sequence[str]) -> list[str]:
 
 
 def _runs(start: str, numbers: Sequence[str]) -> list[str]:
-    """What begins with ``start``, as runs of its numbers."""
+    """Return the names that begin with ``start``, as ranges of their numbers."""
     if len(numbers) == 1:
         return [start + numbers[0]]
     ordered = sorted(numbers, key=int)
@@ -92,7 +93,7 @@ def _shorteners(long: Sequence[str], width: int, ellipsis: str) -> tuple[Shorten
 
 
 def _shared(names: Sequence[str]) -> int:
-    """How many characters all of at least two names begin with."""
+    """Return the length of the common beginning of the names; 0 for a single name."""
     return len(commonprefix(names)) if len(names) > 1 else 0  # noqa: RUF071 - characters it is
 
 
@@ -102,7 +103,7 @@ def _numbered(name: str, index: int, width: int, ellipsis: str) -> str:
 
 
 def _cells(text: str, width: int, *, from_end: bool = False) -> str:
-    """As many characters of ``text`` as fit ``width`` cells, from its start or its end."""
+    """Return as many characters of ``text`` as fit in ``width`` cells, from its start or end."""
     if text.isascii():
         return text[-width:] if from_end and width else text[:width]
     kept = ""
@@ -114,9 +115,9 @@ def _cells(text: str, width: int, *, from_end: bool = False) -> str:
 
 
 def formerly(text: str, width: int, ellipsis: str = "…") -> str:
-    """A text with ``was /dev/…`` in at most ``width`` cells: its directory goes first.
+    """Shorten a text with ``was /dev/…`` to ``width`` cells, first by its directory.
 
-    Then the name's beginning: the end has the serial number.
+    Next goes the beginning of the name, as its end has the serial number.
     """
     found = _FORMER.search(text)
     if found is None or cell_len(text) <= width:
