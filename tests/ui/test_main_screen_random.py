@@ -31,7 +31,6 @@ from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.frame import ActivityView, Frame, ScanView, VdevRow
 from zconsole.timeline.scan_rate import Mark, PastRates
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.pane_layout import WantedHeights, allot
 from zconsole.ui.panes.balance import balance_lines, balance_title
 from zconsole.ui.panes.device_cells import Panel
 from zconsole.ui.panes.device_columns import arrange, common_scale, heading, row_line
@@ -237,7 +236,6 @@ def everything(frame, look, width, height):
         lines += [row_line(item, panel) for item in items(frame.rows, Arrangement(sort))]
     for row in frame.rows:
         lines += detail_lines(row, frame, (("fact", "\x1b"),), look, width)
-    allot(width, height, WantedHeights(2, 3, len(frame.rows), 3), {})
     return lines
 
 
