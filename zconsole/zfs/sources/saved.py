@@ -162,7 +162,7 @@ def _newest(place: str, every: Iterable[str | None], gaps: Gaps) -> tuple[Raw, .
 
 
 def _headed(text: str, zone: tzinfo) -> float | None:
-    """Epoch seconds of the last heading with a time, if every pool of the text stands below it."""
+    """Return epoch seconds of the last heading with a time, if every pool is below it."""
     headings = list(_HEADING.finditer(text))
     if not headings:
         return None
