@@ -62,7 +62,7 @@ class _Followed:
         self.amount, self.since = amount, min(self.since, sample.clock)  # falls at a reboot
 
     def idle(self, sample: Sample, activity: Activity) -> float | None:
-        """Seconds without progress, once longer than a slow one with rounded bytes would need."""
+        """Return seconds without progress, once rounding of bytes cannot explain them."""
         hidden = 4 * activity.resolution / max(1.0, activity.zpool_rate or 1.0)
         least = STILL_SECONDS if self.moved else UNMOVED_SECONDS
         txg = sample.tunables.get("zfs_txg_timeout", 0) + TXG_SLACK
@@ -124,9 +124,7 @@ def _view(activity: Activity, followed: _Followed, sample: Sample) -> ActivityVi
 def activity_advice(activity: Activity, pool: Pool, still: float | None) -> str:
     """Return why an activity does not continue, or is past 100 %, and what to do.
 
-    "" if all is well.
-
-    ``still`` is the seconds without progress, None if it moves.
+    Empty if all is well. ``still`` is the seconds without progress, None if it moves.
 
     An expansion that waits continues once the vdev's devices are complete, after a resilver or
     ``zpool clear``; its total is what is allocated now, and shrinks when data is deleted

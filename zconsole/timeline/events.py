@@ -157,7 +157,7 @@ class EventLog:
             self._events = deque(merged, MAX_EVENTS)
 
     def push_failure(self, failure: SampleFailure, gone: Iterable[Event]) -> None:
-        """Take in a failed sample, of a recording the first in a gap, and what left meanwhile."""
+        """Add a failed sample (only the first in a gap of a recording), and lost devices."""
         if failure.gap and not self._in_gap:
             self._events.append(Event(failure.t, "gap", failure.text, "info", None, "console"))
         self._in_gap = failure.gap

@@ -129,7 +129,8 @@ class SentAlerts:
         kept = self._kept or _SentFile(t, ())
         due = at_once or t - kept.t >= REFRESH
         if set(sent) != set(kept.sent) or (sent and due):
-            self._kept = _SentFile(t, sent)  # first: a disk that fails is not asked every second
+            # Before writing: a disk that fails is not tried again every second.
+            self._kept = _SentFile(t, sent)
             lock = f"{self._name}.lock"
             if self._store.mine(lock):
                 self._store.put(self._name, encoded(self._kept), lock)

@@ -155,7 +155,7 @@ class AlertRules:
         yield from new
 
     def _conditions(self, frame: Frame, seen: _Watched) -> Iterator[Alert]:
-        """What holds now: suspended, no redundancy, useless spare, stalled, full, scrub overdue."""
+        """Yield present conditions: suspended, no redundancy, stalled, full, scrub overdue, …."""
         yield from _lost(frame, seen)
         if frame.problem:
             return
@@ -291,7 +291,7 @@ def _unprotected(frame: Frame) -> Iterator[Alert]:
 def _spares(frame: Frame, seen: _Watched) -> Iterator[Alert]:
     """Yield alerts for spares that would not help in a failure.
 
-    Not for one that another pool uses.
+    A spare that another pool uses is left out.
     """
     found = {(s.kind, s.name): s for s in frame.spares if s.kind != "elsewhere"}
     seen.spares = {key: seen.spares.get(key, frame.clock) for key in found}
