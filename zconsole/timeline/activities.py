@@ -27,8 +27,8 @@ STILL_SECONDS = 30.0
 """Seconds without progress after which this is reported: an earlier average would look like the
 present speed."""
 UNMOVED_SECONDS = 8.0
-"""The same for an activity that has not been seen to move at all: a txg of 5 seconds, the default
-of ``zfs_txg_timeout``, and ``TXG_SLACK``."""
+"""Seconds without progress after which this is reported of an activity that has not been seen to
+move at all: a txg of 5 seconds, the default of ``zfs_txg_timeout``, and ``TXG_SLACK``."""
 TXG_SLACK = 3.0
 """Seconds beyond ``zfs_txg_timeout`` that writing a txg takes. If this kernel has a longer timeout,
 both limits above are at least that plus this slack."""

@@ -17,6 +17,7 @@ from zconsole.pool.spares import STANDING
 from zconsole.pool.topology import APART, Placed, is_group
 
 MAX_EVENTS = 500
+"""Events kept per pool."""
 BROKEN = ("FAULTED", "UNAVAIL", "REMOVED")
 """States that no command sets, except ``zpool offline -f``."""
 LEAST_LEAP = 60.0

@@ -58,8 +58,8 @@ class PoolTimeline:
         self._tree: Mapping[str, Placed] = {}
         """Vdevs of the newest sample by key, in the order ``zpool status`` prints."""
         self._known: Mapping[str, Placed] = {}
-        """The same vdevs, and those that the sample did not show although nothing says that they
-        left."""
+        """Vdevs by key, including those that the newest sample did not show although nothing says
+        that they left."""
         self._newest: Sample | SampleFailure | None = None
         self._leaps: dict[tuple[str, float], float] = {}
         """Seconds by which to shift the times of scans from before the clock was set back, by

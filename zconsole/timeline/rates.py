@@ -1,10 +1,10 @@
 """I/O rates of a pool's vdevs: windowed, from their cumulative counters, and past ones.
 
-Bytes and operations come from the kernel's own counters and clock if available, else from
-diskstats. A counter that fell, a disk that was swapped or a clock that jumped restarts the window:
-then one sample has no rate rather than an absurd one. A bounded number of past rates of vdevs and
-scans is kept for sparklines. A leaf that is much slower than the others of its top-level vdev is
-marked as a slow sibling.
+Bytes and operations come from the kernel's own counters and clock, else from rates that the source
+already computed, else from diskstats. A counter that fell, a device that was swapped or a clock
+that jumped restarts the window: then one sample has no rate rather than an absurd one. A bounded
+number of past rates of vdevs and scans is kept for sparklines. A leaf that is much slower than the
+others of its top-level vdev is marked as a slow sibling.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from zconsole.pool.topology import APART, DATA, Placed
 WINDOW_SECONDS = 5.0
 """About one transaction group: writes come in bursts of that length (``zfs_txg_timeout``)."""
 WINDOW_SAMPLES = 6
+"""Most samples in a window."""
 GAP_FACTOR = 10.0
 GAP_SECONDS = 30.0
 """A pause in sampling of this many seconds, and ten times the last interval, is a suspend or an
@@ -334,10 +335,13 @@ def _combined(own: IoRates, below: list[IoRates]) -> IoRates:
 
 
 LATENCY_FACTOR = 3.0
+"""Multiple of the siblings' median above which a leaf's latency stands out."""
 LATENCY_FLOOR = 0.010
 """Below 10 ms, latency says more about caches than about the disk."""
 BUSY_SHARE = 0.9
 BUSY_GAP = 0.3
+"""A leaf stands out if it is busy for BUSY_SHARE of the time, and BUSY_GAP above the siblings'
+median."""
 
 
 def slow_siblings(rows: Sequence[Placed], rates: Mapping[str, IoRates]) -> dict[str, str]:

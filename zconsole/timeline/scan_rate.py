@@ -31,6 +31,7 @@ from zconsole.tunables.effect import ENOUGH, SETTLE
 
 MOST_STEPS = 600
 MOST_MARKS = 40
+"""Steps and marks that are kept per scan."""
 HOLE = 64.0
 """Seconds without a sample which are filled with the rate seen next."""
 USUAL = 2.0
@@ -39,11 +40,12 @@ missed."""
 MOST_APART = 512.0
 """Seconds between the first two samples up to which they determine the sampling interval."""
 TREND_SECONDS = 60.0
-"""The trend compares the rate of this time, over which a scan's rate is shown, with the time before
-it …"""
+"""Seconds of the recent part of a trend; a scan's rate is shown over the same time."""
 TREND_BEFORE = 5
-"""… which is up to this many times as long; with less data, halves are compared."""
+"""The earlier part of a trend is up to this many times as long; with less data, two halves are
+compared."""
 TREND_LEAST = 20.0
+"""Seconds of recent samples that a trend needs."""
 PRESENT_SECONDS = 60.0
 """Seconds over which the present rate is taken: a dozen transaction groups, several bursts of slow
 disks."""

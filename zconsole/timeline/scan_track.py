@@ -61,9 +61,11 @@ the predicted time, and share of the time watched."""
 STAGE_SECONDS = 3.0
 """Seconds over which counters are compared to find the stage; at least to the previous sample."""
 ENDED_SHARE = 0.98
+"""Share issued from which a scan that is gone is assumed to have finished."""
 FINAL = (PAST_TOTAL, SUSPENDED)
 """Reasons for no estimate that an earlier scan does not change."""
 MAX_NOTES = 8
+"""Notes kept per scan."""
 MARKED_TUNABLES = 2
 """If more tunables change at once, only the number is marked: a preset sets many."""
 

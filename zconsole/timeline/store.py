@@ -39,17 +39,21 @@ from zconsole.timeline.scrubs import Damage
 
 FORMAT = 1
 MOST_BYTES = 2 * 2**20
+"""FORMAT and this are version and largest size in bytes of the file of scans and rates."""
 PAST_FORMAT = 1
 MOST_PAST_BYTES = 2**18
-"""PAST_FORMAT and this are limits of the file of finished scans."""
+"""PAST_FORMAT and this are version and largest size in bytes of the file of finished scans."""
 MOST_DEVICES = 64
 """Number of vdevs up to which sparklines are stored; for larger pools, only those of scans."""
 SAVE_SECONDS = 120.0
-"""A crash only loses the newest rates of a scan, as its counters are the kernel's. When they were
-written more often, the histories of five pools took a tenth of the console's CPU time."""
+"""Seconds between two writes while a scan runs. A crash only loses its newest rates, as its
+counters are the kernel's. When they were written more often, the histories of five pools took a
+tenth of the console's CPU time."""
 REST_SECONDS = 300.0
-"""… and while no scan runs: a crash then only loses the end of the sparklines."""
+"""Seconds between two writes while no scan runs: a crash then only loses the end of the
+sparklines."""
 DIGITS = 4
+"""Significant digits of stored rates."""
 
 NONE_KEPT = PastRates()
 """Rates of a scan in files of an earlier version, which stored none."""

@@ -18,7 +18,8 @@ from zconsole.units import counted, days, duration, percent
 QUIET = 30.0
 """Seconds a condition must be gone before it is sent again."""
 ERRORS_QUIET = 900.0
-"""The same for new errors of one device, which occur sporadically."""
+"""Seconds without new errors of one device before further ones are sent: they occur
+sporadically."""
 GONE = ":gone"
 """Suffix of the subject for a missing device, to distinguish it from the device's errors."""
 STANDING = 60.0

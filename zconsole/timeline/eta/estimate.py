@@ -152,6 +152,8 @@ SLACK = 2.0
 WALKED_SECONDS = 30.0
 """Seconds watched after the metadata walk before samples from before its end are dropped."""
 SKIPPED_FACTOR = 1.3
+"""Factor by which the share repaired of recent bytes exceeds that of the whole scan if many
+bytes were skipped before."""
 UNBLURRED = 2.0**29
 """Bytes issued that are many compared with those in the queues (512 MiB)."""
 SUSPENDED = "no estimate: the pool is suspended, nothing moves"

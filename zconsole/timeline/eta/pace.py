@@ -25,6 +25,7 @@ HOURS = 24
 SLOWEST = 0.01
 """Least weight of an hour: nothing stands still for a whole hour every day."""
 MOST_TURNS = 60
+"""Most turns into which the rest of a scan is divided."""
 LEAST_WATCHED = 3600.0
 """Seconds from the first byte issued, including phases of walking. Within less, the speed changes
 for other reasons than hour and memory."""
@@ -34,6 +35,8 @@ to four days long, less in a shorter one (2.5 minutes in one of an hour), more i
 INDEPENDENT = 3.0
 """Number of adjacent stretches that carry as much information as one independent stretch."""
 NOISE, NOISE_FACTOR = 0.02, 1.5
+"""Noise assumed in the log speed of a stretch: a constant, plus this factor times the root mean
+square of the residuals."""
 SWING = 0.05
 """Least prior deviation of the swing over the day; it is larger for a scan whose speed varies
 more."""

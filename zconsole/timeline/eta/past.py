@@ -27,6 +27,7 @@ from zconsole.timeline.eta.progress import CurvePoint, Totals
 from zconsole.timeline.eta.windows import Slopes, expected
 
 MOST_POINTS = 100
+"""Points kept of a finished scan."""
 SHORTEST = 20.0
 """Seconds; a shorter scan does not help to predict another."""
 LONGEST_SCAN = 366 * 86400.0
@@ -50,6 +51,7 @@ GROWN = 0.1
 EARLY, SETTLING = 0.3, 6.0
 """Log spread of the speed at first, and how much faster than its progress that decreases."""
 SURE = 0.05
+"""Least log spread of an observed speed."""
 OTHER_WORK = log(5.0)
 """Log ratio of the speeds beyond which the earlier scan did other work, such as a resilver of
 minutes."""

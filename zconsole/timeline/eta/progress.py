@@ -33,6 +33,7 @@ REBUILD_TAIL = 4.0
 """Seconds: a rebuild ends after one more transaction group is synced
 (``vdev_rebuild_complete``)."""
 MAX_POINTS = 600
+"""Points of a course above which older ones are thinned out."""
 RECENT_POINTS = 240
 """Newest points that are never thinned out: four minutes at a sample per second."""
 OLDER_POINTS = 270
@@ -42,6 +43,7 @@ NEARER = 6.0
 """Points from the last 1/6 of the time are kept closer the newer they are: windows of minutes look
 at the last hour, windows of hours at the first one."""
 HOLE_INTERVALS = 3.0
+"""Mean intervals between points from which a pause in sampling counts as a hole."""
 LEAP_FACTOR = 4.0
 """Bytes that grew by more than this factor over the usual rate across a hole in the sampling were
 not worked off."""
@@ -49,7 +51,8 @@ STANDSTILL = 60.0
 STANDSTILL_SHARE = 0.05
 """A hole of this many seconds, with less than this share of the usual work, was a standstill."""
 IMPORT_SHARE = 0.5
-"""The same share if the pool was imported in the meantime."""
+"""Share of the usual work below which a hole was a standstill if the pool was imported in the
+meantime."""
 BESIDE = 10.0
 """Seconds by which readings saved by another console may be ahead of our first sample."""
 SANE = 2**60

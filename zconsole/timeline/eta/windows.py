@@ -23,7 +23,9 @@ LEAST_MOVED = 1e-3
 HINDCASTS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 """Moments in the past, as shares of the time watched, from which windows are asked to predict."""
 SHORTEST_HINDCAST = 8.0
+"""Least seconds between the moment of a prediction and the present, and over which it is judged."""
 LEAST_PAST = 6.0
+"""Least seconds of samples before the moment of a prediction."""
 FORGIVEN = 0.05
 """Error (a log ratio) below which all windows count as equally good."""
 UNTRIED = 0.3
@@ -32,18 +34,21 @@ HORIZON_SPREAD = 1.0
 """Log distance at which a window has 0.6 of the full weight: e times longer or shorter than the
 time left."""
 MEAN_SHARE = 0.8
+"""Share of the overall mean in the expected speed if the end is far away."""
 PRESENT_SECONDS = 10.0
 PRESENT_SHARE = 0.08
 """The present: the last ten seconds, or 8 % of the time watched."""
 MOST_CHUNKS = 40
+"""Most stretches, each as long as the present, from which the usual change of speed is taken."""
 USUAL_FACTOR = 3.0
+"""Multiple of the usual change of speed by which the present is doubted."""
 CERTAIN = 0.1
 """A change of speed by 10 % never counts against a window."""
 MEAN_MISFIT_WEIGHT = 0.3
 """Weight of the overall mean's disagreement with the present; 1 for a window."""
 LOAD_MISFIT_WEIGHT = 0.05
-"""The same weight while the present is slower than the mean: that is probably a load, which will
-end. A faster present shows what the disks can do."""
+"""Weight of that disagreement while the present is slower than the mean: that is probably a load,
+which will end. A faster present shows what the disks can do."""
 
 
 class Window(NamedTuple):

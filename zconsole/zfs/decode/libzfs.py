@@ -38,6 +38,7 @@ from zconsole.zfs.raw import HISTOGRAMS, QUEUES, numbers
 
 _MOST_FRAGMENTATION = 100
 _NO_STATS: Sequence[int] = (0,) * 48
+"""All zeros, in the 48-element layout of 2.3 (``_stats``)."""
 _HIDDEN = frozenset({"hole", "indirect"})
 _SHOWN = ("normal", "dedup", "special", "log")
 _PLACES = {
@@ -66,6 +67,7 @@ errors."""
 _WORDS = ("guid", "path", "phys_path", "devid")
 _QUEUE_KEYS = tuple(chain.from_iterable(QUEUES.values()))
 _SLOW_IOS = 34
+"""Index of vs_slow_ios in ``vdev_stats``; shorter arrays lack it."""
 _TRIMS = 41
 """Length of ``vdev_stats`` since 0.8, which introduced trim."""
 _NOALLOC = 46

@@ -35,6 +35,7 @@ from zconsole.zfs.decode.words import CLASSES, disk_name, kind_of, leaf_kind
 from zconsole.zfs.raw import QUEUES, Raw
 
 _PLAIN = 6
+"""Columns of ``zpool iostat`` without options, after the name."""
 _WAITS = {22: 10, 25: 11}
 """Number of columns after the six plain ones, and how many of these are latencies; the others are
 queues. 0.8 to 2.1; 2.2 and later."""

@@ -61,7 +61,9 @@ _NO_POOLS = re.compile(
     re.MULTILINE,
 )
 _POOL_INDENT = 2
+"""Blanks before ``pool:`` in zpool's own output."""
 _FARTHEST_TAG = 16
+"""Most blanks before a tag."""
 _UNTAGGED = ""
 """Tag of lines before the first tagged line: the rows of a fragment, or its scan."""
 _AFTER = "after"

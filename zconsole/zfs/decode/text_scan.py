@@ -25,6 +25,7 @@ from zconsole.zfs.decode.values import parse_date, unbroken
 from zconsole.zfs.decode.words import disk_name
 
 _LONGEST = 100 * 365 * 86400
+"""Seconds; a longer time to go is a fault of the program that printed it."""
 _N = r"\d+(?:[.,]\d+)?[BKMGTPE]?"
 _P = r"-?(?:nan|inf|\d+(?:[.,]\d+)?)"
 _CLOCK = r"(?:\d+ days? )?\d+:\d\d:\d\d"

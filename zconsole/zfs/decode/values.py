@@ -36,6 +36,8 @@ _FOREIGN_DATE = re.compile(
 
 
 _MANY_DIGITS = 40
+"""More digits than any figure has (64 bits take 20). Python is slow to convert very long
+strings, and refuses those of more than 4300 digits."""
 _INTEGERS = frozenset({int})
 _END_OF_TIME = 1e11
 """Epoch seconds of the year 5138; later times are damage."""

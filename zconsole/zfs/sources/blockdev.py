@@ -24,7 +24,7 @@ SECTOR = 512
 def node_name(path: str, root: Path = ROOT) -> str | None:
     """Return the kernel's name of a leaf's device, as in /proc/diskstats.
 
-    None if it is no device.
+    None for a file or a missing device.
     """
     resolved = Path(os.path.realpath(root / path.lstrip("/")))
     devices = Path(os.path.realpath(root / "dev"))

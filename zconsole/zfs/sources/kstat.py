@@ -100,6 +100,7 @@ _COUNTED = 8
 """Fields of the ``cpu`` line that are summed; guest time, which follows, is part of user and
 nice."""
 _IDLE, _IOWAIT = 3, 4
+"""Indices of idle and iowait in the ``cpu`` line (proc_stat(5))."""
 
 
 class CpuTime(NamedTuple):

@@ -55,6 +55,7 @@ CLOSE_DEADLINE = 0.3
 """Seconds that tasks, and then processes, have to end when the source is closed."""
 
 FILES_DEADLINE = 1.0
+"""Seconds for reads of /proc and /sys in a thread."""
 LOCK_HELD = "the kernel's pool lock is held: no pool answers; kstat and disk counters only"
 
 

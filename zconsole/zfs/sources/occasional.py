@@ -43,6 +43,7 @@ from zconsole.zfs.sources.reader import (
 AT_MOST_EVERY = 10.0
 """Seconds between two commands, however fast a failing disk's counters move."""
 AT_LEAST_EVERY = 300.0
+"""Seconds between two commands if nothing changes."""
 STILL_EVERY = 30.0
 """Seconds between two commands while a leaf sits out: nothing signals when it no longer does."""
 HISTORY_DEADLINE = 60.0
@@ -126,6 +127,7 @@ class OccasionalCommand(ABC):
 
 
 _SIT_OUT_SINCE = (2, 4)
+"""The first OpenZFS with the property ``sit_out``."""
 _SLOW_IOS = 34
 """Index in ``vdev_stats`` (include/sys/fs/zfs.h)."""
 _LAYOUTS = ("raidz", "draid")

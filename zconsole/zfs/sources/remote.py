@@ -41,12 +41,15 @@ CLOCKS = Clocks()
 DEADLINE = 10.0
 """Seconds for a call over the link, a new connection included."""
 CONNECT = 8
+"""Seconds for ssh to connect; fewer than DEADLINE, so that ssh itself reports why it failed."""
 PATIENCE = 2.0
 """Seconds a sample waits for slow pools before it is shown without them."""
 LENIENCE = 2.0
 """Factor by which the next answer may take longer than the last: a slow link is not a lost one."""
 FIRST_PATIENCE = 12.0
+"""Seconds the first sample waits for its pools."""
 CLOSE = 2.0
+"""Seconds to stop the readers, and to close the shared connection."""
 SETTLE = 0.2
 """Seconds a killed ssh has to exit."""
 LOST = 255

@@ -29,6 +29,7 @@ from zconsole.zfs.sources.kernel.nvlist import ConfigReader, NvlistError
 
 DEVICE = "/dev/zfs"
 POOL_STATS = 0x5A05
+"""ZFS_IOC_POOL_STATS (include/sys/fs/zfs.h)."""
 COMMAND_ROOM = 1 << 14
 """Bytes of the command buffer; the kernel uses as much as its own ``zfs_cmd_t`` takes, 13,744."""
 DESTINATION, DESTINATION_AT = Struct("=QQ"), 4112
@@ -52,6 +53,7 @@ AT_ONCE = 16
 """Requests per write, small enough that a pipe takes all or nothing (PIPE_BUF)."""
 
 _HEAD = 4
+"""Bytes of the length that precedes an answer."""
 _PLAIN = 2
 """The marshal version without references: looking for repeated objects takes longer."""
 _LONGEST = 1 << 28

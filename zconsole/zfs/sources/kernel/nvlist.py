@@ -21,6 +21,7 @@ U64, STRING, U64_ARRAY, NVLIST, NVLIST_ARRAY = 8, 9, 16, 19, 20
 """Values of ``data_type_t`` in include/sys/nvpair.h."""
 
 LONGEST_ARRAY = 4096
+"""Most elements of an array; a longer one is damage."""
 SHORTEST = {"vdev_stats": 46, "scan_stats": 15, "org.openzfs:rebuild_stats": 12}
 """Lengths in OpenZFS 2.1, the oldest release read this way; the arrays only ever grew."""
 
@@ -89,11 +90,13 @@ _HEAD = 12
 """Length of the header: encoding, byte order and two spare bytes (``nvs_header_t``), version and
 flags."""
 _NATIVE = bytes((0, sys.byteorder == "little"))
+"""The first two bytes: native encoding, and this machine's byte order."""
 _PAIR = Struct("=ihhii")
 """``nvpair_t``: size of the pair and of its name, a reserved field, number of elements, type."""
 _END = Struct("=i")
 """A size of 0 in place of a pair's size ends the nvlist."""
 _DEEPEST = 16
+"""Levels of nested nvlists, more than a config has."""
 
 
 class NvlistError(Exception):
