@@ -72,6 +72,7 @@ class DeviceProber:
     async def _take(self, path: str, now: float) -> None:
         signs = await self._ask(path, now - HOUR)
         old = self._known.get(path)
+        # The first SMART values of this run, to compare later ones with.
         before = old.before if old is not None else signs.smart
         smart = signs.smart or (old.smart if old is not None else None)
         self._known[path] = ProbeResults(smart, signs.kernel, before or signs.smart)

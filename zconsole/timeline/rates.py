@@ -72,6 +72,7 @@ class RateWindows:
             if readings and not _carries_on(readings, new):
                 readings = []
             readings.append(new)
+            # Keep two readings at least, and the oldest one that completes the window.
             while (count := len(readings)) > 2 and (
                 count > WINDOW_SAMPLES or clock - readings[1].clock >= WINDOW_SECONDS
             ):

@@ -282,6 +282,7 @@ def _restored(saved: SavedScan) -> ScanTrack:
         issued_bytes=int(issued),
         scanned_bytes=int(scanned),
     )
+    # The clock of the earlier run means nothing now (``ProgressCurve._remembered``).
     last = ProgressReading(t, 0.0, running, issued, scanned, processed, began, paused)
     curve = ProgressCurve(points, last)
     track = ScanTrack(scan, curve, saved.restarts, saved.notes[:MAX_NOTES], past)

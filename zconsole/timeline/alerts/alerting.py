@@ -132,6 +132,7 @@ class SentAlerts:
             # Before writing: a disk that fails is not tried again every second.
             self._kept = _SentFile(t, sent)
             lock = f"{self._name}.lock"
+            # Only the first console writes.
             if self._store.mine(lock):
                 self._store.put(self._name, encoded(self._kept), lock)
 

@@ -143,6 +143,7 @@ class AlertRules:
         now = {(a.kind, a.subject): a for a in found}
         clock = frame.failure.clock if frame.failure else frame.clock
         for condition in list(seen.active.keys() - seen.held):
+            # New errors of a device come sporadically; a missing device is a lasting condition.
             trickles = condition[0] == "device-error" and not condition[1].endswith(GONE)
             quiet = ERRORS_QUIET if trickles else QUIET
             if clock - seen.active[condition] > quiet:

@@ -60,7 +60,7 @@ STEEPEST = 3.0
 
 
 class Daily(NamedTuple):
-    """Speed of a scan in each hour of the day (UTC), relative to its mean of 1.
+    """Relative speed of a scan in each hour of the day (UTC), with a mean of 1.
 
     Nights are fast if days bring load: an hour at night may be worth three at noon.
     """
@@ -240,6 +240,7 @@ def _known(seen: Sequence[_Stretch], apart: float, known: Daily) -> LeastSquares
     logs = [log(factor) for factor in known.factors]
     day = [2 * _mean(list(map(mul, logs, wave))) for wave in zip(*_hours(), strict=True)]
     swing = SWING + (apart if known == EVEN else KNOWN_SHARE * max(map(abs, day)))
+    # The mean is free; the 12-hour waves are weaker than the 24-hour ones.
     deviations = [1e3, swing, swing, swing / 3, swing / 3]
     return LeastSquares([s.features for s in seen], [0.0, *day], deviations, INDEPENDENT)
 
@@ -400,6 +401,7 @@ def _inverse(matrix: Matrix) -> Matrix:
     """Invert a positive definite matrix by elimination."""
     size = len(matrix)
     rows = [[*row, *(float(i == j) for j in range(size))] for i, row in enumerate(matrix)]
+    # No pivoting: a positive definite matrix needs none.
     for i in range(size):
         scale = 1 / rows[i][i]
         rows[i] = top = [each * scale for each in rows[i]]

@@ -95,6 +95,7 @@ def expected(slopes: Slopes, left: float, rounding: float) -> Speed | None:
     untried = max(known, default=UNTRIED)
     errors = [untried if w.error is None else w.error for w in windows]
     wanted = max(WINDOWS[0], ahead)
+    # The small constants keep the sum of the weights above 0.
     weights = [
         max(1e-12, exp(-0.5 * (log(w.seconds / wanted) / HORIZON_SPREAD) ** 2))
         * (1.0 if present is None else exp(-present.misfit(w.rate)) + 1e-4)

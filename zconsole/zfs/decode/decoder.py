@@ -29,7 +29,7 @@ _DAMAGE = (
 def decode(raw: Raw, zone: tzinfo = UTC) -> tuple[Sample | SampleFailure, ...]:
     """Decode every pool in a raw form; libzfs is preferred to ``status``, and that to ``text``.
 
-    ``zone`` applies to the dates of text, which have none, unless the raw form has ``utc_offset``.
+    ``zone`` is the time zone of dates in text, unless the raw form has ``utc_offset``.
 
     Raises NotUnderstoodError if there is no form or it is not ZFS output.
     """

@@ -187,6 +187,7 @@ def _rates(rows: Sequence[IostatRow]) -> Change:
         for key in (vdev.guid, vdev.path, vdev.name):
             matching = by_name.get(key or "")
             if matching:
+                # Rows with the same name are in the order of the vdevs.
                 row = matching.pop(0) if len(matching) > 1 else matching[0]
                 return {"rates": row.rates, "queues": vdev.queues or row.queues}
         return NOTHING

@@ -49,7 +49,7 @@ _NEXT_OUTPUT = re.compile(r"\s+capacity\s+operations\s+bandwidth\b|NAME\s+SIZE\s
 """Heading of ``zpool iostat`` or ``zpool list``, which ends a section that has no end of its
 own."""
 _QUOTED = re.compile(r"^(?:> ?)+", re.MULTILINE)
-"""Quotation marks of a mail or forum before lines."""
+"""The ``> `` that a mail or forum puts before quoted lines."""
 _QUOTED_POOL = re.compile(r"^(?:> ?)+\s*pool:\s", re.MULTILINE)
 _BREAK = re.compile(r"<br ?/?>[^\S\n]*$", re.MULTILINE)
 _OF_A_PAGE = re.compile(
@@ -111,8 +111,8 @@ class _Block:
 def pools_of(text: str, zone: tzinfo, devices: Devices | None = None) -> tuple[Pool, ...]:
     """Parse every pool in the text; () if zpool printed a sentence instead.
 
-    ``zone`` is that of the dates, which have none. Raises NotUnderstoodError if nothing in the text
-    is ``zpool status`` output.
+    ``zone`` is the time zone of the dates, which are printed without one. Raises NotUnderstoodError
+    if nothing in the text is ``zpool status`` output.
     """
     if not isinstance(text, str):
         raise NotUnderstoodError("not `zpool status` output: no text")

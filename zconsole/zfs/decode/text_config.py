@@ -42,7 +42,7 @@ class _Node:
         self.indent = indent
         self.children: list[_Node] = []
         self.partial = False
-        """True if its devices cannot be told from top-level vdevs that are printed below them."""
+        """True if its devices may be mixed with top-level vdevs printed below them."""
 
     @property
     def holds_others(self) -> bool:

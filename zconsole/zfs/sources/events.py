@@ -165,6 +165,7 @@ class EventFollower:
         lines: list[str] = []
         wanted = False
         while (line := await process.readline()) is not None:
+            # Not indented: the date and class of the next event, with a TAB between them.
             if line[:1].strip():
                 name = line.rpartition("\t")[2]
                 self._read[name] += 1
@@ -184,6 +185,7 @@ class EventFollower:
         key = (event["text"], event["vdev"])
         first, count = waiting.get(key, (event, 0))
         waiting[key] = first, count + 1
+        # Drop the oldest.
         if len(waiting) > KEPT:
             del waiting[next(iter(waiting))]
 

@@ -127,6 +127,7 @@ class LoadMeter:
         Memory, ARC and parameters are read only every EVERY seconds, as the kernel formats hundreds
         of lines for them. ``now`` is in steady seconds.
         """
+        # The kernel formats hundreds of lines for memory and ARC.
         if now - self._read_at >= EVERY:
             self._memory = {**memory(self._root), "arc_bytes": arc_bytes(self._root)}
             folder = self._root / "sys/module/zfs/parameters"

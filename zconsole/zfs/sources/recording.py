@@ -191,6 +191,7 @@ class Recorder:
         """
         whole = [raw for raw in raws if any(form in raw for form in FORMS)]
         for raw in whole:
+            # json.dumps escapes everything else, including surrogates of names that are not UTF-8.
             self._append(line_of(raw).encode("ascii") + b"\n")
         return len(whole)
 

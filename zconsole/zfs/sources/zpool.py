@@ -106,6 +106,7 @@ class JsonReader(_ZpoolReader):
     name = "json"
 
     def _new(self, pool: str) -> _Pool:
+        # -y leaves out the first report, which averages since boot.
         argv = ("zpool", "iostat", "-HpPvlqy", "-T", "u", pool, f"{self._interval:g}")
         return _Pool(OutputStream(self._spawner, argv, timed=True))
 
@@ -115,6 +116,7 @@ class JsonReader(_ZpoolReader):
             leaves = tuple(leaf_paths({"status": status}))
         except RecursionError:
             raise ReadFailedError("zpool status printed no tree of vdevs") from None
+        # Names only change with the topology, so the second command is rarely needed.
         if leaves != kept.known:
             short = await commands.document("zpool", "status", "-j", pool)
             kept.names, kept.known = _paired_names(status, short), leaves
@@ -193,12 +195,14 @@ class TextReader(_ZpoolReader):
         long = "-Hpvlqy" if self._version >= (0, 8) else "-v"
         iostat = ("zpool", "iostat", long, "-T", "u", pool, every)
         wait = None
+        # ``zpool wait`` came with 2.0; 2.3 brought JSON, which has exact bytes itself.
         if (2, 0) <= self._version < (2, 3):
             argv = ("zpool", "wait", "-Hp", "-t", ACTIVITIES, pool, every)
             wait = OutputStream(self._spawner, argv, timed=False)
         return _Pool(OutputStream(self._spawner, iostat, timed=True), wait)
 
     async def _form(self, kept: _Pool, commands: Commands, pool: str) -> Mapping[str, Any]:
+        # Only root may list damaged files.
         flags: tuple[str, ...] = ("-v",) if is_root() else ()
         flags += ("-s", "-p") if self._version >= (0, 8) else ()
         text = await commands.output("zpool", "status", *flags, pool)
@@ -274,6 +278,7 @@ class OutputStream:
             with contextlib.suppress(OSError):
                 self._process = await self._spawner.spawn(self._argv)
                 self._task = asyncio.create_task(self._read(self._process))
+        # As long as the last block: it is complete, although the next heading has not come yet.
         if len(self._block) >= max(1, len(self._last)):
             return "\n".join(self._block)
         return "\n".join(self._last) if self._last and now - self._at <= max_age else None

@@ -159,6 +159,7 @@ class _Helper:
         answer: asyncio.Future[Mapping[str, Any]] = self._loop.create_future()
         self._waiting[pool] = answer
         late = self._loop.call_later(deadline, _expire, answer)
+        # Sent at the end of this turn of the event loop, together with other pools.
         if not self._unsent:
             self._loop.call_soon(self._send)
         self._unsent.append(pool)

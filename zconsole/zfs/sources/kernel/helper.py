@@ -154,6 +154,7 @@ class KernelPool:
                 self._ioctl(self._device, POOL_STATS, self._command)
                 break
             except OSError as error:
+                # With ENOMEM the kernel returns the size that it needs (put_nvlist).
                 _, wanted = DESTINATION.unpack_from(self._command, DESTINATION_AT)
                 if error.errno != errno.ENOMEM or wanted > LARGEST or tries == _TRIES:
                     raise

@@ -212,6 +212,7 @@ class _Walk:
         self._deep -= 1
         if "guid" in fields and not {"type", "guid"} <= node.kept.keys():
             raise NvlistError("a vdev without type or guid")
+        # Only the queues and histograms of leaves are used.
         if "children" in node.below:
             node.below.pop("vdev_stats_ex", None)
         return node
