@@ -202,7 +202,7 @@ def present_rate(
     first, early = (
         max(0, bisect_right(xs, now.x - ago) - 1) for ago in (span, PRESENT_SECONDS + span)
     )
-    # Points before the span are needed to even out the burst in which it begins.
+    # Points before the span help to smooth the burst in which it begins.
     issued = [p.issued for p in recent[early:]]
     done = levelled(xs[early:], issued) or issued
     seconds, moved = now.x - xs[first], max(0.0, done[-1] - done[first - early])
@@ -216,7 +216,7 @@ def present_rate(
 
 
 def rate_by_turns(points: Sequence[CurvePoint], rounding: float = 0.0) -> PresentRate | None:
-    """Return the rate while the scan alternates between walking metadata and issuing.
+    """Return the rate while the scan alternates between scanning metadata and issuing.
 
     Measured over the last minute if it was issuing throughout, else over whole turns: a minute of
     only walking or only issuing is not representative.

@@ -271,7 +271,7 @@ def scan_stats(tree: Mapping[str, Any], tops: Sequence[str]) -> dict[str, Any]:
 
 
 def copies(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """Name the kernel's figures of removal, expansion (with vdev id), checkpoint, condensing."""
+    """Return the kernel's figures of removal, expansion, checkpoint and condensing, by name."""
     found = {}
     for key, names in _COPIES.items():
         if values := integers(tree.get(key) or (), key):

@@ -37,7 +37,7 @@ def pool_states(root: Path = ROOT) -> Mapping[str, str]:
 
 
 def _state(file: str) -> str | None:
-    """Return the state word in a file; None if there is no file, as for a pool just exported."""
+    """Return the state word in a file; None without one, as for a pool just exported."""
     try:
         return bytes_in(file).decode("utf-8", "replace").strip()
     except FileNotFoundError:
