@@ -1,1 +1,1 @@
-"""What time adds to a pool: rates, scans, ETAs, events, frames and alerts; stored between runs."""
+"""A pool over time: rates, scans, ETAs, events, frames and alerts; stored between runs."""

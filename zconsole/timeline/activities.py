@@ -1,4 +1,4 @@
-"""Following removals, expansions, checkpoint discards, trims and initializes of one pool."""
+"""Tracks removals, expansions, checkpoint discards, trims and initializes of one pool."""
 
 from __future__ import annotations
 
@@ -21,36 +21,37 @@ ActivityKey = tuple[str, str | None, float | None]
 _UPKEEP = ("trim", "initialize")
 
 STUCK_SECONDS = 300.0
-"""Without progress for longer an activity is stuck: each writes what it did with every txg, and a
-slow one moves a little in each."""
+"""Seconds without progress after which an activity is stuck: each writes its progress with every
+txg, and even a slow one moves a little in each."""
 STILL_SECONDS = 30.0
-"""Without progress for longer, it is said: an average of before would read as the speed of now."""
+"""Seconds without progress after which this is reported: an earlier average would look like the
+present speed."""
 UNMOVED_SECONDS = 8.0
-"""The same of one that was not seen to move at all: a txg of 5 seconds, the default of
-``zfs_txg_timeout``, and ``TXG_SLACK``."""
+"""Seconds without progress after which this is reported of an activity that has not been seen to
+move at all: a txg of 5 seconds, the default of ``zfs_txg_timeout``, and ``TXG_SLACK``."""
 TXG_SLACK = 3.0
-"""Seconds beyond ``zfs_txg_timeout`` that a txg takes to be written. Where this kernel has a longer
-timeout, both limits above are at least that and this slack."""
+"""Seconds beyond ``zfs_txg_timeout`` that writing a txg takes. If this kernel has a longer timeout,
+both limits above are at least that plus this slack."""
 
 
 @dataclass(slots=True)
 class _Followed:
-    """An activity as far as it was watched: its course, and how long it has stood where it is."""
+    """An activity as far as it was watched: its course, and how long it has not moved."""
 
     course: ProgressCurve
     amount: tuple[object, ...] = ()
-    """How far it is; empty while that is not counted."""
+    """Its present progress; empty while that is not counted."""
     since: float = 0.0
     """When it got there, in seconds of the sample's clock."""
     moved: bool = False
-    """Whether it was seen to move."""
+    """True once it was seen to move."""
 
     def push(self, sample: Sample, activity: Activity) -> None:
-        """Take in a sample of it."""
+        """Add a sample of the activity."""
         done, runs = copied_bytes(activity), activity.state == "running"
         if done is not None:
             self.course.add(ProgressReading(sample.t, sample.clock, runs, done[0]))
-        # Of a trim or initialize, zpool's text has whole percents, or only that it runs.
+        # zpool's text has whole percents of a trim or initialize, or only that it runs.
         counted = activity.kind not in _UPKEEP or activity.done_bytes is not None
         if not runs or activity.discarding or not counted:
             self.amount, self.moved = (), False
@@ -58,10 +59,10 @@ class _Followed:
         amount = (activity.done_bytes, activity.percent, activity.note)
         if amount != self.amount:
             self.moved, self.since = bool(self.amount), sample.clock
-        self.amount, self.since = amount, min(self.since, sample.clock)  # it falls at a reboot
+        self.amount, self.since = amount, min(self.since, sample.clock)  # falls at a reboot
 
     def idle(self, sample: Sample, activity: Activity) -> float | None:
-        """Seconds without progress, once longer than a slow one with rounded bytes would need."""
+        """Return seconds without progress, once rounding of bytes cannot explain them."""
         hidden = 4 * activity.resolution / max(1.0, activity.zpool_rate or 1.0)
         least = STILL_SECONDS if self.moved else UNMOVED_SECONDS
         txg = sample.tunables.get("zfs_txg_timeout", 0) + TXG_SLACK
@@ -70,15 +71,15 @@ class _Followed:
 
 
 class ActivityTracker:
-    """The progress of every running activity."""
+    """Tracks the progress of every running activity."""
 
     def __init__(self, goes_on: bool = False) -> None:
-        """``goes_on``: whether more than one sample is taken."""
+        """``goes_on`` is True if more than one sample is taken."""
         self._goes_on = goes_on
         self._followed: dict[ActivityKey, _Followed] = {}
 
     def push(self, sample: Sample) -> tuple[ActivityView, ...]:
-        """Take in a sample; a view of each of its activities, running or not."""
+        """Add a sample; return a view of each of its activities, running or not."""
         before, self._followed = self._followed, {}
         views = []
         for activity in activities(sample.pool):
@@ -99,7 +100,7 @@ def _view(activity: Activity, followed: _Followed, sample: Sample) -> ActivityVi
     if still is not None:
         why = f"no progress for {units.duration(still)}"
         expected = Forecast(nothing(why if stalled is None else f"stuck: {why}"), 0.0)
-    # It did not move yet between samples, where exact bytes would have shown that.
+    # Not yet seen to move between samples, although exact bytes would have shown that.
     elif (
         followed.amount
         and not followed.moved
@@ -121,11 +122,12 @@ def _view(activity: Activity, followed: _Followed, sample: Sample) -> ActivityVi
 
 
 def activity_advice(activity: Activity, pool: Pool, still: float | None) -> str:
-    """Why an activity does not go on, or is past 100 %, and what to do; "" where nothing is odd.
+    """Return why an activity does not continue, or is past 100 %, and what to do.
 
-    ``still``: seconds without progress, None where it moves.
-    An expansion that waits goes on once the vdev's devices are complete, after a resilver or
-    ``zpool clear``; its total is what is allocated now, and shrinks with what is deleted
+    Empty if all is well. ``still`` is the seconds without progress, None if it moves.
+
+    An expansion that waits continues once the vdev's devices are complete, after a resilver or
+    ``zpool clear``; its total is what is allocated now, and shrinks when data is deleted
     (spa_raidz_expand_get_stats and vdev_raidz_reflow in module/zfs/vdev_raidz.c).
     """
     resilvers = any(scan.active and scan.function == "resilver" for scan in pool.scans)
@@ -144,7 +146,7 @@ def activity_advice(activity: Activity, pool: Pool, still: float | None) -> str:
 
 
 def _bad_devices(activity: Activity, pool: Pool) -> str:
-    """What to do about devices of its vdev that are not ONLINE, "" without one."""
+    """Return what to do about devices of its vdev that are not ONLINE, "" if there are none."""
     vdev = next((v for v in pool.root.walk() if v.name == activity.vdev), None)
     bad = [leaf for leaf in vdev.leaves() if leaf.state != "ONLINE"] if vdev is not None else []
     named = ", ".join(f"{leaf.name} ({leaf.state})" for leaf in bad)
@@ -152,7 +154,7 @@ def _bad_devices(activity: Activity, pool: Pool) -> str:
 
 
 def activities(pool: Pool) -> Iterator[Activity]:
-    """The pool's activities, then every leaf's trim and initialize as one."""
+    """Yield the pool's activities, then the trim and initialize of every leaf as activities."""
     yield from pool.activities
     states = {"active": "running", "suspended": "paused", "complete": "finished"}
     for vdev in pool.root.walk():

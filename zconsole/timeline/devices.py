@@ -1,4 +1,4 @@
-"""Devices beyond their samples: probes of those in trouble, facts of one that is asked for."""
+"""Data about devices beyond the samples: probes of devices in trouble, details on request."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from zconsole.timeline.frame import Frame, Pairs
 from zconsole.units import size
 
 Ask = Callable[[str, float], Awaitable[ProbeResults]]
-"""Maps a leaf's path, and the epoch second since which messages count, to probe results."""
+"""Function that probes a leaf's path, with messages since an epoch second."""
 
 AGAIN = 300.0
 """Seconds a result is kept while nothing new happens to the device."""
 SOONEST = 60.0
-"""Seconds it is kept while something new does."""
+"""Seconds a result is kept at least, even if something new happens."""
 HOUR = 3600.0
 AT_ONCE = 4
-"""Devices probed at a time: a failing shelf must not start forty smartctl."""
+"""Devices probed at the same time: a failing shelf must not start forty smartctl processes."""
 
 
 class DeviceProber:
-    """One per run; results arrive in a later round than they were requested in."""
+    """Probes devices in trouble; results appear in a later round than they were requested in."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
@@ -39,7 +39,7 @@ class DeviceProber:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def look(self, frames: Sequence[Frame]) -> tuple[Frame, ...]:
-        """The frames, their troubles judged by all results so far; never waits."""
+        """Return the frames, with troubles judged by all results so far; never waits."""
         return tuple(self._judged(frame) if frame.troubles else frame for frame in frames)
 
     async def aclose(self) -> None:
@@ -72,6 +72,7 @@ class DeviceProber:
     async def _take(self, path: str, now: float) -> None:
         signs = await self._ask(path, now - HOUR)
         old = self._known.get(path)
+        # The first SMART values of this run, to compare later ones with.
         before = old.before if old is not None else signs.smart
         smart = signs.smart or (old.smart if old is not None else None)
         self._known[path] = ProbeResults(smart, signs.kernel, before or signs.smart)
@@ -91,13 +92,13 @@ LABELS = {
     "logical_sector": "logical",
     "physical_sector": "physical",
 }
-"""Short enough for their column."""
+"""Labels of the facts, short enough for their column."""
 
 
 async def machine_details(path: str) -> Pairs:
-    """Facts about the device at ``path`` from /sys and udev, SMART and the kernel's log.
+    """Return facts about the device at ``path`` from /sys and udev, SMART and the kernel's log.
 
-    Those that take too long are left out.
+    Sources that take too long are left out.
     """
     try:
         async with asyncio.timeout(DEADLINE):
@@ -116,7 +117,7 @@ async def machine_details(path: str) -> Pairs:
 
 
 async def machine_lights() -> Lights:
-    """The lights of this machine's slots; empty if the enclosures take too long."""
+    """Return the lights of this machine's slots; empty if the enclosures take too long."""
     try:
         async with asyncio.timeout(LIGHTS_DEADLINE):
             return await in_daemon_thread(lights)
@@ -125,7 +126,7 @@ async def machine_lights() -> Lights:
 
 
 def described(facts: Mapping[str, str]) -> Pairs:
-    """Facts as ``device_facts`` gives them, in words."""
+    """Return facts from ``device_facts`` as labels and words."""
     return tuple((LABELS[key], _worded(key, facts[key])) for key in LABELS if key in facts)
 
 

@@ -1,6 +1,6 @@
-"""Events of a pool: those that the kernel reports, and what changed between two samples.
+"""Events of a pool: those that the kernel reports, and changes between two samples.
 
-Of a change reported twice, by the kernel and by the console that saw it, one event is kept.
+If a change is reported twice, by the kernel and by the console that saw it, one event is kept.
 """
 
 from __future__ import annotations
@@ -17,26 +17,27 @@ from zconsole.pool.spares import STANDING
 from zconsole.pool.topology import APART, Placed, is_group
 
 MAX_EVENTS = 500
+"""Events kept per pool."""
 BROKEN = ("FAULTED", "UNAVAIL", "REMOVED")
 """States that no command sets, except ``zpool offline -f``."""
 LEAST_LEAP = 60.0
-"""Seconds by which a clock is set at least where times that are remembered would mislead."""
+"""Seconds of a change of the clock from which remembered times would be misleading."""
 Tree = Mapping[str, Placed]
-"""Key to vdev, as ``zconsole.pool.topology.placed`` gives them."""
+"""Key to vdev, as returned by ``zconsole.pool.topology.placed``."""
 
 
 def is_ahead(t: float | None, now: float) -> bool:
-    """Whether a moment was dated by a clock that was ahead, and has been set back since."""
+    """Return whether a time was set by a clock that was ahead, and has been set back since."""
     return t is not None and t >= now + LEAST_LEAP
 
 
 def device_changes(t: float, old: Tree, new: Tree) -> Iterator[Event]:
-    """Leaves that changed state, came or went, and error counters that moved, in tree order.
+    """Yield events for leaves that changed state, came or went, and error counters that rose.
 
-    A device is the same one when its key is, or else its name: without GUIDs a key holds the way
-    through the tree, and that changes when a replacement takes its place. A new disk that has the
-    name of the one it replaces is another: its GUID tells, or that the other is ``sdc/old`` now.
-    What a hot spare does is reported of its own row, not of the place where it stands in.
+    Devices are matched by key, else by name: without GUIDs a key is the path through the tree,
+    which changes when a replacement takes a device's place. A new disk with the name of the one it
+    replaces is a different device: its GUID differs, or the other is called ``sdc/old`` now. The
+    events of a hot spare are those of its own row, not of the place where it is in use.
     """
     before, after = (
         {key: place for key, place in tree.items() if not place.vdev.children}
@@ -71,7 +72,7 @@ def device_changes(t: float, old: Tree, new: Tree) -> Iterator[Event]:
 
 
 def _role(place: Placed) -> tuple[str, bool]:
-    """The name, and whether it is a hot spare's own row."""
+    """Return the name, and whether this is a hot spare's own row."""
     return place.vdev.name, place.vdev.vclass == "spare"
 
 
@@ -99,7 +100,7 @@ def _state_severity(state: str) -> str:
 
 
 def pool_change(t: float, old: str | None, new: str | None) -> Iterator[Event]:
-    """The pool's own state, when it changed."""
+    """Yield an event if the pool's own state changed."""
     if old is not None and new is not None and old != new:
         text = f"the pool went from {old} to {new}"
         severity = "error" if new in (*BROKEN, "SUSPENDED") else _state_severity(new)
@@ -117,13 +118,13 @@ class EventLog:
         self._events: deque[Event] = deque(maxlen=MAX_EVENTS)
         self._last: Sample | None = None
         self._tree: Tree = {}
-        """The vdevs of the last sample."""
+        """Vdevs of the last sample."""
         self._apart = 0.0
         """Seconds between the last two samples."""
         self._in_gap = False
 
     def shift(self, seconds: float) -> None:
-        """Date all events anew: the clock was set by so many seconds."""
+        """Shift the times of all events: the clock was set by so many seconds."""
         events = (event._replace(t=event.t + seconds) for event in self._events)
         self._events = deque(events, MAX_EVENTS)
 
@@ -133,7 +134,7 @@ class EventLog:
         return tuple(self._events)
 
     def push(self, sample: Sample, tree: Tree) -> None:
-        """Take in what the kernel reports with a sample, and what changed since the last one."""
+        """Add the kernel's events in a sample, and changes since the last sample."""
         last, self._last, self._in_gap = self._last, sample, False
         if last is not None:
             reported = {_subject(event) for event in sample.events}
@@ -144,20 +145,20 @@ class EventLog:
             self._apart = max(0.0, sample.clock - last.clock)
             self.merge(event for event in seen if _subject(event) not in reported)
         self._tree = tree
-        # Of how long ago a clock that was ahead dated something nobody knows more.
+        # It is unknown when something happened that was dated by a clock that was ahead.
         self.merge(
             event._replace(t=sample.t) if is_ahead(event.t, sample.t) else event
             for event in sample.events
         )
 
     def merge(self, events: Iterable[Event]) -> None:
-        """Take in events of the newest sample, each change once."""
+        """Add events of the newest sample, each change once."""
         if (new := tuple(events)) and self._last is not None:
             merged = without_duplicates(self._events, new, self._apart)
             self._events = deque(merged, MAX_EVENTS)
 
     def push_failure(self, failure: SampleFailure, gone: Iterable[Event]) -> None:
-        """Take in a failed sample, of a recording the first in a gap, and what left meanwhile."""
+        """Add a failed sample (only the first in a gap of a recording), and lost devices."""
         if failure.gap and not self._in_gap:
             self._events.append(Event(failure.t, "gap", failure.text, "info", None, "console"))
         self._in_gap = failure.gap
@@ -165,27 +166,27 @@ class EventLog:
 
 
 def _subject(event: Event) -> tuple[str, str | None]:
-    """The vdev of an event: the kernel names only the last part of the path zpool shows."""
+    """Return name and vdev of an event; the kernel names only the last part of a vdev's path."""
     return event.name, event.vdev and event.vdev.rpartition("/")[2]
 
 
 class Absences:
-    """When devices of a pool left, which have returned, and when a group was last formed."""
+    """Tracks when devices of a pool left, which have returned, and when a group was last formed."""
 
     def __init__(self) -> None:
         self.missing: dict[str, float] = {}
         """Epoch seconds at which a vdev was seen to leave ONLINE, by its key."""
         self.regrouped: float | None = None
-        """When a replacing or spare vdev, or a waiting device, last appeared."""
+        """When a replacing or spare vdev, or a device waiting for a resilver, last appeared."""
         self._tree: Tree = {}
-        """The vdevs of the last sample."""
+        """Vdevs of the last sample."""
         self._t = -inf
-        """When that was taken."""
+        """Time of the last sample."""
         self._returned: dict[str, tuple[float, float]] = {}
         """Epoch seconds at which leaves were last seen away, and first seen back, by name."""
 
     def shift(self, seconds: float) -> None:
-        """Date all that is remembered anew: the clock was set by so many seconds."""
+        """Shift all remembered times: the clock was set by so many seconds."""
         self._t += seconds
         self.regrouped = self.regrouped and self.regrouped + seconds
         self.missing = {key: t + seconds for key, t in self.missing.items()}
@@ -203,7 +204,7 @@ class Absences:
         return frozenset(self._returned)
 
     def push(self, sample: Sample, tree: Tree) -> None:
-        """Take in the vdevs of a sample."""
+        """Add the vdevs of a sample."""
         old, self._tree = self._tree, tree
         if old and not _unfilled(tree) <= _unfilled(old):
             self.regrouped = sample.t
@@ -215,7 +216,7 @@ class Absences:
                 self.missing.setdefault(key, sample.t)
         were_away = (key for key, place in old.items() if place.vdev.state != "ONLINE")
         back = (tree[key].vdev for key in were_away if key in tree and key not in away)
-        if self._returned:  # after an import names may be others
+        if self._returned:  # names may change on import
             now = {
                 place.vdev.name: tree[key].vdev.name for key, place in old.items() if key in tree
             }
@@ -231,7 +232,7 @@ class Absences:
         }
 
     def push_failure(self, failure: SampleFailure, tree: Tree) -> Iterator[Event]:
-        """Take in a failed sample, with what is still counted of the vdevs; what left by it."""
+        """Add a failed sample with the vdevs' remaining counters; yield events for lost devices."""
         for key, place in tree.items():
             old, vdev = self._tree[key].vdev, place.vdev
             lost = bool(failure.block and old.block and not vdev.block)
@@ -240,13 +241,13 @@ class Absences:
                 text = f"the device of {vdev.name} is missing"
                 yield Event(failure.t, "device_gone", text, "error", vdev.name, "console")
             elif vdev.block and old.state == "ONLINE":
-                self.missing.pop(key, None)  # it is back, which the pool cannot say yet
+                self.missing.pop(key, None)  # it is back, although the pool does not show it yet
 
 
 def _has_filled(repair: Scan, away: float, back: float) -> bool:
-    """Whether a repair that has ended filled a leaf last seen away and first seen back then.
+    """Return whether a finished repair filled a leaf last seen away and first seen back then.
 
-    The kernel's times are in whole seconds, and all of it can lie between two samples.
+    The kernel's times are in whole seconds, and the whole repair can lie between two samples.
     """
     if repair.end is None:
         return False
@@ -255,37 +256,37 @@ def _has_filled(repair: Scan, away: float, back: float) -> bool:
 
 
 def _unfilled(tree: Tree) -> set[str]:
-    """Keys of vdevs that a repair has to fill, or that are only there until it has."""
+    """Return keys of vdevs that a repair has to fill, or that exist only until it has."""
     return {key for key, p in tree.items() if is_group(p.vdev) or p.vdev.awaiting_resilver}
 
 
 def _leaves_with_data(vdevs: Iterable[Vdev]) -> Iterator[str]:
-    """The names of those that are devices with the pool's data."""
+    """Yield the names of those vdevs that are devices with the pool's data."""
     return (v.name for v in vdevs if not v.children and v.vclass not in APART)
 
 
 NEAR = 10.0
-"""Seconds between the kernel's event and the scan's own figures for the same change."""
+"""Seconds between the kernel's event and the scan's own time for the same change."""
 
 _VERBS = {"restart": "start", "pause": "paused", "canceled": "abort"}
-"""Names of the console that differ from the kernel's."""
+"""Names of the console's events where the kernel uses others."""
 _PLAIN = (" started", " paused", " resumed", " finished", " canceled")
-"""Changes to which the console adds nothing."""
+"""Ends of texts to which the console's event adds nothing."""
 
 
 def without_duplicates(known: Iterable[Event], new: Iterable[Event], gap: float) -> list[Event]:
-    """``known`` and ``new`` together, newest last; of a change reported twice, the kernel's event.
+    """Merge ``known`` and ``new``, newest last; keep the kernel's event of a change reported twice.
 
-    ``gap``: seconds between samples, within which the console sees what the kernel reported. Where
-    the console says more, that is the event: the errors at an end, that a start is a restart. What
-    is reported late is put in its place.
+    ``gap`` is the number of seconds between samples, within which the console sees what the kernel
+    reported. If the console's event says more, it is kept: the errors at an end, or that a start is
+    a restart. Events reported late are inserted in order.
     """
     events = list(known)
     for event in new:
         newest = range(len(events) - 1, -1, -1)
         same = next((i for i in newest if _same(events[i], event, NEAR + gap)), None)
         if same is None:
-            at = len(events)  # the start of a scan found late comes before what followed that
+            at = len(events)  # the start of a scan found late comes before what followed it
             while at and event.t < events[at - 1].t:
                 at -= 1
             events.insert(at, event)
@@ -302,11 +303,11 @@ def _same(a: Event, b: Event, reach: float) -> bool:
 
 
 _BECAME = re.compile(r" (?:to|is) ([A-Z]+)\b")
-"""The state in the text of a device's change, the kernel's or the console's."""
+"""The state in the text of a device's change, reported by the kernel or the console."""
 
 
 def _change(event: Event) -> tuple[str, str] | None:
-    """The scan and what it did, as the kernel names both, or the state that a device came to.
+    """Return the scan and what it did, in the kernel's names, or a device's new state.
 
     None for an event of another kind.
     """

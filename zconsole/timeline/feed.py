@@ -1,7 +1,7 @@
-"""Where frames come from: the only interface that views and alerts use.
+"""Source of frames: the only interface that views and alerts use.
 
-A feed takes rounds at an interval. It is over a single source, a recording, which can be paused
-and moved in, or several machines (``fleet``).
+A feed takes rounds at an interval, from a single source, a recording, which can be paused and moved
+in, or several machines (``fleet``).
 """
 
 from __future__ import annotations
@@ -33,56 +33,56 @@ class Update:
 
     frames: tuple[Frame, ...]
     capabilities: Capabilities
-    """Those of the source now; it may have fallen back since the last round."""
+    """Current capabilities of the source; it may have fallen back since the last round."""
     alerts: tuple[Alert, ...] = ()
-    """What is worth waking someone for, each once; only with alerts."""
+    """New alerts, each once; empty if alerts were not requested."""
     ring: str = ""
-    """What those alerts write to the terminal: its bell, notifications."""
+    """Terminal output for those alerts: bell, notifications."""
     notes: tuple[str, ...] = ()
     """Problems with stored history and reports, and with hooks of alerts, each once."""
 
 
 class Contributor(Protocol):
-    """Who knows what consoles and jobs do to the pools."""
+    """Provides what consoles and jobs do to the pools."""
 
     def take(self, update: Update) -> None:
-        """See a round before it is shown."""
+        """Process a round before it is shown."""
 
     def additions(self, frame: Frame) -> Additions:
-        """What is done to a pool, for its frame."""
+        """Return what consoles and jobs do to a frame's pool."""
 
 
 class Feed:
-    """Takes a round at every interval; history is fed even if nothing is painted."""
+    """Takes a round at every interval; history is updated even if nothing is painted."""
 
     playback: Playback | None = None
-    """Steers what is played; None of what happens now."""
+    """Controls of a replay; None if it is not one."""
     faster: Callable[[int], None] | None = None
-    """Lets simulated time pass at the next speed (1) or the one before (-1); None of other time."""
+    """Changes the speed of simulated time to the next (1) or previous (-1); None for real time."""
     alerts: Alerting | None = None
-    """Looks at each round for alerts, which stand among the events of its frames; None if none
-    were requested."""
+    """Finds alerts in each round, and adds them to the events of its frames; None if none were
+    requested."""
     contributor: Contributor | None = None
-    """Has what consoles and jobs do joined to each frame; None where nothing acts."""
+    """Provides what consoles and jobs do, which is added to each frame; None if nothing acts."""
 
     def __init__(self, interval: float) -> None:
-        """``interval``: seconds between samples; 0 for a source with its own pace."""
+        """``interval`` is in seconds between samples; 0 for a source with its own pace."""
         self.interval = interval
         self._changed = asyncio.Event()
         self._begun: float | None = None
         self._hurries: list[float] = []
-        """Seconds between samples for each of those who wait for one."""
+        """Requested seconds between samples, one entry per caller waiting for one."""
         self._newest: Update | None = None
         """The newest round, without what ``joined`` adds."""
 
     @property
     def pace(self) -> float:
-        """Seconds between samples as it goes: less than ``interval`` while somebody waits."""
+        """Actual seconds between samples: less than ``interval`` while a caller waits."""
         return min(self.interval, *self._hurries) if self._hurries else self.interval
 
     @contextmanager
     def hurried(self, seconds: float) -> Iterator[None]:
-        """Sample at least every ``seconds`` meanwhile: somebody waits."""
+        """Sample at least every ``seconds`` within this context, because a caller waits."""
         self._hurries.append(seconds)
         self._changed.set()
         try:
@@ -91,12 +91,15 @@ class Feed:
             self._hurries.remove(seconds)
 
     def set_interval(self, seconds: float) -> None:
-        """Sample every ``seconds`` from now on; cuts the present wait short."""
+        """Sample every ``seconds`` from now on; this ends the current wait."""
         self.interval = seconds
         self._changed.set()
 
     async def next(self) -> Update | None:
-        """The next round; the interval is from the start of one sample to that of the next."""
+        """Return the next round.
+
+        The interval is from the start of one sample to that of the next.
+        """
         loop = asyncio.get_running_loop()
         while self._begun is not None and (left := self._begun + self.pace - loop.time()) > 0:
             self._changed.clear()
@@ -118,7 +121,7 @@ class Feed:
         return self.joined()
 
     def joined(self) -> Update | None:
-        """The newest round, with its alerts and what consoles and jobs do now in its frames."""
+        """Return the newest round, with its alerts and what consoles and jobs do now."""
         if self._newest is None:
             return None
         frames = list[Frame]()
@@ -136,23 +139,23 @@ class Feed:
             await self.alerts.aclose()
 
     async def sample(self) -> Update | None:
-        """A round taken now, or ``None`` once there are no more (the end of a recording).
+        """Take a round now, or return ``None`` if there are no more (the end of a recording).
 
         A pool that does not answer is never an exception, but a frame with ``problem`` and
         ``stale_seconds``. The others wait for it as long as ``Source.sample`` does: in the first
-        round as long as a read may take, later a moment.
+        round as long as a read may take, later briefly.
         """
         raise NotImplementedError
 
     async def details(self, pool: str, key: str) -> Pairs:
-        """Facts of one device that samples do not have (serial, model).
+        """Return facts about one device that samples do not have (serial, model).
 
-        Requested only when a row is expanded; empty if nothing is known.
+        Called only when a row is expanded; empty if nothing is known.
         """
         raise NotImplementedError
 
     async def lights(self) -> Lights:
-        """The lights of the slots, asked of the enclosures now; empty where nothing tells them."""
+        """Read the lights of the slots from the enclosures; empty if there is no source."""
         return {}
 
     async def close_sources(self) -> None:
@@ -161,7 +164,7 @@ class Feed:
 
 
 class SessionFeed(Feed):
-    """Frames from any source."""
+    """Feed with frames from any source."""
 
     def __init__(
         self,
@@ -199,7 +202,7 @@ class SessionFeed(Feed):
         return Update(shown, self._source.capabilities, notes=self._session.take_notes())
 
     async def details(self, pool: str, key: str) -> Pairs:
-        """Facts of one device: serial, model, sector sizes."""
+        """Return facts about one device: serial, model, sector sizes."""
         if self._details is None:
             return ()
         frame = self._session.last(pool)
@@ -208,7 +211,7 @@ class SessionFeed(Feed):
         return await self._details(path) if path else ()
 
     async def lights(self) -> Lights:
-        """The lights of the slots, where there is something to ask."""
+        """Return the lights of the slots, if there is a source for them."""
         return {} if self._lights is None else await self._lights()
 
     async def close_sources(self) -> None:
@@ -220,25 +223,25 @@ class SessionFeed(Feed):
 
 
 WARM = 180.0
-"""Seconds before the place looked for that are played first, for rates and estimates."""
+"""Seconds before a jump's target that are played first, to get rates and estimates."""
 AHEAD = 300.0
-"""Seconds ahead up to which nothing is passed over, so that the history goes on."""
+"""Seconds ahead up to which a jump skips nothing, so that the history continues."""
 
 
 class ReplayFeed(SessionFeed):
-    """Goes on where its playback is told to, with a history that begins shortly before."""
+    """Feed of a replay; after a jump its history begins shortly before the target."""
 
     playback: Playback
 
     def __init__(self, source: ReplaySource, session: Session, anew: Callable[[], Session]) -> None:
-        """``anew`` makes the session for another place."""
+        """``anew`` creates the session for another position."""
         super().__init__(source, session, 0.0)
         self.playback = source.playback
         self._recording = source
         self._anew = anew
 
     async def sample(self) -> Update | None:
-        """Take a round; what leads to the place looked for is played as fast as it goes."""
+        """Take a round; on the way to a jump's target, play as fast as possible."""
         update = None
         if self.playback.target is None:
             update = await super().sample()
@@ -248,7 +251,7 @@ class ReplayFeed(SessionFeed):
         return update
 
     async def _go_to(self, target: float) -> Update | None:
-        """The round at ``target``, or the last one before a newer wish."""
+        """Return the round at ``target``, or the last one before a newer request."""
         now, update = self.playback.t, None
         if now is None or not now <= target <= now + AHEAD:
             self._session = self._anew()
@@ -259,5 +262,5 @@ class ReplayFeed(SessionFeed):
             if there and self.playback.target == target:
                 self.playback.target = None
             update = found or update
-            await asyncio.sleep(0)  # keys and painting go on
+            await asyncio.sleep(0)  # lets keys and painting continue
         return update

@@ -1,4 +1,4 @@
-"""Several machines at once: one source and session each, their frames side by side."""
+"""Several machines in parallel: one source and session for each, their frames side by side."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from zconsole.zfs.sources.remote import RemoteSource, next_patience
 
 
 class FleetHost:
-    """Never two rounds at a time; a slow one keeps nobody waiting, and its pools say their age."""
+    """One machine of a fleet, with at most one round at a time.
+
+    A slow round delays no other machine; meanwhile its frames show their age.
+    """
 
     def __init__(self, source: RemoteSource, session: Session, clocks: Clocks) -> None:
         self.source = source
@@ -32,7 +35,10 @@ class FleetHost:
         """Seconds of the last round; 0 before there was one."""
 
     def begin(self, patience: float | None) -> asyncio.Task[Update | None] | None:
-        """Begin a round unless one runs; returned if it is likely to come in so many seconds."""
+        """Begin a round unless one runs.
+
+        Returns the round if it is likely to finish within ``patience`` seconds.
+        """
         self._collect()
         if self._round is not None:
             return None
@@ -41,14 +47,14 @@ class FleetHost:
         return self._round if patience is None or self._took <= patience else None
 
     def shown(self) -> tuple[Frame, ...]:
-        """The frames of the newest round that has come; older ones are aged."""
+        """Return the frames of the newest finished round; aged while a newer one is running."""
         self._collect()
         if self._frames is None:
             failed = self._failed(self.source.host, "no answer yet")
             return tuple(replace(frame, health=CONNECTING) for frame in failed)
         if self._round is None:
             return self._frames
-        # While a newer one is awaited: as it was, or with why there is no newer one.
+        # While waiting for a newer round: the old frames, or the reason why there is no newer one.
         steady = self._clocks.steady()
         waited, found = steady - self._began, list[Frame]()
         for frame in self._frames:
@@ -59,12 +65,12 @@ class FleetHost:
         return tuple(found)
 
     def take_notes(self) -> tuple[str, ...]:
-        """Problems with stored history and reports since the last call, each once."""
+        """Return problems with stored history and reports since the last call, each once."""
         notes, self._notes = self._notes, ()
         return notes
 
     async def aclose(self) -> None:
-        """Abandon what is in flight, and close the source."""
+        """Abandon a running round, and close the source."""
         if self._round is not None:
             self._round.cancel()
             await asyncio.wait((self._round,))
@@ -77,7 +83,7 @@ class FleetHost:
             self._ended = self._clocks.steady()
 
     def _collect(self) -> None:
-        """Take what has come."""
+        """Store the result of a finished round."""
         if self._round is None or not self._round.done():
             return
         update = self._round.result()
@@ -93,15 +99,15 @@ class FleetHost:
 
 CLOCKS = Clocks()
 PATIENCE = 0.5
-"""Share of the interval that a round waits for its machines: it is shown while it is new."""
+"""Share of the interval that a round waits for its machines, so that it is shown while current."""
 LEAST, MOST = 0.1, 1.0
-"""Seconds of that."""
+"""Limits of that wait in seconds."""
 FIRST = 0.25
-"""Seconds that a first round waits which is wanted at once."""
+"""Seconds that the first round waits if it is wanted at once."""
 
 
 class Fleet(Feed):
-    """The feed of all machines; with several, pools are shown as ``HOST:POOL``."""
+    """Feed of all machines; with several, pools are shown as ``HOST:POOL``."""
 
     def __init__(
         self,
@@ -112,10 +118,10 @@ class Fleet(Feed):
         at_once: bool = False,
         clocks: Clocks = CLOCKS,
     ) -> None:
-        """``session`` makes one for each machine.
+        """``session`` creates one for each machine.
 
-        The first round waits for all, unless it is wanted ``at_once``. With ``needed`` it raises
-        its failures, like a local one.
+        The first round waits for all machines, unless it is wanted ``at_once``. With ``needed`` it
+        raises their failures, like a local source does.
         """
         super().__init__(interval)
         self._sources = tuple(sources)
@@ -124,10 +130,10 @@ class Fleet(Feed):
         self._patience = FIRST if at_once else None
 
     async def sample(self) -> Update:
-        """Every machine's frames, in their order; all are asked at the same time.
+        """Return every machine's frames, in order; all machines are asked at the same time.
 
-        One that takes longer than the others is shown as it was, and when it has come. An
-        unreachable machine gives stale frames. All are read-only.
+        A slower machine is shown with its previous frames until it has answered. An unreachable
+        machine gives stale frames. All are read-only.
         """
         patience = self._patience
         self._patience = min(MOST, max(LEAST, PATIENCE * self.interval))
@@ -143,18 +149,18 @@ class Fleet(Feed):
                 frames.append(frame if is_plain else replace(frame, pool=f"{name}:{frame.pool}"))
         notes = dict.fromkeys(note for host in self._hosts for note in host.take_notes())
         told = self._sources[0].capabilities
-        if several:  # but for what is true of the first one alone
+        if several:  # drop what is true for the first machine only
             told = told._replace(reason="", version=None)
         return Update(tuple(frames), told, notes=tuple(notes))
 
     async def pools(self) -> tuple[Frame, ...]:
-        """The frames, without placeholders for machines whose pools were never seen."""
+        """Return the frames, without placeholders for machines whose pools were never seen."""
         frames = (await self.sample()).frames
         unseen = {source.host for source in self._sources if not source.seen}
         return tuple(frame for frame in frames if frame.pool not in unseen)
 
     def failures(self) -> tuple[ZconsoleError, ...]:
-        """Failures of the last round: unreachable machines, then pools that no machine has."""
+        """Return failures of the last round: unreachable machines, then pools that none has."""
         up = [source for source in self._sources if not source.failure]
         lacking = [set(source.missing) for source in up]
         missing = sorted(set.intersection(*lacking)) if lacking else []
@@ -167,7 +173,7 @@ class Fleet(Feed):
         return tuple(found)
 
     async def details(self, *_: str) -> Pairs:
-        """No facts: other machines give nothing beyond the sample."""
+        """Return no facts: other machines give nothing beyond the sample."""
         return ()
 
     async def close_sources(self) -> None:

@@ -1,8 +1,8 @@
-"""The frame, which is all that views read: a sample, and what the pool's past says of it.
+"""The frame, which is all that views read: a sample, with the conclusions from the pool's past.
 
-In it stand the scans and activities with what follows from watching them, and a row for each vdev.
-The facts of a scan at the end are decided once for text and screen: plain text lists them, the
-screen colors them and drops those without room.
+It contains scans and activities with what follows from watching them, and a row for each vdev. The
+facts of a scan, at the end of this module, are the same for text and screen: plain text lists them,
+the screen colors them and drops those that do not fit.
 """
 
 from __future__ import annotations
@@ -46,78 +46,78 @@ if TYPE_CHECKING:
 
 
 RESTARTED = "restarted "
-"""How a note on a restart begins."""
+"""Beginning of a note on a restart."""
 
 
 class ScanView(NamedTuple):
-    """A scan with what follows from watching it."""
+    """A scan with the results of watching it."""
 
     scan: Scan
     key: str
-    """For ``RateSeries.tail``."""
+    """Key for ``RateSeries.tail``."""
     stage: str | None
     percent: float | None
     scan_rate: float | None
-    """Bytes/s over a window; the pass average when there was only one sample."""
+    """Bytes/s over a window; the pass average if there was only one sample."""
     issue_rate: float | None
     window: float | None
-    """Seconds the rates cover; None for a pass average."""
+    """Seconds that the rates cover; None for a pass average."""
     estimate: Estimate
     restarts: int | None
     stalled: float | None = None
-    """Seconds without progress, once that is long enough to call it stalled."""
+    """Seconds without progress, once that is long enough to count as stalled."""
     full: Estimate | None = None
     """Time to full redundancy, if later than this pass (deferred devices, a scrub to follow)."""
     notes: tuple[str, ...] = ()
-    """In words, newest first: ``restarted 12:03 after sdc came back``, ``follow-on pass``."""
+    """Notes, newest first: ``restarted 12:03 after sdc came back``, ``follow-on pass``."""
     past: PastRates = PastRates()
-    """Its issue rate since it began, through restarts and follow-on passes."""
+    """Issue rate since it began, through restarts and follow-on passes."""
     comparison: Comparison | None = None
-    """How it goes against the earlier scan by which it is predicted."""
+    """Comparison with the earlier scan by which it is predicted."""
     lag: str = ""
-    """What the rate of now would give, where the estimate has not followed it yet; or that it
-    has followed a change of tunables."""
+    """ETA at the present rate, if the estimate has not followed that yet; or a note that the
+    estimate has followed a change of tunables."""
 
     @property
     def left(self) -> float | None:
-        """Seconds to go, as zpool has them while it is measuring; None where nobody knows."""
+        """Seconds left, by zpool while the console is measuring; None if unknown."""
         measuring = self.estimate.eta is None and self.estimate.lacking == MEASURING
         return self.scan.zpool_eta if measuring else self.estimate.eta
 
     @property
     def watched(self) -> WatchedScan:
-        """The scan, as what limits it is judged by."""
+        """The scan with the inputs for judging what limits it."""
         rate = self.issue_rate if self.scan.two_stage else self.scan_rate
         return WatchedScan(self.scan, self.stage, rate)
 
 
 class ActivityView(NamedTuple):
-    """Work beside the scans, with its words, progress and end.
+    """Work other than scans, with its progress and expected end.
 
-    The pool's own (a removal, expansion, checkpoint, trim, initialize), or that of consoles and
-    jobs (``Additions``).
+    It is either the pool's own (a removal, expansion, checkpoint, trim, initialize), or that of
+    consoles and jobs (``Additions``).
     """
 
     activity: Activity
     rate: float | None = None
-    """Bytes/s, windowed."""
+    """Bytes/s over a window."""
     estimate: Estimate = nothing("")
     stalled: float | None = None
-    """Seconds without progress, once that is too long to be slow."""
+    """Seconds without progress, once that is too long to be just slow."""
     advice: str = ""
-    """Why it does not go on, or why its percent is odd, and what to do."""
+    """Why it does not continue, or why its percentage is odd, and what to do."""
     flag: str = ""
-    """What the header says of work that changes what the screen shows: ``REBALANCE``."""
+    """Header flag for work that changes what the screen shows: ``REBALANCE``."""
 
 
 class Additions(NamedTuple):
-    """What consoles and jobs do to a pool, as its frame shows it."""
+    """Work and events of consoles and jobs, to be added to a pool's frame."""
 
     activities: tuple[ActivityView, ...] = ()
     events: tuple[Event, ...] = ()
     flags: tuple[str, ...] = ()
     pulled: Mapping[str, float] = NOTHING
-    """Leaves that were away as they were pulled by mistake, and until when (epoch seconds)."""
+    """Leaves that were away because they were pulled by mistake, and until when (epoch seconds)."""
 
 
 class VdevRow(NamedTuple):
@@ -128,85 +128,87 @@ class VdevRow(NamedTuple):
     vdev: Vdev
     rates: IoRates
     slow_sibling: str | None = None
-    """Why it is the odd one out among its siblings (``61ms, siblings 8ms``), else None."""
+    """Why it stands out among its siblings (``61ms, siblings 8ms``), else None."""
     missing_since: float | None = None
     """Epoch seconds at which it was seen to leave ONLINE, or its device to disappear."""
 
     @property
     def gone(self) -> bool:
-        """Whether its device disappeared after the pool's last answer, which has it ONLINE."""
+        """True if its device disappeared after the pool's last answer, which shows it ONLINE."""
         return self.missing_since is not None and self.vdev.state == "ONLINE"
 
 
 _TOGETHER = 60.0
-"""Seconds within which devices that leave one after another are one incident: a shelf, a cable."""
+"""Seconds within which devices that leave one after another belong to one incident: a shelf, a
+cable."""
 _AWAY = frozenset({"UNAVAIL", "REMOVED", "FAULTED"})
 
 DONE = "done"
-"""Name of events done from a console: they are marked on the timeline of rates."""
+"""Name of events for actions from a console: they are marked on the timeline of rates."""
 OUTCOME = "outcome"
-"""Name of events that tell how what was done from a console ended."""
+"""Name of events that report the outcome of an action from a console."""
 
 AUTOPILOT = "autopilot"
-"""Kind of activity: it sets the tunables of scans so that applications do not wait too long."""
+"""Kind of the activity that adjusts scan tunables to keep latency low for applications."""
 
 SET_HERE = "set here"
-"""State of tunables as an activity."""
+"""State of the activity for tunables that were set."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One pool as the views show it. Properties give what the sample has.
+    """One pool as the views show it; properties return what the sample has.
 
-    Frozen but for ``series``, which all frames of a pool share.
+    Frozen except for ``series``, which all frames of a pool share.
     """
 
     pool: str
-    """The shown name; with several machines, the host comes before it."""
+    """Displayed name; with several machines, it begins with the host."""
     sample: Sample | None
-    """The newest good sample; None if there never was one, and ``failure`` says why."""
+    """The newest good sample; None if there never was one, and ``failure`` gives the reason."""
     failure: SampleFailure | None
     """Why there is no newer sample; None while the sample is fresh."""
     health: Health
     series: RateSeries
-    """Past rates. It grows with each later sample: who shows an old frame copies it first."""
+    """Past rates. They grow with each later sample: code that shows an old frame copies them
+    first."""
     scans: tuple[ScanView, ...] = ()
     activities: tuple[ActivityView, ...] = ()
     redundancy: tuple[Redundancy, ...] = ()
     rows: tuple[VdevRow, ...] = ()
     balance: Balance = field(default_factory=Balance)
     over_since: float | None = None
-    """Since when (epoch seconds) no scan runs; None while one runs or is paused."""
+    """Epoch seconds since when no scan runs; None while one runs or is paused."""
     events: tuple[Event, ...] = ()
     """Newest last."""
     flags: tuple[str, ...] = ()
     """REPLAY, DEMO, from the source."""
     limit: Verdict | None = None
-    """What limits the running scan; None when none runs."""
+    """What limits the running scan; None if none runs."""
     ceiling: Ceiling | None = None
-    """The estimated maximum rate of the running scan; None while unknown."""
+    """Estimated maximum rate of the running scan; None while unknown."""
     troubles: tuple[DeviceFault, ...] = ()
     """Devices with new errors, or that disconnected, within the hour; worst first."""
     spares: tuple[SpareTrouble, ...] = ()
-    """Hot spares that would not help when a device fails."""
+    """Hot spares that would not help in a failure."""
     quiet_since: float | None = None
     """Epoch seconds of the newest errors or disconnect, else of the first sample."""
     scrub: ScrubAge = UNKNOWN
     """The last full scrub, and whether the next is overdue."""
     past: tuple[PastScan, ...] = ()
-    """Finished scans as they went, newest first, also those that a later one took the place of."""
+    """Finished scans and their courses, newest first, including those replaced by a later one."""
     age: float = 0.0
-    """Seconds since the sample, where it is shown because the next one has not come yet."""
+    """Seconds since the sample, if it is shown because the next one has not arrived yet."""
 
     def joined(self, added: Additions) -> Frame:
-        """With what consoles and jobs do: events in order of time, one flag for work of a kind."""
+        """Add what consoles and jobs do: events in order of time, one flag per kind of work."""
         if added == Additions():
             return self
         events, pulled = self.events, added.pulled
         if added.events:
             events = tuple(sorted((*events, *added.events), key=lambda event: event.t))
         of_work = dict.fromkeys(view.flag for view in added.activities if view.flag)
-        # Without disks that show no error, and were last away when they were pulled by mistake.
+        # Leave out disks without errors that were last away because they were pulled by mistake.
         troubles = (
             fault
             for fault in self.troubles
@@ -227,40 +229,40 @@ class Frame:
 
     @property
     def outcome(self) -> ScanOutcome:
-        """How the newest scan has ended."""
+        """Outcome of the newest scan."""
         return self.outcome_of(self.scan.scan if self.scan else None)
 
     def outcome_of(self, scan: Scan | None) -> ScanOutcome:
-        """How one of the pool's scans ended, including scans no longer shown."""
+        """Return the outcome of one of the pool's scans, including scans no longer shown."""
         waited = None if self.over_since is None else self.t - self.over_since
         return scan_outcome(scan, self.root, self.health.word, waited)
 
     @property
     def t(self) -> float:
-        """Epoch seconds of the sample; of the failure where there never was a sample."""
+        """Epoch seconds of the sample, or of the failure if there never was a sample."""
         if self.sample is not None:
             return self.sample.t
         return self.failure.t if self.failure else 0.0
 
     @property
     def clock(self) -> float:
-        """The same by the steady clock, which nobody sets."""
+        """Time of the sample or failure by the steady clock, in seconds."""
         seen = self.sample or self.failure
         return seen.clock if seen else 0.0
 
     @property
     def guid(self) -> str | None:
-        """The pool's GUID, as ``Pool.guid``."""
+        """The pool's GUID, as in ``Pool.guid``."""
         return self.sample.pool.guid if self.sample else None
 
     @property
     def state(self) -> str | None:
-        """The pool's state; the kernel's word where there never was a sample."""
+        """The pool's state; the kernel's state word if there never was a sample."""
         return self.sample.pool.state if self.sample else self.kstat
 
     @property
     def seen(self) -> Pool:
-        """The pool as the newest good sample has it; nothing but its name before the first."""
+        """The pool in the newest good sample; only its name before the first."""
         return self.sample.pool if self.sample else Pool(self.pool, None, Vdev(self.pool, "root"))
 
     @property
@@ -270,7 +272,7 @@ class Frame:
 
     @property
     def version(self) -> str | None:
-        """The version of OpenZFS, as ``Sample.version``."""
+        """Version of OpenZFS, as in ``Sample.version``."""
         return self.sample.version if self.sample else None
 
     @property
@@ -280,60 +282,60 @@ class Frame:
 
     @property
     def stale_seconds(self) -> float | None:
-        """Age of the newest good sample; None where there never was one."""
+        """Age of the newest good sample in seconds; None if there never was one."""
         if self.sample is None or self.failure is None:
             return None if self.sample is None else self.age
         return max(0.0, self.failure.t - self.sample.t)
 
     @property
     def problem(self) -> str | None:
-        """Why there is no newer sample, in words; None without a problem."""
+        """Why there is no newer sample, in words; None if there is no problem."""
         return self.failure.text if self.failure else None
 
     @property
     def absent(self) -> bool:
-        """Whether it was exported or destroyed: it is no longer in the kernel's list of pools."""
+        """True if the pool was exported or destroyed, so that the kernel no longer lists it."""
         return self.failure is not None and self.failure.absent
 
     @property
     def kstat(self) -> str | None:
-        """The kernel's newest word for the pool's state, also with a failure."""
+        """The kernel's newest state word of the pool, also with a failure."""
         newest = self.failure or self.sample
         return newest.kstat if newest else None
 
     @property
     def suspended(self) -> bool:
-        """Whether it waits for a device, so that nothing moves."""
+        """True if the pool waits for a device, so that nothing moves."""
         return self.seen.suspended or self.kstat == "SUSPENDED"
 
     @property
     def untold(self) -> tuple[str, ...]:
-        """Names of the vdevs with data of which too little is shown to tell their redundancy."""
+        """Names of data vdevs for which the sample shows too little to derive their redundancy."""
         told = [entry.vdev.partition("#")[0] for entry in self.redundancy]
         tops = data_vdevs(self.root) if self.root is not None else ()
         return tuple(vdev.name for vdev in tops if vdev.name not in told)
 
     @property
     def host(self) -> HostLoad | None:
-        """The machine's load, the newest known."""
+        """The newest known load of the machine."""
         failed = self.failure.host if self.failure else None
         return failed or (self.sample.host if self.sample else None)
 
     @property
     def looked(self) -> float | None:
-        """Seconds of the steady clock when the newest reading of the pool began; None if unknown.
+        """Steady clock in seconds when the newest reading of the pool began; None if unknown.
 
-        Also of a reading that ended in ``problem``. Without a problem, the frame is no older.
+        Includes a reading that ended in ``problem``. Without a problem, the frame is no older.
         """
         newest = self.failure or self.sample
         return newest.began if newest else None
 
     @property
     def missing_devices(self) -> tuple[VdevRow, ...]:
-        """The devices a suspended pool waits for; none where none was seen to leave.
+        """Devices that a suspended pool waits for; empty if none was seen to leave.
 
-        Those that left last: one that is away for longer did not suspend the pool. Where the pool
-        still answers and nobody saw them leave, all that are away.
+        Only those that left last: a device away for longer did not suspend the pool. If the pool
+        still answers and none was seen to leave, all that are away.
         """
         if not self.suspended:
             return ()
@@ -347,9 +349,9 @@ class Frame:
 
     @property
     def has_every_device(self) -> bool:
-        """Whether the machine has every device that was ONLINE when the pool answered last.
+        """True if the machine has every device that was ONLINE when the pool last answered.
 
-        Where a whole vdev was away then, others of its devices have to come back.
+        False if a whole vdev was away then, as other devices of it have to return.
         """
         if self.root is None or any(top.state in _AWAY for top in data_vdevs(self.root)):
             return False
@@ -358,7 +360,7 @@ class Frame:
 
 
 class Fact(NamedTuple):
-    """One fact: ``errors 3``, and whether that is bad (``error``) or not ("")."""
+    """One fact: ``errors 3``, and whether it is bad (``error``) or not ("")."""
 
     label: str
     value: str
@@ -366,20 +368,20 @@ class Fact(NamedTuple):
 
 
 Pairs = tuple[tuple[str, str], ...]
-"""Facts of a device, label and value, in the order they are shown."""
+"""Facts about a device, label and value, in the order they are shown."""
 Size = Callable[[float | None], str]
-"""How bytes are formatted: ``units.size`` as zpool does, or in the chosen units."""
+"""Function that formats bytes: ``units.size`` as zpool does, or in the chosen units."""
 
 
 def work_name(work: str, vdev: str | None) -> str:
-    """``rebuild of mirror-0``, or just ``scrub`` for work on the whole pool."""
+    """Return ``rebuild of mirror-0``, or just ``scrub`` for work on the whole pool."""
     return f"{work} of {vdev}" if vdev else work
 
 
 def stage_words(scan: Scan, stage: str | None) -> str:
-    """What a scan does, in words: ``finding blocks``, then ``resilvering``; a scrub ``checking``.
+    """Return what a scan does: ``finding blocks``, then ``resilvering``; a scrub ``checking``.
 
-    Empty where the stage is not known. A rebuild finds no blocks first.
+    Empty if the stage is unknown. A rebuild has no phase of finding blocks.
     """
     if not stage:
         return ""
@@ -389,13 +391,13 @@ def stage_words(scan: Scan, stage: str | None) -> str:
 
 
 def repaired_fact(scan: Scan, size: Size) -> Fact:
-    """``resilvered 1.12T``: what a scan wrote; a scrub repairs. ``-`` when unknown."""
+    """Return what a scan wrote: ``resilvered 1.12T``; a scrub repairs. ``-`` if unknown."""
     word = {"resilver": "resilvered", "rebuild": "rebuilt"}.get(scan.function, "repaired")
     return Fact(word, size(scan.processed_bytes))
 
 
 def result_facts(scan: Scan, size: Size) -> Iterator[Fact]:
-    """The known results of a scan so far: bytes written and skipped, errors."""
+    """Yield the known results of a scan so far: bytes written and skipped, errors."""
     if scan.processed_bytes is not None:  # unknown on Solaris 10, and for an error scrub
         yield repaired_fact(scan, size)
     if scan.skipped_bytes:
@@ -405,14 +407,14 @@ def result_facts(scan: Scan, size: Size) -> Iterator[Fact]:
 
 
 def seconds_taken(scan: Scan) -> float | None:
-    """Seconds from a scan's start to its end; None while it runs, or when unknown."""
+    """Return seconds from a scan's start to its end; None while it runs, or if unknown."""
     if scan.duration is not None or scan.start is None or scan.end is None:
         return scan.duration
     return scan.end - scan.start
 
 
 def range_words(estimate: Estimate) -> str:
-    """``(1h01m to 2h01m)``; empty for an estimate without a range."""
+    """Return ``(1h01m to 2h01m)``; empty for an estimate without a range."""
     if estimate.low is None or estimate.high is None:
         return ""
     return f"({duration(estimate.low)} to {duration(estimate.high)})"

@@ -1,7 +1,7 @@
-"""One pool over time: every sample goes in, and the frame that views read comes out.
+"""One pool over time: takes every sample and returns the frame that views read.
 
-No I/O, and no clock: time comes with the samples. A pool with a thousand leaves costs some ten
-milliseconds a sample, and rings and windows bound the memory.
+Does no I/O and reads no clock: time comes with the samples. A pool with a thousand leaves costs
+some ten milliseconds per sample, and memory is bounded by ring buffers and windows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from zconsole.timeline.scrubs import DamageTracker, ScrubTracker
 
 
 class PoolTimeline:
-    """What is remembered of one pool; takes every sample, in order, and makes its frame."""
+    """State of one pool; takes every sample, in order, and builds its frame."""
 
     def __init__(
         self,
@@ -39,12 +39,12 @@ class PoolTimeline:
         scrub_overdue_after: float | None = SCRUB_OVERDUE_AFTER,
         goes_on: bool = False,
     ) -> None:
-        """``scrub_overdue_after``: seconds; None: scrubs are not judged.
+        """``scrub_overdue_after`` is in seconds; None if scrubs are not to be judged.
 
-        ``goes_on``: whether more than one sample is taken: then the first one tells no end.
+        ``goes_on`` is True if more than one sample is taken: then the first one gives no end.
         """
         self.frame: Frame | None = None
-        """The frame of the newest sample; None before the first."""
+        """Frame of the newest sample; None before the first."""
         self.events = EventLog()
         self.absences = Absences()
         self.damage = DamageTracker(zone)
@@ -56,34 +56,35 @@ class PoolTimeline:
         self._limit = BottleneckTracker()
         self._flags = flags
         self._tree: Mapping[str, Placed] = {}
-        """The vdevs of the newest sample by key, in the order ``zpool status`` prints."""
+        """Vdevs of the newest sample by key, in the order ``zpool status`` prints."""
         self._known: Mapping[str, Placed] = {}
-        """The same, with those that it did not show although nothing says that they left."""
+        """Vdevs by key, including those that the newest sample did not show although nothing says
+        that they left."""
         self._newest: Sample | SampleFailure | None = None
         self._leaps: dict[tuple[str, float], float] = {}
-        """Seconds by which scans are to be dated anew that are of before the clock was set back;
-        by function, and start or end."""
+        """Seconds by which to shift the times of scans from before the clock was set back, by
+        function and start (or end)."""
 
     def push(self, sample: Sample) -> Frame:
-        """Take in a sample and build its frame."""
+        """Add a sample and build its frame."""
         pool = sample.pool
         tree = self._tree = {place.key: place for place in placed(pool.root)}
         known = self._known = _with_unshown(tree, self._known, pool.root)
         last = self.frame.sample if self.frame else None
         self._follow_clock(sample, pool.scans)
-        # As the clock has it now, which is how all that is remembered is dated.
+        # With times by the present clock, as all remembered times are.
         dated = sample
         if self._leaps:
             dated = replace(sample, pool=replace(pool, scans=tuple(map(self._dated, pool.scans))))
 
-        # What changed. Changes of devices come before what scans did: a restart has its cause
-        # among them.
+        # Changes first. Changes of devices come before those of scans, because the cause of a
+        # restart is among them.
         self.events.push(sample, known)
         self.absences.push(dated, known)
         self.damage.push(dated, known)
         self._errors.push(sample.t, known)
 
-        # How fast it goes, and until when.
+        # Rates and estimates.
         self.rates.push(sample.t, sample.clock, tree)
         self.events.merge(self.scans.push(sample, self.events.all))
         scans = self.scans.views(sample)
@@ -92,9 +93,9 @@ class PoolTimeline:
         activities = self.activities.push(sample)
         events = self.events.all
 
-        # What is wrong: what limits the scan, devices, spares, redundancy.
+        # Problems: what limits the scan, devices, spares, redundancy.
         if last is not None and sample.clock < last.clock:
-            self._limit = BottleneckTracker()  # all it knows is by the clock from before a reboot
+            self._limit = BottleneckTracker()  # its state uses the clock from before a reboot
         self._limit.push(sample, tree, self.rates.now, [view.watched for view in scans])
         troubles = self._errors.faults(sample.t, tree, events, dated.pool.scans)
         spares = spare_troubles(pool.root, pool.scans, sample.t, self.absences.returned)
@@ -137,12 +138,12 @@ class PoolTimeline:
         return self.frame
 
     def push_failure(self, failure: SampleFailure) -> Frame:
-        """Build the frame of a pool without a sample, from that of its newest sample.
+        """Build the frame of a pool without a new sample, from that of its newest sample.
 
         Its tree and ETA stay as they were: the ETA is not counted down, but the frame's
-        ``stale_seconds`` say how old it is, and ``failure`` why there is no newer one. Rates are
-        those that diskstats still has. While it is suspended nothing moves, so there is no ETA. A
-        pool that never gave a sample has only its name and the reason.
+        ``stale_seconds`` give its age, and ``failure`` the reason why there is no newer one. Rates
+        come from diskstats where available. While the pool is suspended nothing moves, so there is
+        no ETA. A pool that never gave a sample has only its name and the reason.
         """
         self._follow_clock(failure, self.frame.seen.scans if self.frame else ())
         tree = {key: _with_block(place, failure) for key, place in self._known.items()}
@@ -168,9 +169,10 @@ class PoolTimeline:
         )
 
     def _follow_clock(self, seen: Sample | SampleFailure, scans: Sequence[Scan]) -> None:
-        """Date what is remembered anew where the clock was set since the sample before.
+        """Shift remembered times if the clock was set since the previous sample.
 
-        After a reboot, and of damage that an earlier console saw, only that it was set back shows.
+        After a reboot, and for damage that an earlier console saw, only a clock set back can be
+        detected.
         """
         last, self._newest = self._newest, seen
         if last is None or seen.clock < last.clock:
@@ -189,7 +191,7 @@ class PoolTimeline:
                     self._leaps[_when(scan)] = known + leap
 
     def _dated(self, scan: Scan) -> Scan:
-        """A scan as it is dated by the clock of now."""
+        """Return a scan with its times by the present clock."""
         leap, start, end = self._leaps.get(_when(scan), 0.0), scan.start, scan.end
         if end is not None and end >= (start or 0.0):  # else it ended after the clock was set back
             end += leap
@@ -200,7 +202,8 @@ class PoolTimeline:
         rates, missing = self.rates.now, self.absences.missing
         slow, limit = slow_siblings(places, rates), self._limit.verdict
         if self.frame is not None and limit is not None and limit.cause == "slow-disk":
-            # Its wait comes and goes from sample to sample; what limits the scan stands longer.
+            # A disk's latency fluctuates between samples; the verdict on what limits the scan is
+            # steadier.
             marks = {row.key: row.slow_sibling for row in self.frame.rows if row.slow_sibling}
             blamed = (key for key, place in self._tree.items() if place.vdev.name == limit.disk)
             slow = {key: marks[key] for key in blamed if key in marks} | slow
@@ -213,14 +216,14 @@ class PoolTimeline:
 def _with_unshown(
     tree: Mapping[str, Placed], before: Mapping[str, Placed], root: Vdev
 ) -> Mapping[str, Placed]:
-    """The vdevs, with those from before that a text which was cut off, or bare JSON, leaves out."""
+    """Return the vdevs, with earlier ones that cut-off text, or JSON without a tree, lacks."""
     if not root.children:
         return before
     return {**before, **tree} if any(top.partial for top in root.children) else tree
 
 
 def _when(scan: Scan) -> tuple[str, float]:
-    """What names a scan by its time: text has no start of one that is over."""
+    """Identify a scan by its time; text has no start time for a finished one."""
     return scan.function, scan.start or scan.end or 0.0
 
 
@@ -228,7 +231,10 @@ _View = TypeVar("_View", ScanView, ActivityView)
 
 
 def _halted(view: _View) -> _View:
-    """The view of a scan or activity while its pool is suspended; of one that is over, as it is."""
+    """Return the view of a scan or activity for a suspended pool, if it is running.
+
+    Others are returned unchanged.
+    """
     work = view.scan if isinstance(view, ScanView) else view.activity
     if work.state != "running":
         return view
@@ -238,7 +244,7 @@ def _halted(view: _View) -> _View:
 
 
 def _with_block(place: Placed, failure: SampleFailure) -> Placed:
-    """The vdev with only the block counters that are still available."""
+    """Return the vdev with only the block counters that are still available."""
     block = failure.block.get(place.vdev.path or "")
     vdev = place.vdev._replace(io=None, rates=None, histograms={}, block=block)
     return place._replace(vdev=vdev)

@@ -1,10 +1,10 @@
 """I/O rates of a pool's vdevs: windowed, from their cumulative counters, and past ones.
 
-Bytes and operations come from the kernel's own counters against the kernel's own clock, else
-from rates a source gave ready-made, else from diskstats. A counter that fell, a device that was
-swapped or a clock that jumped restarts the window: for one sample there is no rate, never an
-absurd one. Past rates of vdevs and scans are kept, a bounded number, for sparklines. A leaf that is
-much slower than the others of its top-level vdev is the odd one out.
+Bytes and operations come from the kernel's own counters and clock, else from rates that the source
+already computed, else from diskstats. A counter that fell, a device that was swapped or a clock
+that jumped restarts the window: then one sample has no rate rather than an absurd one. A bounded
+number of past rates of vdevs and scans is kept for sparklines. A leaf that is much slower than the
+others of its top-level vdev is marked as a slow sibling.
 """
 
 from __future__ import annotations
@@ -23,33 +23,35 @@ from zconsole.pool.model import IoRates, Vdev
 from zconsole.pool.topology import APART, DATA, Placed
 
 WINDOW_SECONDS = 5.0
-"""About one transaction group: writes come in bursts that long (``zfs_txg_timeout``)."""
+"""About one transaction group: writes come in bursts of that length (``zfs_txg_timeout``)."""
 WINDOW_SAMPLES = 6
+"""Most samples in a window."""
 GAP_FACTOR = 10.0
 GAP_SECONDS = 30.0
-"""A pause in sampling this long, and ten times the last one, is a suspend or an export."""
+"""A pause in sampling of this many seconds, and ten times the last interval, is a suspend or an
+export."""
 ABSURD = 1e12
-"""Bytes a second beyond which a delta is a counter fault."""
+"""Bytes per second beyond which a delta is a counter fault."""
 
 _BUCKET_SECONDS = tuple(1.5 * 2.0**i / 1e9 for i in range(64))
 """Midpoint of bucket i, which counts requests of 2^i to 2^(i+1) ns."""
 
 Numbers = Sequence[float]
-"""What is counted of a vdev: the ``IoCounters``, or what devices counted in their place; requests,
-and seconds they waited in all; seconds that the devices were busy. 0 for what nobody counts."""
+"""Cumulative counters of a vdev: the ``IoCounters``, or those of devices in their place; requests,
+and the total seconds they waited; seconds that the devices were busy. 0 if not counted."""
 Source = tuple[str | None, bool, tuple[str, ...] | None, bool]
-"""What counts a vdev's I/O: its path, whether it has ``IoCounters``, the devices of its
-``BlockCounters``; without any, whether there are histograms in their place."""
+"""Origin of a vdev's counters: its path, whether it has ``IoCounters``, the devices of its
+``BlockCounters``; without these, whether there are histograms instead."""
 NONE = IoRates()
 
 
 class _Reading(NamedTuple):
-    """What was counted of a vdev by one sample."""
+    """Counters of a vdev in one sample."""
 
     clock: float
     source: Source
     ready: IoRates
-    """Rates that the source of the sample gives."""
+    """Rates that the sample already has."""
     counted: Numbers
 
 
@@ -61,7 +63,7 @@ class RateWindows:
         """Oldest first, by key."""
 
     def add(self, clock: float, vdevs: Mapping[str, Vdev]) -> None:
-        """Take a sample in: all vdevs by key; ``clock`` in seconds that never jump."""
+        """Add a sample: all vdevs by key; ``clock`` in seconds that never jump."""
         before = self._readings
         self._readings = {}
         for key, vdev in vdevs.items():
@@ -70,6 +72,7 @@ class RateWindows:
             if readings and not _carries_on(readings, new):
                 readings = []
             readings.append(new)
+            # Keep two readings at least, and the oldest one that completes the window.
             while (count := len(readings)) > 2 and (
                 count > WINDOW_SAMPLES or clock - readings[1].clock >= WINDOW_SECONDS
             ):
@@ -77,20 +80,20 @@ class RateWindows:
             self._readings[key] = readings
 
     def windowed(self) -> dict[str, IoRates]:
-        """Rates over the window by key, for the eye."""
+        """Return rates over the window by key, for display."""
         return {key: _rates(each[0], each[-1]) for key, each in self._readings.items()}
 
     def latest(self) -> dict[str, IoRates]:
-        """Over the last interval alone, for a sparkline."""
+        """Return rates over the last interval only, for a sparkline."""
         return {key: _rates(each[-2:][0], each[-1]) for key, each in self._readings.items()}
 
     def seconds(self) -> dict[str, float]:
-        """Seconds that ``windowed`` covers, by key."""
+        """Return the seconds that ``windowed`` covers, by key."""
         return {key: each[-1].clock - each[0].clock for key, each in self._readings.items()}
 
 
 def _reading(clock: float, vdev: Vdev, before: _Reading | None) -> _Reading:
-    """Read what is counted of a vdev, with as few steps as this is done for each of a thousand."""
+    """Read the counters of a vdev; optimized, as it runs for each of a thousand vdevs."""
     io, block, ready = vdev.io, vdev.block, vdev.rates or NONE
     if block is not None:
         names, reads, read, reading, writes, written, writing, busy = block
@@ -109,13 +112,13 @@ def _reading(clock: float, vdev: Vdev, before: _Reading | None) -> _Reading:
     elif vdev.histograms:
         found = [vdev.histograms.get(name) or () for name in ("disk_r", "disk_w")]
         requests = float(sum(map(sum, found)))
-        # Exactly: what ``sum`` makes of floats depends on the version of Python.
+        # fsum is exact: the result of ``sum`` on floats depends on the version of Python.
         waited = fsum(fsum(map(mul, counts, _BUCKET_SECONDS)) for counts in found)
     return _Reading(clock, source, ready, (*(io or (0.0,) * 5), requests, waited, 0.0))
 
 
 def _carries_on(readings: Sequence[_Reading], new: _Reading) -> bool:
-    """Whether what is counted goes on: no fall, gap or fault, and nothing else counts now."""
+    """Return whether counting continues: same source, no counter that fell, no gap or fault."""
     last = readings[-1]
     seconds = new.clock - last.clock
     if seconds <= 0 or new.source != last.source:
@@ -129,11 +132,11 @@ def _carries_on(readings: Sequence[_Reading], new: _Reading) -> bool:
 
 
 def _rates(old: _Reading, new: _Reading) -> IoRates:
-    """Rates between two readings of a vdev; what the source gives where these are one.
+    """Return rates between two readings of a vdev, or the source's own if both are the same.
 
-    The kernel's own counters against its own clock come first. Latency is time waited per request
-    (diskstats, else the latency histograms' midpoints); busy is the share of time the block device
-    had I/O in flight, None without diskstats.
+    The kernel's own counters and clock are preferred. Latency is time waited per request
+    (diskstats, else the midpoints of the latency histograms); busy is the share of time the block
+    device had I/O in flight, None without diskstats.
     """
     clock, (_, io, devices, histograms), ready, counted = new
     seconds = clock - old.clock
@@ -146,10 +149,10 @@ def _rates(old: _Reading, new: _Reading) -> IoRates:
     if time > 0 and (io or read is None):
         read, write, reads, writes = got / time, put / time, did_read / time, did_write / time
     if devices is not None or (latency is None and histograms):
-        # diskstats counts every request; histograms only say which power of two each fell into.
+        # diskstats counts every request; histograms only show which power of two each fell into.
         latency = waited / requests if requests > 0 else None
     if devices:
-        # Counted in ticks of the kernel, and of several paths each, so a share may be above 1.
+        # Counted in ticks of the kernel, and for several paths each, so a share may exceed 1.
         busy = min(1.0, in_flight / seconds)
     return IoRates(read, write, reads, writes, latency, busy)
 
@@ -157,14 +160,15 @@ def _rates(old: _Reading, new: _Reading) -> IoRates:
 DEVICE_METRICS = ("read", "write", "latency", "busy")
 SCAN_METRICS = ("scan_rate", "issue_rate")
 CAPACITY = 240
-"""Values kept a metric: wider than any terminal's sparkline, four minutes at a sample a second."""
+"""Values kept per metric: wider than any terminal's sparkline, four minutes at a sample per
+second."""
 
 
 class RateSeries:
     """Past rates of every vdev and scan of a pool.
 
-    A pool of a thousand leaves keeps a million values, so they are in arrays, nan where there is
-    none.
+    A pool of a thousand leaves keeps a million values, so they are stored in arrays, with nan for
+    missing values.
     """
 
     def __init__(self, capacity: int = CAPACITY) -> None:
@@ -173,11 +177,14 @@ class RateSeries:
         self._values: dict[str, dict[str, array[float]]] = {
             metric: {} for metric in (*DEVICE_METRICS, *SCAN_METRICS)
         }
-        """Those of the last ``_count`` samples, oldest first, by metric and key."""
+        """Values of the last ``_count`` samples, oldest first, by metric and key."""
         self._times: deque[float] = deque(maxlen=capacity)
 
     def advance(self, t: float = nan) -> None:
-        """Begin the next sample, taken at ``t`` (epoch seconds); a key not put has no value."""
+        """Begin the next sample, taken at ``t`` (epoch seconds).
+
+        Keys without a ``put`` have no value in it.
+        """
         self._times.append(t)
         self._count = min(self._capacity, self._count + 1)
         for series in self._values.values():
@@ -186,9 +193,9 @@ class RateSeries:
                 del values[: -self._capacity]
 
     def put(self, fields: Sequence[str], rates: Mapping[str, Sequence[float | None]]) -> None:
-        """Keep what is known of vdevs or scans by their keys, for the present sample.
+        """Store rates of vdevs or scans, by their keys, for the current sample.
 
-        ``fields``: what stands where in a row; those that are no metric are left out.
+        ``fields`` names the values of a row; those that are not metrics are ignored.
         """
         for at, metric in enumerate(fields):
             series = self._values.get(metric)
@@ -201,18 +208,18 @@ class RateSeries:
                     series[key][-1] = value
 
     def keys(self) -> tuple[str, ...]:
-        """Every key that has values."""
+        """Return every key that has values."""
         every = (key for series in self._values.values() for key in series)
         return tuple(dict.fromkeys(every))
 
     def dump(self, key: str) -> list[list[float | None]]:
-        """Every value kept of one of these, a list a metric, oldest first; for ``restore``."""
+        """Return all values of a key, one list per metric, oldest first; for ``restore``."""
         metrics = SCAN_METRICS if key in self._values["issue_rate"] else DEVICE_METRICS
         nothing: list[float | None] = [None] * self._count
         return [self.tail(key, metric, self._capacity) or nothing for metric in metrics]
 
     def restore(self, columns: Mapping[str, Sequence[Sequence[float | None]]]) -> None:
-        """Begin with what was dumped, then a gap; only before the first sample."""
+        """Load values that were dumped, followed by a gap; only before the first sample."""
         longest = max((len(column) for rows in columns.values() for column in rows), default=0)
         self._count = min(self._capacity, longest + 1)
         for key, rows in columns.items():
@@ -224,24 +231,25 @@ class RateSeries:
                     self._values[metric][key] = values[-self._capacity :]
 
     def forget(self, keys: Collection[str]) -> None:
-        """Drop what is kept of vdevs that are gone for good."""
+        """Drop the values of vdevs that are gone for good."""
         for series in self._values.values() if keys else ():
             for key in keys:
                 series.pop(key, None)
 
     def tail(self, key: str, metric: str, count: int) -> list[float | None]:
-        """The last ``count`` values of a key's metric, oldest first; None where there was none.
+        """Return the last ``count`` values of a key's metric, oldest first, with None for gaps.
 
-        Of a vdev: read and write (bytes/s), latency (seconds), busy; of a scan: scan_rate and
-        issue_rate. Empty where there never was one.
+        Metrics of a vdev: read and write (bytes/s), latency (seconds), busy; of a scan: scan_rate
+        and issue_rate. Empty if there never was a value.
         """
         values = self._values[metric].get(key)
         if values is None or count <= 0:
             return []
-        return [None if value != value else value for value in values[-count:]]  # as nan does
+        # Only nan differs from itself.
+        return [None if value != value else value for value in values[-count:]]
 
     def peak(self, keys: Sequence[str], metrics: Sequence[str], count: int) -> float | None:
-        """The largest of the last ``count`` values of these metrics of all these vdevs, if any."""
+        """Return the largest of the last ``count`` values of these metrics and vdevs, if any."""
         peaks = [
             max((value for value in values[-count:] if value == value), default=nan)
             for metric in metrics
@@ -251,35 +259,35 @@ class RateSeries:
         return max((peak for peak in peaks if peak == peak), default=None)
 
     def ages(self, count: int) -> list[float]:
-        """Seconds from each of the last ``count`` samples to the newest, oldest first.
+        """Return the seconds from each of the last ``count`` samples to the newest, oldest first.
 
-        Samples of an earlier run have none.
+        Samples of an earlier run have no entry.
         """
         times = list(self._times)[-count:] if count > 0 else []
         return [times[-1] - t for t in times]
 
 
 class PoolRates:
-    """The rates of all vdevs of a pool, now and before."""
+    """Present and past rates of all vdevs of a pool."""
 
     def __init__(self) -> None:
         self.series = RateSeries()
-        """Past ones, of scans too: a vdev's over each interval alone."""
+        """Past rates, including scans; those of vdevs are over a single interval each."""
         self.now: Mapping[str, IoRates] = {}
         """Windowed rates of every vdev by its key (from ``pool.topology.placed``).
 
-        An interior vdev has the kernel's own counters where there are any, else the sum of its
-        leaves; its latency is the leaves' mean by requests, its busy share the busiest leaf's.
-        """
+        An interior vdev has the kernel's own counters if there are any, else the sum of its leaves;
+        its latency is the mean of the leaves weighted by requests, its busy share that of the
+        busiest leaf."""
         self._windows = RateWindows()
 
     def push(self, t: float, clock: float, tree: dict[str, Placed]) -> None:
-        """Take in the vdevs of a sample; ``t`` in epoch seconds, ``clock`` never jumps."""
+        """Add the vdevs of a sample at ``t`` (epoch seconds); ``clock`` in seconds never jumps."""
         self.series.forget(self.now.keys() - tree.keys())
         self._windows.add(clock, {key: place.vdev for key, place in tree.items()})
         rates, latest = self._windows.windowed(), self._windows.latest()
         _fill_in(tree, rates, self._windows.seconds())
-        _fill_in(tree, latest, {})  # one interval long for all: there is no span to compare
+        _fill_in(tree, latest, {})  # all cover the same interval: no times to compare
         self.series.advance(t)
         self.series.put(IoRates._fields, latest)
         self.now = rates
@@ -288,14 +296,14 @@ class PoolRates:
 def _fill_in(
     tree: dict[str, Placed], rates: dict[str, IoRates], seconds: Mapping[str, float]
 ) -> None:
-    """Give every interior vdev what it lacks, from its children, bottom up.
+    """Fill in what interior vdevs lack, from their children, bottom up.
 
-    It lacks all that its own counters tell over a shorter time than its children's: they fell when
-    a device left, and started again. ``seconds``: the time covered.
+    Own counters that cover less time than the children's are ignored: they were reset when a device
+    left. ``seconds`` is the time covered, by key.
     """
     below: dict[str, list[str]] = {}
     covered = dict(seconds)
-    for key, depth, vdev, parent, _ in reversed(tree.values()):  # children behind their parents
+    for key, depth, vdev, parent, _ in reversed(tree.values()):  # children come after their parents
         if (children := below.pop(key, None)) is not None:
             own = rates[key]
             longest = max([covered.get(child, 0.0) for child in children])
@@ -328,18 +336,22 @@ def _combined(own: IoRates, below: list[IoRates]) -> IoRates:
 
 
 LATENCY_FACTOR = 3.0
+"""Multiple of the siblings' median above which a leaf's latency stands out."""
 LATENCY_FLOOR = 0.010
 """Below 10 ms, latency says more about caches than about the disk."""
 BUSY_SHARE = 0.9
 BUSY_GAP = 0.3
+"""A leaf stands out if it is busy for BUSY_SHARE of the time, and BUSY_GAP above the siblings'
+median."""
 
 
 def slow_siblings(rows: Sequence[Placed], rates: Mapping[str, IoRates]) -> dict[str, str]:
-    """Keys of leaves that stand out, with why: ``61ms, siblings 8ms`` or ``97 % busy, …``.
+    """Return keys of leaves that stand out, with why: ``61ms, siblings 8ms`` or ``97 % busy, …``.
 
-    A leaf stands out when its wait is over three times the median of the other leaves of the same
-    top-level vdev (and over 10 ms), or when it is at least 90 % busy and 30 points above theirs.
-    A device that is being filled is no source disk: it is compared with no other.
+    A leaf stands out if its latency is over three times the median of the other leaves of the same
+    top-level vdev (and over 10 ms), or if it is at least 90 % busy and 30 points above their
+    median. A device that is being filled is written to instead of read, so it is not compared with
+    others.
     """
     by_top: dict[str, list[str]] = {}
     for key, _, vdev, _, top in rows:
@@ -359,9 +371,9 @@ def slow_siblings(rows: Sequence[Placed], rates: Mapping[str, IoRates]) -> dict[
 
 
 def _stands_out(own: IoRates, waits: Sequence[float], shares: Sequence[float]) -> str | None:
-    """Why it does, if it does; nothing stands out among devices of which nothing is known.
+    """Return why a leaf stands out, or None; without measurements, nothing stands out.
 
-    ``waits`` and ``shares`` are the latencies and busy shares of all, sorted.
+    ``waits`` and ``shares`` are the latencies and busy shares of all leaves, sorted.
     """
     if own.latency is not None and own.latency >= LATENCY_FLOOR:
         usual = _usual(waits, own.latency)
@@ -375,7 +387,7 @@ def _stands_out(own: IoRates, waits: Sequence[float], shares: Sequence[float]) -
 
 
 def _usual(values: Sequence[float], own: float) -> float:
-    """The median of sorted values without ``own``, one of them; infinite where it is alone."""
+    """Return the median of sorted values without ``own``, one of them; infinite without others."""
     rest, place = len(values) - 1, bisect_left(values, own)
     if rest == 0:
         return inf

@@ -1,14 +1,15 @@
 """The rate of one scan: from its start to now, at present, and how its estimate follows it.
 
-Past rates stand in a bounded number of equal steps, with marks. Once they are full, pairs of steps
-become one, and each covers twice the time: a scan of days keeps steps of minutes, one that has just
-begun a step a sample.
+Past rates are kept in a bounded number of equal steps, with marks. When the steps are full, each
+pair is merged, so that each step covers twice the time: a scan of days has steps of minutes, one
+that has just begun a step per sample.
 
-An operator looks at the present rate after a change. An estimate asks what to expect of the hours
-to go, so its windows are as long; of a tunable that was changed a quarter of an hour ago they say
-half. After a change of speed it waits to see whether that lasts, and whoever divides what is left
-by the rate shown finds another time: the lag says so. A rate that changed as tunables did stays
-with them: once it is steady, what was before says nothing, and the estimate follows it.
+After a change, an operator looks at the present rate. An estimate looks for the rate to expect over
+the hours left, so its windows are as long; if a tunable was changed a quarter of an hour ago, they
+show half of the effect. After a change of speed the estimate waits to see whether it lasts, and
+until then dividing the bytes left by the displayed rate gives another time: the lag explains this.
+A rate that changed together with tunables is expected to last: once it is steady, earlier samples
+no longer count, and the estimate follows it.
 """
 
 from __future__ import annotations
@@ -30,23 +31,28 @@ from zconsole.tunables.effect import ENOUGH, SETTLE
 
 MOST_STEPS = 600
 MOST_MARKS = 40
+"""Steps and marks that are kept per scan."""
 HOLE = 64.0
-"""Seconds without a sample, up to which the rate is taken to have been the one seen next."""
+"""Seconds without a sample which are filled with the rate seen next."""
 USUAL = 2.0
-"""A sample this many times later than the one before it was is late, and none was missed."""
+"""A sample that is this many times later than the previous interval is late, but none was
+missed."""
 MOST_APART = 512.0
-"""Seconds between the first two samples up to which they say how often there is one."""
+"""Seconds between the first two samples up to which they determine the sampling interval."""
 TREND_SECONDS = 60.0
-"""A trend compares this time, which a scan's rate is shown over, with what was before it …"""
+"""Seconds of the recent part of a trend; a scan's rate is shown over the same time."""
 TREND_BEFORE = 5
-"""… up to this many times as long; of less that there is, halves."""
+"""The earlier part of a trend is up to this many times as long; with less data, two halves are
+compared."""
 TREND_LEAST = 20.0
+"""Seconds of recent samples that a trend needs."""
 PRESENT_SECONDS = 60.0
-"""Seconds that count: a dozen transaction groups, and several bursts of slow disks."""
+"""Seconds over which the present rate is taken: a dozen transaction groups, several bursts of slow
+disks."""
 LEAST_PRESENT = 10.0
-"""Seconds that say something; after tunables were changed no more, until more have passed."""
+"""Least seconds for a present rate; after a change of tunables, only the time since then counts."""
 _TUNED = re.compile(r"^\w+=|tunables changed$")
-"""Finds the marks of changed tunables among all that are kept of a scan."""
+"""Finds the marks of changed tunables among all marks of a scan."""
 
 
 class Mark(NamedTuple):
@@ -58,12 +64,12 @@ class Mark(NamedTuple):
 
 
 class PastRates(NamedTuple):
-    """The rates of a scan (bytes/s), oldest first; a step without any sample has none."""
+    """Rates of a scan (bytes/s), oldest first; a step without samples has None."""
 
     begin: float = 0.0
     """Epoch seconds at which the first step begins."""
     step: float = 1.0
-    """Seconds of each."""
+    """Length of each step in seconds."""
     rates: tuple[float | None, ...] = ()
     marks: tuple[Mark, ...] = ()
     """Oldest first."""
@@ -75,14 +81,14 @@ class PastRates(NamedTuple):
 
     @property
     def tuned(self) -> tuple[float, ...]:
-        """When tunables changed (epoch seconds), oldest first."""
+        """Times at which tunables changed (epoch seconds), oldest first."""
         return tuple(mark.t for mark in self.marks if _TUNED.search(mark.text))
 
     @property
     def trend(self) -> float | None:
-        """By what share the rate has grown of late: 0.1 for a tenth; None while unknown.
+        """Share by which the rate has grown recently: 0.1 for a tenth; None while unknown.
 
-        Of late begins where tunables changed, once a rate is that of after the change alone.
+        "Recently" starts at the last change of tunables, once there is a rate from after it alone.
         """
         count, most = len(self.rates), round(TREND_SECONDS / self.step) or 1
         begin = end = count - min(most, count // 2)
@@ -100,55 +106,55 @@ class PastRates(NamedTuple):
 
 
 LEVEL_TREND = 0.05
-"""A rate that moved by less than this share goes neither up nor down."""
+"""A rate that changed by less than this share counts as steady."""
 
 
 class PastRecorder:
-    """Takes the rates of a scan in, a sample at a time."""
+    """Records the rates of a scan, a sample at a time."""
 
     def __init__(self, past: PastRates | None = None) -> None:
-        """Go on with what was kept of it, or begin."""
+        """Continue from stored rates, or start empty."""
         past = past or PastRates()
         self._begin, self._step = past.begin, past.step
         self._rates = list(past.rates)
         self._marks = list(past.marks)
         self._samples = 1
-        """How many the newest step is the mean of."""
+        """Number of samples in the newest step's mean."""
         self._last: float | None = None
         """Epoch seconds of the newest sample."""
         self._apart = 0.0
-        """Seconds from the sample before it to that; 0 where there is none."""
+        """Seconds between the last two samples; 0 if there are none."""
 
     @property
     def past(self) -> PastRates:
-        """What is kept now."""
+        """The rates recorded so far."""
         return PastRates(self._begin, self._step, tuple(self._rates), tuple(self._marks))
 
     def mark(self, t: float, text: str) -> None:
-        """Keep that something happened."""
+        """Record an occurrence."""
         self._marks.append(Mark(t, text))
         del self._marks[:-MOST_MARKS]
 
     def shift(self, seconds: float) -> None:
-        """Date all anew: the clock was set by so many seconds."""
+        """Shift all times: the clock was set by so many seconds."""
         self._begin += seconds
         self._last = self._last and self._last + seconds
         self._marks = [mark._replace(t=mark.t + seconds) for mark in self._marks]
 
     def add(self, t: float, rate: float | None) -> None:
-        """Keep the rate of the sample at ``t`` (epoch seconds)."""
+        """Record the rate of the sample at ``t`` (epoch seconds)."""
         if not self._rates:
             self._begin = t
         elif (len(self._rates), self._samples) == (1, 1) and 0 < t - self._begin <= MOST_APART:
             # A console that was away for a day does not sample once a day.
             self._step = max(self._step, 2.0 ** floor(log2(t - self._begin)))
-        # Where samples are as far apart as they were before, none is missing.
+        # If samples are as far apart as before, none is missing.
         apart = 0.0 if self._last is None else t - self._last
         is_usual = apart <= min(MOST_APART, USUAL * self._apart)
         self._last, self._apart = t, apart
         at = max(int((t - self._begin) // self._step), len(self._rates) - 1, 0)
         while at >= MOST_STEPS:
-            # Each step covers twice the time from then on.
+            # Merge pairs of steps, so that each covers twice the time.
             if len(self._rates) % 2 == 0:
                 self._samples *= 2
             self._rates = [_mean(self._rates[n : n + 2]) for n in range(0, len(self._rates), 2)]
@@ -171,7 +177,7 @@ def _mean(rates: Sequence[float | None]) -> float | None:
 
 
 class PresentRate(NamedTuple):
-    """Bytes/s issued, and the seconds they were seen over."""
+    """Bytes/s issued, and the seconds over which they were measured."""
 
     rate: float
     seconds: float
@@ -180,11 +186,12 @@ class PresentRate(NamedTuple):
 def present_rate(
     points: Sequence[CurvePoint], walks: bool, rounding: float = 0.0, changed: float = -inf
 ) -> PresentRate | None:
-    """The rate of the newest points; None while they say too little.
+    """Return the rate of the newest points; None while there are too few.
 
-    ``walks``: whether the scan walks metadata first, which is over at the newest point: the time
-    until then does not count. ``rounding``: bytes by which a counter may be off. ``changed``:
-    running seconds at which tunables changed: what was before says nothing of now.
+    ``walks`` means that the scan walks metadata first and has finished that at the newest point:
+    earlier time does not count. ``rounding`` is the possible error of a counter in bytes.
+    ``changed`` is the time, in running seconds, at which tunables changed: earlier time does not
+    count either.
     """
     if not points:
         return None
@@ -195,13 +202,13 @@ def present_rate(
     first, early = (
         max(0, bisect_right(xs, now.x - ago) - 1) for ago in (span, PRESENT_SECONDS + span)
     )
-    # What is before the span evens out the burst that it begins in.
+    # Points before the span help to smooth the burst in which it begins.
     issued = [p.issued for p in recent[early:]]
     done = levelled(xs[early:], issued) or issued
     seconds, moved = now.x - xs[first], max(0.0, done[-1] - done[first - early])
     if seconds < LEAST_PRESENT or (rounding and moved < 2 * ROUNDINGS * rounding):
         return None
-    # A sample more or less in the span is nothing to show.
+    # A sample more or less in the span is not worth showing.
     return PresentRate(
         moved / seconds,
         PRESENT_SECONDS if PRESENT_SECONDS <= seconds < 1.1 * PRESENT_SECONDS else seconds,
@@ -209,16 +216,16 @@ def present_rate(
 
 
 def rate_by_turns(points: Sequence[CurvePoint], rounding: float = 0.0) -> PresentRate | None:
-    """The rate while metadata is still walked, and what that finds is issued by turns.
+    """Return the rate while the scan alternates between scanning metadata and issuing.
 
-    Of the last minute where it was issuing through all of that, else over whole turns: neither a
-    minute of walking nor one of issuing says what the scan does.
+    Measured over the last minute if it was issuing throughout, else over whole turns: a minute of
+    only walking or only issuing is not representative.
     """
     starts: list[int] = []
-    """Indexes of the points at which issuing began."""
+    """Indices of the points at which issuing began."""
     issuing = False
     for n, (a, b) in enumerate(pairwise(points)):
-        # Where both counters move, as they do where samples are far apart, it issues.
+        # If both counters move, as between distant samples, the scan is issuing.
         if b.issued > a.issued:
             starts += [] if issuing else [n]
             issuing = True
@@ -240,18 +247,19 @@ def rate_by_turns(points: Sequence[CurvePoint], rounding: float = 0.0) -> Presen
 
 
 LAGGING, CAUGHT_UP = 1.2, 1.1
-"""By what factor both differ to be told of, and below which that ends: nothing flickers."""
+"""Factor of difference at which the lag is reported, and below which it ends; hysteresis avoids
+flicker."""
 LEAST_LEFT = 300.0
-"""To the end; before that the last bytes and the queues are what differs."""
+"""Seconds before the end; after that the difference is due to the last bytes and the queues."""
 
 
 def rate_lag(
     rate: float | None, left: float, eta: float | None, past: PastRates, is_told: bool
 ) -> str:
-    """How ``rate`` (bytes/s) contradicts ``eta`` seconds for ``left`` bytes; empty if it does not.
+    """Return how ``rate`` (bytes/s) contradicts ``eta`` seconds for ``left`` bytes.
 
-    ``rate rose 4m10s ago; ETA 6h48m if it holds``. ``is_told``: whether it did a sample
-    ago.
+    For example ``rate rose 4m10s ago; ETA 6h48m if it holds``; empty if it does not. ``is_told`` is
+    True if the lag was reported with the previous sample.
     """
     if not rate or rate <= 0 or eta is None or min(left / rate, eta) < LEAST_LEFT:
         return ""
@@ -260,40 +268,41 @@ def rate_lag(
         return ""
     changed, trend = "rose" if rate > expected else "fell", past.trend or 0.0
     if (trend < -LEVEL_TREND) if rate > expected else (trend > LEVEL_TREND):
-        return ""  # it is on its way back: "if it holds" would be said of what does not
+        return ""  # it is returning to the expected rate: "if it holds" would be misleading
     told = f"ETA {units.duration(left / rate)} if it holds"
-    # Since when it has been on this side of the level between both.
+    # Time since the rate crossed the level between the present and the expected rate.
     newest_first, level = past.rates[::-1], sqrt(rate * expected)
     sides = (each if each is None else each > level for each in newest_first)
     steps = next((n for n, side in enumerate(sides) if side is (rate <= expected)), None)
     if steps is None or newest_first[:steps].count(None) * past.step > HOLE:
-        return f"at the present rate: {told}"  # that was not seen, or it was so all along
+        return f"at the present rate: {told}"  # the change was not seen, or there was none
     return f"rate {changed} {units.duration(steps * past.step)} ago; {told}"
 
 
 MOST_CHANGES = 40
-"""Changes that are kept; an autopilot makes one every few minutes."""
+"""Changes that are kept; the autopilot makes one every few minutes."""
 RECENT = 1800.0
-"""Seconds after a change in which a new level of the rate is put down to it."""
+"""Seconds after a change during which a new level of the rate is attributed to it."""
 FOLLOWED_AFTER = 240.0
-"""Seconds for which a rate has to be steady, from ``SETTLE`` after a change on, before that is
+"""Seconds for which a rate must be steady, starting ``SETTLE`` after a change, before it is
 followed."""
 AGAIN, FEW, LATELY = 900.0, 2, 3600.0
-"""Seconds for which it has to be before a further change is followed, where there were more than
-``FEW`` in the last ``LATELY`` seconds: who steers may change his mind, and the estimate would jump
-to and fro with it."""
+"""Seconds for which the rate must be steady before a further change is followed, after more than
+``FEW`` changes in the last ``LATELY`` seconds: the operator may change settings again, and the
+estimate would jump back and forth."""
 SAME_LEVEL = 1.15
-"""By what factor the two halves of a steady stretch may differ: a minute beside applications is
-up to a fifth faster or slower than the next."""
+"""Factor by which the two halves of a steady stretch may differ: with load from applications, a
+minute is up to a fifth faster or slower than the next."""
 NEARLY = 1.18
-"""By what factor the estimate that was told and what is left by the rate of now have to differ
-before a forecast, which takes milliseconds, is worth it: a little below ``LAGGING``."""
+"""Factor by which the present estimate and the time left at the present rate must differ before a
+forecast, which takes milliseconds, is worthwhile: a little below ``LAGGING``."""
 SAME_END = 1.03
-"""By what factor two estimates differ that are one: until then a change is followed."""
+"""Factor by which two equal estimates may differ; a change is followed until they do not differ
+more."""
 
 
 class _Change(NamedTuple):
-    """When tunables changed: running seconds, which pauses and a clock that is set leave alone."""
+    """A change of tunables: running seconds, which are not affected by pauses and clock changes."""
 
     x: float
     t: float
@@ -301,34 +310,34 @@ class _Change(NamedTuple):
 
 
 class KnownChange:
-    """The changes of tunables during a scan, and the one its estimate has followed."""
+    """The changes of tunables during a scan, and the one that its estimate has followed."""
 
     def __init__(self, times: Iterable[float] = (), points: Sequence[CurvePoint] = ()) -> None:
-        """Begin, or go on with those made at these epoch seconds of a course that was kept."""
+        """Start empty, or with changes at these epoch seconds within a stored course."""
         ts, xs = [point.t for point in points], [point.x for point in points]
-        # Those from before the course are left out.
+        # Changes from before the course are dropped.
         within = (t for t in times if len(ts) > 1 and t > ts[0])
         self._changes = deque((_Change(value_at(ts, xs, t), t) for t in within), MOST_CHANGES)
         """Oldest first."""
         self._is_new = False
-        """Whether they changed by the newest sample."""
+        """True if tunables changed in the newest sample."""
         self._at: _Change | None = None
         """The change that is followed."""
         self._has_followed = False
         self.followed = ""
-        """That the estimate is based on what came after a change; empty where it is not."""
+        """Note that the estimate is based on the time since a change; empty if it is not."""
 
     @property
     def newest(self) -> float:
-        """Running seconds of the newest change; far back where there was none."""
+        """Running seconds of the newest change; -inf if there was none."""
         return self._changes[-1].x if self._changes else -inf
 
     def add(self) -> None:
-        """Tunables changed by the sample that ``follow`` is given next."""
+        """Record that tunables changed in the sample that ``follow`` is given next."""
         self._is_new = True
 
     def follow(self, usual: Forecast, course: ProgressCurve, work: Work | None) -> Forecast:
-        """The forecast by what came after a change, or ``usual`` where none is to be followed."""
+        """Return the forecast from after a change, or ``usual`` if no change is to be followed."""
         self.followed = ""
         points, eta = course.points, usual.estimate.eta
         if self._is_new and points:
@@ -348,14 +357,14 @@ class KnownChange:
             ago = units.duration(max(0.0, points[-1].t - at.t))
             self.followed = f"ETA by the rate since tunables changed {ago} ago"
         _, low, high, reason = found.estimate
-        # The estimate that is given up lies in the range, too.
+        # The range also includes the estimate that is replaced.
         ends = (min(low or 0.0, eta), max(high or 0.0, eta))
         return found._replace(estimate=Estimate(shown, *ends, reason))
 
     def _newer(
         self, shown: Forecast, points: Sequence[CurvePoint], work: Work
     ) -> tuple[_Change, Forecast] | None:
-        """The first later change after which the rate is steady and contradicts ``shown``."""
+        """Return the first later change after which a steady rate contradicts ``shown``."""
         eta, now = shown.estimate.eta or 0.0, points[-1].x
         oldest = max(now - RECENT, 0.0 if self._at is None else self._at.x)
         lately = sum(now - change.x <= LATELY for change in self._changes)
@@ -366,7 +375,7 @@ class KnownChange:
             after = _between(points, change.x + SETTLE, now)
             if len(after) < ENOUGH or now - after[0].x < least:
                 continue
-            # Whether it may be is told by far less than a forecast takes.
+            # A cheap check first: a forecast takes far longer.
             rate = _rate(after)
             times = rate * eta / max(1.0, work.total - work.issued)
             if not _differ(times, 1.0, NEARLY) or not _is_steady(after):
@@ -383,7 +392,7 @@ def _between(points: Sequence[CurvePoint], first: float, last: float) -> list[Cu
 
 
 def _is_steady(points: Sequence[CurvePoint]) -> bool:
-    """Whether both halves of that time had about the same rate."""
+    """Return whether both halves of the points' time had about the same rate."""
     first, last = points[0].x, points[-1].x
     middle = (first + last) / 2
     early, late = _rate(_between(points, first, middle)), _rate(_between(points, middle, last))
@@ -391,9 +400,9 @@ def _is_steady(points: Sequence[CurvePoint]) -> bool:
 
 
 def _explains(before: float, after: float, times: float) -> bool:
-    """Whether a change from one rate to another made it about ``times`` as fast.
+    """Return whether a change from one rate to another accounts for a factor of ``times``.
 
-    What the hour or the place on the disk bring is no news to an estimate.
+    Changes due to the hour or the position on the disk are already part of the estimate.
     """
     if not before or not after:
         return False
@@ -402,21 +411,21 @@ def _explains(before: float, after: float, times: float) -> bool:
 
 
 def _differ(a: float, b: float, factor: float) -> bool:
-    """Whether rates or times are more than a factor apart; 0 is no rate at all."""
+    """Return whether rates or times differ by more than a factor; 0 is not a rate."""
     return min(a, b) > 0 and abs(log(a / b)) > log(factor)
 
 
 def _since(
     points: Sequence[CurvePoint], changed: float, work: Work, usual: Forecast
 ) -> Forecast | None:
-    """The forecast by the points after a change; None where they have no speed of their own."""
+    """Return the forecast from the points after a change; None if these give no speed."""
     after = [p for p in points if p.x >= changed + SETTLE]
     found = forecast(ProgressCurve(after), work, usual.daily or EVEN)
     return None if found.window is None or found.estimate.eta is None else found
 
 
 def _rate(points: Sequence[CurvePoint]) -> float:
-    """Bytes/s, bursts evened out; 0 where nothing moved."""
+    """Return bytes/s with bursts evened out; 0 if nothing moved."""
     if len(points) < 2:
         return 0.0
     xs, issued = [p.x for p in points], [p.issued for p in points]

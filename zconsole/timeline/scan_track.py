@@ -1,4 +1,4 @@
-"""Following one scan: its course, restarts and follow-on passes, stalls, stage and estimate."""
+"""Tracks one scan: its course, restarts and follow-on passes, stalls, stage and estimate."""
 
 from __future__ import annotations
 
@@ -54,22 +54,24 @@ from zconsole.timeline.scan_rate import (
 STALL_SECONDS = 60.0
 """A dozen transaction groups without a byte."""
 FROM_START = 30.0
-"""A scan first seen this soon after its start was watched from its start."""
+"""Seconds; a scan first seen this soon after its start counts as watched from its start."""
 FRESH_SECONDS, FRESH_SHARE, FRESH_SEEN = 30.0, 0.01, 0.05
-"""For how long a forecast, which takes milliseconds, is only counted down: so many seconds at most,
-that share of the time it tells, and of the time that was watched."""
+"""Limits of how long a forecast, which takes milliseconds, is only counted down: seconds, share of
+the predicted time, and share of the time watched."""
 STAGE_SECONDS = 3.0
-"""How far back what moved counts: at least to the sample before."""
+"""Seconds over which counters are compared to find the stage; at least to the previous sample."""
 ENDED_SHARE = 0.98
+"""Share issued from which a scan that is gone is assumed to have finished."""
 FINAL = (PAST_TOTAL, SUSPENDED)
-"""Reasons for no estimate against which no earlier scan helps."""
+"""Reasons for no estimate that an earlier scan does not change."""
 MAX_NOTES = 8
+"""Notes kept per scan."""
 MARKED_TUNABLES = 2
-"""Of more that change at once, only the number is marked: a preset sets many."""
+"""If more tunables change at once, only the number is marked: a preset sets many."""
 
 
 def scan_slot(scan: Scan) -> str:
-    """Where the kernel keeps a scan; two scans with one slot follow each other."""
+    """Identify where the kernel stores a scan; a new scan replaces the previous one in its slot."""
     if scan.function == "rebuild":
         return f"rebuild:{scan.vdev or ''}"
     return "errorscrub" if scan.function == "errorscrub" else "scan"
@@ -88,7 +90,7 @@ class ScanTrack:
     ) -> None:
         self.scan = scan
         self.rates = PastRecorder(past)
-        """Its issue rate since it began, with marks, and that of a scan it restarts."""
+        """Issue rate since it began, with marks; includes the scan that this one restarts."""
         self._tunables: Mapping[str, int] = {}
         self.course = ProgressCurve() if course is None else course
         self._known = KnownChange(self.rates.past.tuned, self.course.points)
@@ -97,19 +99,20 @@ class ScanTrack:
         """Newest first."""
         self.forecast = Forecast(nothing("no estimate yet: 1 sample"))
         self._told, self._told_at = self.forecast, -inf
-        """The newest one that is not only counted down, and the clock of its sample."""
+        """The last forecast that was computed, not just counted down, and the clock of its
+        sample."""
         self.scan_rate: float | None = None
         self._present: PresentRate | None = None
         self.comparison: Comparison | None = None
         self.lag = ""
 
     def add(self, sample: Sample, scan: Scan, when: str, known: Sequence[PastScan] = ()) -> None:
-        """Take in one sample of this scan; ``when`` is its clock time in words.
+        """Add one sample of this scan; ``when`` is its clock time in words.
 
-        ``known``: finished scans of the pool, to predict it by.
+        ``known`` are finished scans of the pool, used to predict this one.
         """
         changed = self._mark_changes(sample, scan)
-        other_source = self.scan.printed != scan.printed  # its counters are rounded otherwise
+        other_source = self.scan.printed != scan.printed  # its counters are rounded differently
         self.scan = scan
         reading = scan_reading(sample.t, sample.clock, scan)
         if not scan.active:
@@ -130,7 +133,7 @@ class ScanTrack:
         age = sample.clock - self._told_at
         share = FRESH_SHARE * (self._told.estimate.eta or 0.0)
         fresh = min(FRESH_SECONDS, share, FRESH_SEEN * self.course.seconds)
-        # Of a reading that was left out, as it is coarser than those before, the estimate is, too.
+        # If a reading was skipped because it is rounded, keep the estimate, too.
         held = self.course.last is before and reading.exact is False
         if broken or changed or sample.pool.suspended or (age >= fresh and not held):
             self._forecast_anew(sample, scan, known)
@@ -138,21 +141,21 @@ class ScanTrack:
             self.forecast = self._told.later(age)
         self.scan_rate = self._scan_rate(scan)
         self._present = self._present_rate(scan)
-        # Nothing is issued while it is paused, nor before the walk has found what to issue.
+        # A paused scan issues nothing, nor does one whose walk has not yet found blocks.
         idle = scan.state == "paused" or scan.stage == "scanning"
         rate = self._issue_rate
         self.rates.add(sample.t, 0.0 if rate is None and idle else rate)
         self.lag = self._lag(scan)
 
     def go_on(self, before: ScanTrack, t: float, why: str) -> None:
-        """Take the rates of the scan that this one follows for its own, with a mark at ``t``."""
+        """Take over the rates of the scan that this one follows, with a mark at ``t``."""
         self.rates = before.rates
         self.rates.mark(t, why)
 
     def _mark_changes(self, sample: Sample, scan: Scan) -> bool:
-        """Mark a pause, a resume, the end of the metadata walk, and tunables that changed.
+        """Mark a pause, a resume, the end of the metadata walk, and changed tunables.
 
-        Returns whether its state, its stage or a tunable changed.
+        Returns whether the state, the stage or a tunable changed.
         """
         old, known = self.scan, self._tunables
         self._tunables = {**known, **sample.tunables}
@@ -172,7 +175,7 @@ class ScanTrack:
 
     @property
     def _issue_rate(self) -> float | None:
-        """Bytes/s now, else what the estimate is based on; None while it does not run."""
+        """Bytes/s now, else the rate of the estimate; None while the scan does not run."""
         if self._present is not None:
             return self._present.rate
         rate = self.forecast.rate
@@ -181,16 +184,16 @@ class ScanTrack:
         )
 
     def _lag(self, scan: Scan) -> str:
-        """What the rate of now would give, if the estimate is based on another."""
+        """Return how the present rate contradicts the estimate; empty if it does not."""
         done, total = issued_bytes(scan), scan.to_issue_bytes
-        # While metadata is walked, more than what is left to issue takes time.
+        # While metadata is walked, time is spent on more than the bytes left to issue.
         if self._present is None or scan.stage == "scanning" or done is None or total is None:
             return ""
         left, eta = total - done[0], self.forecast.estimate.eta
         return rate_lag(self._present.rate, left, eta, self.rates.past, is_told=bool(self.lag))
 
     def _present_rate(self, scan: Scan) -> PresentRate | None:
-        """The rate now; None where the estimate's own, or zpool's, says more."""
+        """Return the present rate; None if that of the estimate, or zpool's, is better."""
         done = issued_bytes(scan)
         if scan.state != "running" or done is None:
             return None
@@ -200,12 +203,12 @@ class ScanTrack:
         return present_rate(self.course.points, walks, done[1], self._known.newest)
 
     def finished(self, sample: Sample, scan: Scan) -> PastScan | None:
-        """How it went, to tell the next one by, now that ``scan`` says it is finished."""
+        """Return the finished scan's course, to predict later ones, if ``scan`` is finished."""
         ran, totals, last = self.scan, scan_totals(self.scan), self.course.last
         if scan.state != "finished" or totals is None or ran.start is None or scan.end is None:
             return None
         key, end = (ran.function, ran.vdev, ran.start), scan.end
-        if last is not None and 0 < last.clock <= sample.clock:  # whatever the clock was set by
+        if last is not None and 0 < last.clock <= sample.clock:  # even if the clock was set
             end = last.t + max(0.0, sample.clock - last.clock - (sample.t - end))
         return past_scan(key, end, self.course.points, totals, scan.pass_paused or 0.0)
 
@@ -215,12 +218,12 @@ class ScanTrack:
         self.forecast = self._known.follow(usual, self.course, work)
         shown, told = self.forecast.estimate.eta, usual.estimate.eta
         if self.comparison is not None and told is not None and shown is not None:
-            ahead = self.comparison.ahead + told - shown  # by the estimate that is shown
+            ahead = self.comparison.ahead + told - shown  # relative to the estimate that is shown
             self.comparison = self.comparison._replace(ahead=ahead)
         self._told, self._told_at = self.forecast, sample.clock
 
     def _forecast(self, sample: Sample, scan: Scan, known: Sequence[PastScan]) -> Forecast:
-        """By its own course, and by how an earlier scan went on from there."""
+        """Forecast from the scan's own course, and from the course of an earlier scan."""
         totals = scan_totals(scan)
         past = chosen(known, scan.function, scan.vdev, totals) if totals else None
         own = self._own_forecast(sample, scan, EVEN if past is None else Daily(past.pace))
@@ -236,7 +239,7 @@ class ScanTrack:
         told = predictions(past, seen, own.daily)
         is_last = all(past.start >= each.start for each in known if each.function == past.function)
         if not told:
-            # While nothing is issued yet, the earlier scan is called what it is: a guess in words.
+            # Nothing is issued yet: show the earlier scan's duration only as a guess in words.
             left = past.seconds * totals.issue / past.total - ran
             if done is None or done[0] > 0 or left <= 0:
                 return own
@@ -249,7 +252,7 @@ class ScanTrack:
         return own._replace(estimate=ranged(eta, spread, reason))
 
     def _own_forecast(self, sample: Sample, scan: Scan, day: Daily) -> Forecast:
-        """By its own course alone, or why there is no estimate."""
+        """Forecast from the scan's own course alone, or give the reason for no estimate."""
         work = scan_work(scan, sample.pool.root)
         if sample.pool.suspended:
             why = SUSPENDED
@@ -260,7 +263,7 @@ class ScanTrack:
         elif work.issued <= 0:
             walks = scan.stage == "scanning" and scan.function != "rebuild"
             why = f"{'scanning metadata, ' if walks else ''}nothing issued yet"
-        # Rates of a pass are worked out against the time of the sample; saved JSON has none.
+        # Rates of a pass are computed at the time of the sample, which saved JSON lacks.
         elif not sample.dated and scan.pass_start is not None:
             why = "no estimate: the time it was saved is unknown"
         else:
@@ -275,7 +278,7 @@ class ScanTrack:
         old = next((p for p in points if p.x >= points[-1].x - window), points[0])
         seconds, moved = points[-1].x - old.x, max(0.0, points[-1].scanned - old.scanned)
         rounding = rounding_of(scan.scanned_bytes or 0) if scan.printed else 0.0
-        # Printed bytes stand still for minutes, then jump: zpool's average is better than that.
+        # Printed bytes stand still for minutes, then jump: then zpool's average is better.
         if rounding and moved < ROUNDINGS * 2 * rounding:
             return scan.zpool_scan_rate
         return moved / seconds if seconds > 0 else None
@@ -293,7 +296,7 @@ class ScanTrack:
         return idle if idle > hidden else None
 
     def view(self, sample: Sample, scan: Scan) -> ScanView:
-        """What the views show of it."""
+        """Return the view of the scan."""
         over = scan.state if scan.state in ("finished", "canceled") else "no scan running"
         shown = self.forecast if scan.active else Forecast(nothing(over))
         lag = self.lag or self._known.followed if scan.state == "running" else ""
@@ -324,10 +327,10 @@ class ScanTrack:
         )
 
     def stage(self, sample: Sample, scan: Scan) -> str | None:
-        """The sampled stage; if a live exact source sees both alternate, the active one.
+        """Return the sample's stage; if a live, exact source sees both alternate, the active one.
 
-        A scan at its memory limit (``zfs_scan_mem_lim_fact``) stops scanning metadata to issue
-        what it has sorted, then continues. Without recent progress, it is the last active one.
+        A scan at its memory limit (``zfs_scan_mem_lim_fact``) stops scanning metadata to issue what
+        it has sorted, then continues. Without recent progress, it is the last active stage.
         """
         live = sample.exact and sample.source != "replay"
         points = self.course.points
@@ -343,7 +346,7 @@ class ScanTrack:
 
 
 def _cause(before: ProgressReading, reading: ProgressReading) -> str:
-    """Why a course broke between two readings, in words."""
+    """Return why a course broke between two readings, in words."""
     if reading.pass_start != before.pass_start:
         return "the pool was imported again"
     if reading.issued < before.issued:
@@ -352,7 +355,7 @@ def _cause(before: ProgressReading, reading: ProgressReading) -> str:
 
 
 def _to_full(root: Vdev, scan: Scan, shown: Forecast) -> Estimate | None:
-    """To full redundancy when devices wait for another pass: this one and a whole further one."""
+    """Estimate the time to full redundancy if devices wait for a further, whole pass."""
     waiting = sum(leaf.awaiting_resilver for leaf in root.leaves()) + len(passed_over(root, scan))
     estimate, total = shown.estimate, scan.to_issue_bytes
     if not waiting or scan.function != "resilver" or not shown.rate or total is None:
@@ -372,7 +375,7 @@ def _to_full(root: Vdev, scan: Scan, shown: Forecast) -> Estimate | None:
 
 
 def ended_unseen(track: ScanTrack, gap: float) -> bool:
-    """Whether a scan last seen running can have finished in the ``gap`` seconds since."""
+    """Return whether a scan last seen running can have finished in the ``gap`` seconds since."""
     if track.scan.state != "running":
         return False
     eta, total = track.forecast.estimate.low, track.scan.to_issue_bytes

@@ -16,27 +16,27 @@ from zconsole.units import counted
 WORDS = {"rebuild": "sequential rebuild", "errorscrub": "error scrub"}
 ABORTED = ("scan aborted",)
 DEFERRED = ("starting deferred resilver",)
-"""Internal history records (dsl_scan.c) that begin so."""
+"""Beginnings of internal history records (dsl_scan.c)."""
 MOST_PAST, MOST_ALIKE = 16, 3
-"""Finished scans that are kept in all, and of one function and vdev."""
+"""Finished scans kept in total, and per function and vdev."""
 CAUSE_SECONDS = 90.0
-"""What happened this long before a restart may have caused it."""
+"""Seconds before a restart within which an event may have caused it."""
 
 
 class ScanTracker:
-    """The newest scan of every slot, followed from sample to sample."""
+    """Tracks the newest scan of every slot from sample to sample."""
 
     def __init__(self, tz: tzinfo, goes_on: bool = False) -> None:
-        """``goes_on``: whether more than one sample is taken."""
+        """``goes_on`` is True if more than one sample is taken."""
         self._tz = tz
         self._goes_on = goes_on
         self._tracks: dict[str, ScanTrack] = {}
         self._waiting: tuple[str, ...] = ()
-        """Names of the leaves that waited for a further resilver in the last sample."""
+        """Names of the leaves that waited for another resilver in the last sample."""
         self.past: tuple[PastScan, ...] = ()
-        """Finished scans as they went, newest first: the next ones are predicted by them."""
+        """Finished scans and their courses, newest first, used to predict the next ones."""
         self.over_since: float | None = None
-        """Since when (epoch seconds) no scan runs; None while one runs or is paused."""
+        """Epoch seconds since when no scan runs; None while one runs or is paused."""
         self._last: float | None = None
 
     @property
@@ -49,7 +49,7 @@ class ScanTracker:
         self._tracks[scan_slot(track.scan)] = track
 
     def push(self, sample: Sample, recent: Sequence[Event]) -> list[Event]:
-        """Take in a sample, and recent events; returns what scans did."""
+        """Add a sample and recent events; return events for what scans did."""
         events: list[Event] = []
         self._rename(sample.pool)
         for scan in reversed(sample.pool.scans):  # oldest first: a newer one takes its slot
@@ -65,7 +65,7 @@ class ScanTracker:
         return events
 
     def _rename(self, pool: Pool) -> None:
-        """Follow rebuilds under the new names of their vdevs, which change as devices leave."""
+        """Follow rebuilds when their vdevs are renamed, which happens as devices leave."""
         rebuilds = [scan for scan in pool.scans if scan.function == "rebuild"]
         shown = {scan.vdev for scan in rebuilds} | {top.name for top in pool.root.children}
         for scan in rebuilds:
@@ -77,7 +77,7 @@ class ScanTracker:
                     self._tracks[scan_slot(scan)] = self._tracks.pop(slot)
 
     def shift(self, seconds: float) -> None:
-        """Date past rates anew: the clock was set by so many seconds."""
+        """Shift the times of past rates: the clock was set by so many seconds."""
         for track in self._tracks.values():
             track.rates.shift(seconds)
 
@@ -99,7 +99,7 @@ class ScanTracker:
     def _open(
         self, sample: Sample, scan: Scan, before: ScanTrack | None, recent: Sequence[Event]
     ) -> tuple[ScanTrack, list[Event]]:
-        """A scan not seen so far: found running, started, restarted, or a follow-on pass."""
+        """Create the track of a new scan: found running, started, restarted, or a next pass."""
         course = ProgressCurve(goes_on=self._goes_on)
         track = ScanTrack(scan, course, restarts=self._known(sample, scan))
         self.learn(track.finished(sample, scan))
@@ -125,12 +125,12 @@ class ScanTracker:
         begun = started(scan) or (sample.t if scan.active else None)
         words = f"{_word(scan)} {text}"
         events = [Event(begun, name, words, severity, scan.vdev, "console")] if begun else []
-        if not scan.active:  # it was over before it was seen
+        if not scan.active:  # it had ended before it was seen
             events += _changes(sample.t, scan._replace(state="running"), scan)
         return track, events
 
     def learn(self, past: PastScan | None) -> None:
-        """Keep a finished scan, the newest few of each kind."""
+        """Keep a finished scan, limited to the newest few of each kind."""
         if past is None:
             return
         again = [known for known in self.past if known.is_same(past)]
@@ -142,14 +142,14 @@ class ScanTracker:
         self.past = tuple(kept[:MOST_PAST])
 
     def _known(self, sample: Sample, scan: Scan) -> int | None:
-        """0 when the scan was watched from its start; None when it may have restarted before."""
+        """Return 0 if the scan was watched from its start; None if it may have restarted before."""
         if scan.start is None:
             return 0 if self._last is not None else None
         seen = self._last is not None and scan.start >= self._last - FROM_START
         return 0 if seen or sample.t - scan.start <= FROM_START else None
 
     def views(self, sample: Sample) -> tuple[ScanView, ...]:
-        """One view a scan of the sample, in its order."""
+        """Return one view per scan of the sample, in the same order."""
         found = []
         for scan in sample.pool.scans:
             track = self._tracks.get(scan_slot(scan))
@@ -163,7 +163,7 @@ class ScanTracker:
 
 
 def _is_later(scan: Scan, known: Scan) -> bool:
-    """Whether a scan runs, or is over and of after another one."""
+    """Return whether a scan runs, or is finished and later than another one."""
     if scan.active or scan.end is None or known.end is None:
         begun = started(scan) or scan.end or 0.0
         return scan.active or begun > (started(known) or 0.0)
@@ -171,11 +171,11 @@ def _is_later(scan: Scan, known: Scan) -> bool:
 
 
 def _interrupted(before: ScanTrack, scan: Scan, t: float, recent: Sequence[Event]) -> bool:
-    """Whether ``scan`` took over from one that was neither done nor canceled.
+    """Return whether ``scan`` took over from one that was neither finished nor canceled.
 
     A restart sets a new start time within the same transaction group (dsl_scan.c,
-    ``dsl_scan_restart_resilver``), so the end of the earlier one never shows; the pool's history
-    events say so outright, where they may be read.
+    ``dsl_scan_restart_resilver``), so the end of the earlier scan is never visible; the pool's
+    history events report it directly, if they may be read.
     """
     if not before.scan.active or not scan.active or before.scan.start is None:
         return False
@@ -188,10 +188,10 @@ def _interrupted(before: ScanTrack, scan: Scan, t: float, recent: Sequence[Event
 
 
 def cause(recent: Sequence[Event], t: float) -> str:
-    """Why a scan restarted: `` after sdc returned``; empty when nothing was seen.
+    """Return why a scan restarted: `` after sdc returned``; empty if no cause was seen.
 
-    A resilver restarts when a device returns, or another is replaced or attached, or on
-    ``zpool resilver`` while a device waits (vdev.c, ``vdev_online``; spa.c, ``spa_vdev_attach``).
+    A resilver restarts when a device returns, or another is replaced or attached, or on ``zpool
+    resilver`` while a device waits (vdev.c, ``vdev_online``; spa.c, ``spa_vdev_attach``).
     """
     for event in reversed(recent):
         if t - event.t > CAUSE_SECONDS or event.vdev is None:
@@ -208,7 +208,7 @@ def cause(recent: Sequence[Event], t: float) -> str:
 
 
 def _changes(t: float, old: Scan, new: Scan) -> Iterator[Event]:
-    """What a scan did between two samples: paused, resumed, finished, canceled."""
+    """Yield an event for a scan that paused, resumed, finished or was canceled."""
     if old.state == new.state:
         return
     verbs = {

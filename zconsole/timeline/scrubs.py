@@ -1,9 +1,9 @@
 """How long ago a pool was scrubbed in full, and damage that no scrub has checked since.
 
-A later scan takes the place of a scrub in samples, so the last full one is remembered. ``zpool
-clear`` sets the counters to 0 (vdev_clear in module/zfs/vdev.c); it repairs nothing. An import
-sets the counters of devices to 0, too, and any scan that ends renews the list of damaged files. So
-damage that was seen and that zpool no longer tells of is, until a scan has read everything again.
+In samples a later scan replaces a scrub, so the last full scrub is remembered. ``zpool clear`` sets
+the counters to 0 (vdev_clear in module/zfs/vdev.c) but repairs nothing. An import also sets the
+counters of devices to 0, and any scan that ends renews the list of damaged files. So damage that
+zpool no longer reports still counts until a scan has read everything again.
 """
 
 from __future__ import annotations
@@ -22,26 +22,27 @@ from zconsole.timeline.events import is_ahead
 from zconsole.units import counted, days
 
 PARTIAL_SINCE = (2, 3)
-"""The first OpenZFS whose scrubs may be of a part (``-C``, ``-S``, ``-E``)."""
+"""The first OpenZFS with partial scrubs (``-C``, ``-S``, ``-E``)."""
 NEARLY_ALL = 0.9
-"""Share of a pool that a full scrub reads at least; it was freed meanwhile if it reads less."""
+"""Least share of a pool that a full scrub reads; it reads less if space was freed in the
+meantime."""
 
 
 class ScrubAge(NamedTuple):
-    """The last full scrub of a pool that finished. Epoch seconds, seconds."""
+    """The last finished full scrub of a pool. Times in epoch seconds, durations in seconds."""
 
     last: float | None = None
-    """When it ended."""
+    """Time at which it ended."""
     age: float | None = None
-    """Since then; of a pool never scrubbed, since its creation. None where unknown."""
+    """Seconds since then or, for a pool never scrubbed, since its creation. None if unknown."""
     overdue: bool | None = None
-    """Whether that is too long ago; None where the age is unknown."""
+    """True if that is too long; None if the age is unknown."""
     never: bool = False
-    """Whether the pool is known never to have been scrubbed."""
+    """True if the pool is known never to have been scrubbed."""
 
     @property
     def words(self) -> str:
-        """``last scrub 12 days ago``, ``scrub overdue: 41 days``; empty where nothing is known."""
+        """``last scrub 12 days ago``, ``scrub overdue: 41 days``; empty if nothing is known."""
         if self.age is None:
             return "never scrubbed" if self.never else ""
         ago = days(self.age)
@@ -54,18 +55,18 @@ UNKNOWN = ScrubAge()
 
 
 class ScrubTracker:
-    """Remembers a pool's last full scrub, which a later scan takes the place of in samples."""
+    """Remembers a pool's last full scrub, which a later scan replaces in samples."""
 
     def __init__(self, overdue_after: float | None = SCRUB_OVERDUE_AFTER) -> None:
-        """``overdue_after``: seconds; None for a pool that is not judged, as of saved output."""
+        """``overdue_after`` is in seconds, None for a pool that is not judged (saved output)."""
         self._overdue_after = overdue_after
         self._last: float | None = None
         self._guid: str | None = None
 
     def recall(self, end: float | None, now: float = inf) -> None:
-        """Take in the end of a full scrub; of one that is known already, times differ a little.
+        """Record the end of a full scrub; times of one that is known already may differ slightly.
 
-        By a clock that was ahead it ended at an unknown time before ``now``.
+        If its clock was ahead, the scrub ended at an unknown time before ``now``.
         """
         if is_ahead(self._last, now):
             self._last = now
@@ -75,7 +76,7 @@ class ScrubTracker:
             self._last = end
 
     def push(self, sample: Sample) -> ScrubAge:
-        """Take in a sample; what is known with it."""
+        """Add a sample; return what is known then."""
         pool = sample.pool
         before, self._guid = self._guid, pool.guid or self._guid
         if before not in (None, self._guid):  # another pool of the same name
@@ -95,11 +96,11 @@ class ScrubTracker:
 
 
 def is_full_scrub(scan: Scan, version: str | None) -> bool:
-    """Whether a scan is a scrub of everything that finished, for all that is known.
+    """Return whether a scan is a finished scrub of the whole pool, as far as is known.
 
-    ``version``: the OpenZFS it ran on. Where no history tells and there may be scrubs of a part,
-    one that read nearly all counts; saved output of an unknown release does, too, unless its
-    figures tell otherwise.
+    ``version`` is the OpenZFS it ran on. Without history, if partial scrubs are possible, a scrub
+    that read nearly everything counts as full; so does one in saved output of an unknown release,
+    unless its figures contradict that.
     """
     if scan.function != "scrub" or scan.state != "finished":
         return False
@@ -114,38 +115,38 @@ def is_full_scrub(scan: Scan, version: str | None) -> bool:
 
 
 AT_ONCE = 60.0
-"""Seconds between two samples up to which what happened meanwhile has the time of the later one."""
+"""Seconds between two samples up to which a change between them gets the time of the later one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """The damage of a pool as it was counted last, and what of it was cleared."""
+    """The last counted damage of a pool, and how much of it was cleared."""
 
     t: float = 0.0
-    """Epoch seconds of the sample that it is of."""
+    """Epoch seconds of its sample."""
     errors: int = 0
-    """``Pool.error_count``."""
+    """Number of data errors (``Pool.error_count``)."""
     checksum: Mapping[str, int] = field(default_factory=dict)
     """Checksum errors of devices that have any, by the key of the vdev."""
     risen: float | None = None
-    """When any of these last rose; None once a scan of everything has found no errors since."""
+    """Time at which any of these last rose; None once a full scan has found no errors since."""
     cleared: float | None = None
-    """When any of these last fell to 0 unchecked; None if they did not."""
+    """Time at which any of these last fell to 0 unchecked; None if they did not."""
     sudden: bool = True
-    """Whether the sample before ``cleared`` was at most a minute older."""
+    """True if the sample before ``cleared`` was at most a minute older."""
     errors_cleared: int = 0
     checksum_cleared: int = 0
 
 
 class DamageTracker:
-    """Takes every sample of a pool; tells what was cleared and not checked since."""
+    """Takes every sample of a pool; reports damage that was cleared and not checked since."""
 
     def __init__(self, tz: tzinfo) -> None:
         self._tz = tz
         self.last = Damage()
 
     def set_back(self, seconds: float) -> None:
-        """Date all that is remembered anew: the clock was set back, by less than 0 seconds."""
+        """Shift all times: the clock was set back; ``seconds`` is negative."""
         last = self.last
         self.last = replace(
             last,
@@ -155,7 +156,7 @@ class DamageTracker:
         )
 
     def push(self, sample: Sample, tree: Mapping[str, Placed]) -> None:
-        """Take in a sample and the vdevs of its tree by key."""
+        """Add a sample and the vdevs of its tree by key."""
         pool, last = sample.pool, self.last
         errors = last.errors if pool.error_count is None else pool.error_count
         leaves = ((key, place.vdev) for key, place in tree.items() if not place.vdev.children)
@@ -167,8 +168,8 @@ class DamageTracker:
         if errors > last.errors or rose:
             now = replace(now, risen=sample.t)
         for scan in pool.scans:
-            # What a scan of everything has checked that began after the newest damage was seen.
-            # Where it ended with errors, these are what is known from then on.
+            # A full scan that began after the newest damage was seen has checked it. If it ended
+            # with errors, these are the known damage from then on.
             began = started(scan)
             if now.risen is None or began is None or began < now.risen or scan.errors is None:
                 continue
@@ -187,7 +188,10 @@ class DamageTracker:
         self.last = now
 
     def unchecked(self, pool: Pool, now: float) -> str | None:
-        """``418 errors were cleared at 12:04 and not checked since: scrub to know``, or None."""
+        """Return a line about cleared damage that no scan has checked, or None.
+
+        For example ``418 errors were cleared at 12:04 and not checked since: scrub to know``.
+        """
         last = self.last
         if last.cleared is None or last.risen is None:
             return None
@@ -208,7 +212,7 @@ class DamageTracker:
 
 
 def _reads_everything(scan: Scan, sample: Sample) -> bool:
-    """Whether it read all copies of all blocks, and has finished.
+    """Return whether a scan has finished and read all copies of all blocks.
 
     A resilver of a raidz reads all columns, as a scrub does (vdev_raidz_io_start_read in
     module/zfs/vdev_raidz.c), one of a mirror only one side (vdev_mirror_io_start).

@@ -1,4 +1,4 @@
-"""A run over any source: raw forms in, one frame per pool out, each pool with its own history."""
+"""A run over any source: turns raw forms into frames, with a history of its own for each pool."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
     from zconsole.zfs.sources.recording import Gaps
 
 REST = 60.0
-"""Seconds for which answers are not read after one that took too long."""
+"""Seconds during which answers are not decoded after one that took too long."""
 SETTLE = 0.5
 """Seconds to wait at the end for pending writes."""
 
 
 class FrameKeeper(Protocol):
-    """Stores something of every good frame beyond the run, such as scan reports."""
+    """Stores data of every good frame beyond the run, such as scan reports."""
 
     def full_scrub(self, guid: str) -> float | None:
-        """Epoch seconds of the end of a pool's last full scrub that is stored; None without one.
+        """Return epoch seconds of the end of a pool's last stored full scrub; None without one.
 
-        Raises StateError where the disk doesn't answer.
+        Raises StateError if the disk does not answer.
         """
 
     def push(self, frame: Frame) -> object:
-        """Take in a frame. Raises StateError when something cannot be written."""
+        """Process a frame. Raises StateError if something cannot be written."""
 
     def close(self) -> None:
-        """Write unfinished reports once more. Raises StateError when that fails."""
+        """Write unfinished reports once more. Raises StateError if that fails."""
 
 
 class Session:
@@ -62,14 +62,15 @@ class Session:
         most_cpu: float | None = None,
         goes_on: bool = False,
     ) -> None:
-        """By default a session that stores nothing, as for recordings, demos and saved output.
+        """Create a session that by default stores nothing, as for recordings, demos, saved output.
 
-        ``store`` keeps histories between runs, ``reports`` those of scans; ``writer`` writes them
-        in the background, and ``notes`` are their problems at the start. ``gaps`` counts unreadable
-        samples of a recording, which then don't end it. ``scrub_overdue_after``: seconds;
-        None: scrubs are not judged. ``most_cpu``: seconds that a sample may take to be read, as one
-        of another machine; after one that took longer, none is read for REST. ``goes_on``: whether
-        more than one round is taken, so that estimates can wait for what they say.
+        ``store`` keeps histories between runs, ``reports`` the reports of scans; ``writer`` writes
+        them in the background, and ``notes`` are their problems at the start. ``gaps`` counts
+        unreadable samples of a recording, which then don't end it. ``scrub_overdue_after`` is in
+        seconds; None if scrubs are not to be judged. ``most_cpu`` is the CPU time in seconds for
+        decoding a sample, used for other machines; after a sample that took longer, none is decoded
+        for REST seconds. ``goes_on`` is True if more than one round is taken, so that estimates can
+        wait for more data.
         """
         self._zone = zone
         self._flags = flags
@@ -77,7 +78,7 @@ class Session:
         self._reports = reports
         self._writer = writer
         self._notes = dict.fromkeys(notes, False)
-        """What went wrong, and whether it was taken."""
+        """Problems, and whether each was taken."""
         self._timelines: dict[str, PoolTimeline] = {}
         self._gaps = gaps
         self._scrub_overdue_after = scrub_overdue_after
@@ -86,11 +87,11 @@ class Session:
         self._rests_until = float("-inf")
 
     def advance(self, raws: Iterable[Raw]) -> tuple[Frame, ...]:
-        """One frame for every pool of this round, in the round's order.
+        """Return one frame for every pool of this round, in the round's order.
 
-        A raw form that cannot be read is a frame with a ``problem`` once the pool is known;
-        raises NotUnderstoodError if the pool is unknown. In a recording with ``gaps`` it is one,
-        and a problem of every pool that it may concern.
+        A raw form that cannot be read gives a frame with a ``problem`` if the pool is known, and
+        raises NotUnderstoodError if it is not. In a recording with ``gaps`` it counts as a gap, and
+        as a problem of every pool that it may concern.
         """
         frames = list[Frame]()
         for raw in raws:
@@ -101,10 +102,10 @@ class Session:
         return tuple(frames)
 
     def identify(self, raw: Raw) -> Iterator[Sample | SampleFailure]:
-        """Decode a raw form, and give each of its pools the timeline that is its own.
+        """Decode a raw form, and assign each of its pools to its own timeline.
 
-        A timeline that another pool of that name left is dropped, one under an earlier name of this
-        pool is taken up. Push each pool before the next is asked for. Raises as ``advance``.
+        A timeline that another pool of that name left is dropped; one under an earlier name of this
+        pool is continued. Push each pool before asking for the next. Raises as ``advance`` does.
         """
         try:
             found = self._decode(raw)
@@ -112,7 +113,7 @@ class Session:
             if self._gaps is None:
                 raise
             self._gaps.add(str(error))
-            # Of a gap, that each pool is missing. Rates don't span it: the counters start again.
+            # In a gap each pool is missing. Rates do not span it: the counters start again.
             t, text = raw["t"], f"gap in the recording: {error}"
             at = (t, raw.get("clock", t))
             missed = (name for name in self._frames() if raw.get("pool", name) == name)
@@ -122,20 +123,20 @@ class Session:
             name = seen.pool if isinstance(seen, SampleFailure) else seen.pool.name
             if isinstance(seen, Sample):
                 if name in names:
-                    # In one file two outputs, one after the other: the time between them is
-                    # unknown, and whether they are of one machine.
+                    # Two outputs in one file: the time between them is unknown, and whether they
+                    # are of the same machine.
                     self._timelines.pop(name, None)
                 self._part_with(name, seen.pool.guid)
             names.add(name)
             yield seen
 
     def lacks_past(self, pool: Pool) -> bool:
-        """Whether ``recall`` is to be called before the pool's sample is pushed."""
+        """Return whether ``recall`` must be called before the pool's sample is pushed."""
         keeps = self._store is not None or self._reports is not None
         return keeps and self.last(pool.name) is None and pool.guid is not None
 
     def recall(self, pool: Pool) -> None:
-        """Begin a pool's history with what was stored of it; asks a disk, and may hang."""
+        """Start a pool's history with what was stored of it; reads a disk, and may hang."""
         name, guid = pool.name, pool.guid or ""
         if self._store is not None:
             self._note(name, self._store.recall(guid, self.timeline(name)))
@@ -146,7 +147,7 @@ class Session:
                 self._note(name, f"reports not read: {error}")
 
     def push(self, seen: Sample | SampleFailure) -> Frame:
-        """Take in a sample, or why there is none, and store what is due."""
+        """Process a sample, or the reason why there is none, and store what is due."""
         if isinstance(seen, SampleFailure):
             return self.timeline(seen.pool).push_failure(seen)
         frame = self.timeline(seen.pool.name).push(seen)
@@ -159,7 +160,7 @@ class Session:
         return frame
 
     def end(self) -> None:
-        """The source has ended.
+        """Finish after the source has ended.
 
         Raises the first NotUnderstoodError of a recording in which nothing could be read.
         """
@@ -167,7 +168,7 @@ class Session:
             raise NotUnderstoodError(self._gaps.first)
 
     def timeline(self, pool: str) -> PoolTimeline:
-        """The timeline of a pool; empty for a new one."""
+        """Return the timeline of a pool; empty for a new one."""
         if pool not in self._timelines:
             self._timelines[pool] = PoolTimeline(
                 self._zone, self._flags, self._scrub_overdue_after, self._goes_on
@@ -175,17 +176,17 @@ class Session:
         return self._timelines[pool]
 
     def last(self, pool: str) -> Frame | None:
-        """The last good frame of a pool; None if there was none."""
+        """Return the last good frame of a pool; None if there was none."""
         timeline = self._timelines.get(pool)
         return timeline.frame if timeline is not None else None
 
     def _frames(self) -> dict[str, Frame]:
-        """The last good frame of every pool that has one, by name."""
+        """Return the last good frame of every pool that has one, by name."""
         known = ((name, timeline.frame) for name, timeline in self._timelines.items())
         return {name: frame for name, frame in known if frame is not None}
 
     def take_notes(self) -> tuple[str, ...]:
-        """Problems with stored history and reports since the last call, each once."""
+        """Return problems with stored history and reports since the last call, each once."""
         new = tuple(note for note, taken in self._notes.items() if not taken)
         self._notes.update(dict.fromkeys(new, True))
         return new
@@ -231,7 +232,7 @@ class Session:
         raise NotUnderstoodError(f"its answer takes over {self._most_cpu:g} s to be read")
 
     def _check_recorded(self, found: Iterable[Sample | SampleFailure]) -> None:
-        """Raise NotUnderstoodError for a recording without a pool, or with too many."""
+        """Raise NotUnderstoodError for a recording without a pool, or with too many vdevs."""
         seen = {sample.pool.name: sample for sample in found if isinstance(sample, Sample)}
         if not seen:
             raise NotUnderstoodError("no pool in it")
@@ -241,7 +242,7 @@ class Session:
             check_size((*known, *(sample.pool.root for sample in seen.values())))
 
     def _part_with(self, name: str, guid: str | None) -> None:
-        """Forget another pool that had this name, and take up one that had another name."""
+        """Drop another pool's timeline under this name; continue this pool's if it was renamed."""
         last = self.last(name)
         if guid is None or (last is not None and last.guid in (None, guid)):
             return

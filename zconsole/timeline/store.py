@@ -1,11 +1,10 @@
-"""Timelines on disk: the scans of a pool, its sparklines, the damage seen, its finished scans.
+"""Timelines on disk: the scans of a pool, sparklines, the damage seen, and finished scans.
 
 Each pool has two files. ``history-GUID.json`` holds its scans (by function, vdev and start) in a
 few hundred points each, the newest rates and the damage seen. ``past-GUID.json`` holds finished
-scans to predict the next ones by; it is a file of its own, so that versions that know nothing of
-them ignore it, and one that is damaged costs nothing of the scan that runs. The first console
-writes both; others read them. An unreadable file is left alone, with a note, and the timeline
-starts again.
+scans for predicting the next ones; it is a separate file, so that versions that do not know it
+ignore it, and damage to it does not affect the running scan. The first console writes both; others
+read them. An unreadable file is left alone, with a note, and the timeline starts from scratch.
 """
 
 from __future__ import annotations
@@ -40,24 +39,28 @@ from zconsole.timeline.scrubs import Damage
 
 FORMAT = 1
 MOST_BYTES = 2 * 2**20
+"""FORMAT and this are version and largest size in bytes of the file of scans and rates."""
 PAST_FORMAT = 1
 MOST_PAST_BYTES = 2**18
-"""PAST_FORMAT and this are of the file of finished scans."""
+"""PAST_FORMAT and this are version and largest size in bytes of the file of finished scans."""
 MOST_DEVICES = 64
-"""Sparklines of this many vdevs are stored; for larger pools, only those of the scans."""
+"""Number of vdevs up to which sparklines are stored; for larger pools, only those of scans."""
 SAVE_SECONDS = 120.0
-"""A crash takes the newest rates of a scan, no more: its counters are the kernel's. Written more
-often, the histories of five pools took a tenth of the console's time."""
+"""Seconds between two writes while a scan runs. A crash only loses its newest rates, as its
+counters are the kernel's. When they were written more often, the histories of five pools took a
+tenth of the console's CPU time."""
 REST_SECONDS = 300.0
-"""… and while no scan runs: all that a crash takes then is the end of the sparklines."""
+"""Seconds between two writes while no scan runs: a crash then only loses the end of the
+sparklines."""
 DIGITS = 4
+"""Significant digits of stored rates."""
 
 NONE_KEPT = PastRates()
-"""What an earlier version kept of the rates of a scan."""
+"""Rates of a scan in files of an earlier version, which stored none."""
 
 
 class LaterVersionError(StateError):
-    """A later version wrote a file: this one neither understands nor replaces it."""
+    """The file was written by a later version: this one neither understands nor replaces it."""
 
 
 @dataclass(slots=True)
@@ -66,17 +69,17 @@ class HistoryStore(LockedStore):
 
     _saved: dict[str, float] = field(default_factory=dict, init=False)
     _past: dict[str, tuple[PastScan, ...]] = field(default_factory=dict, init=False)
-    """Finished scans of each pool as its file has them."""
+    """Finished scans of each pool, as in its file."""
     _foreign: set[str] = field(default_factory=set, init=False)
     """Pools whose file of finished scans must not be replaced."""
 
     def recall(self, guid: str, timeline: PoolTimeline) -> str | None:
-        """Fill an empty history from a pool's files; returns a note on what went wrong."""
+        """Fill an empty history from a pool's files; return a note on problems, or None."""
         notes = (self._recall_past(guid, timeline), self._recall_scans(guid, timeline))
         return "; ".join(note for note in notes if note) or None
 
     def _recall_past(self, guid: str, timeline: PoolTimeline) -> str | None:
-        """Take in the finished scans that each directory has."""
+        """Load the finished scans from every directory."""
         failed = None
         for directory in self.readable:
             try:
@@ -99,7 +102,7 @@ class HistoryStore(LockedStore):
         return failed
 
     def _recall_scans(self, guid: str, timeline: PoolTimeline) -> str | None:
-        """Take in the running scans and the sparklines of the first directory that has them."""
+        """Load the running scans and the sparklines from the first directory that has them."""
         try:
             found = self.read_file(
                 _name(guid), lambda _, data: decode_history(parse_json(data), guid), MOST_BYTES
@@ -112,9 +115,9 @@ class HistoryStore(LockedStore):
         return None
 
     def keep(self, guid: str, timeline: PoolTimeline, t: float, at_once: bool = False) -> bool:
-        """Write a pool's history if it is time (``t``: epoch seconds) and no one else does.
+        """Write a pool's history if it is due (``t`` in epoch seconds) and no one else does.
 
-        Raises StateError when it cannot be written.
+        Raises StateError if it cannot be written.
         """
         past = timeline.scans.past
         at_rest = past == self._past.get(guid, ()) and timeline.scans.over_since is not None
@@ -123,9 +126,9 @@ class HistoryStore(LockedStore):
         lock = f"{_name(guid)}.lock"
         if not (due or at_once) or not self.mine(lock):
             return False
-        self._saved[guid] = t  # before it is written: a disk that fails is not asked every second
+        self._saved[guid] = t  # before writing: a failing disk is not tried every second
         self.put(_name(guid), encode_history(timeline, guid, t), lock)
-        # Finished scans only when there are new ones; at the end always: a write that failed shows
+        # Finished scans only if there are new ones, but always at the end: a failed write shows
         # only at the next one.
         if past and guid not in self._foreign and (past != self._past.get(guid, ()) or at_once):
             self._past[guid] = past
@@ -134,7 +137,7 @@ class HistoryStore(LockedStore):
 
 
 def _why(error: StateError) -> str:
-    """What to say of a file that isn't moved away, as the next one is written in its place."""
+    """Return the message for a file that is not moved away, as the next write replaces it."""
     if not isinstance(error, DamagedError):
         return str(error)
     cause = error.__cause__
@@ -143,7 +146,7 @@ def _why(error: StateError) -> str:
 
 
 def _name(guid: str) -> str:
-    """The file of a pool; a GUID is digits, anything else must not become a path."""
+    """Return the file name for a pool; a GUID is digits, anything else must not become a path."""
     if not guid.isascii() or not guid.isdigit():
         raise StateError("no history kept: the pool has no GUID")
     return f"history-{guid}.json"
@@ -169,9 +172,9 @@ class SavedScan:
     last: tuple[float, bool, float, float, float]
     """Its newest reading: time, whether it ran, bytes issued, scanned and processed."""
     current_pass: tuple[float | None, float]
-    """When the pass began, and the seconds it was paused; ``pass`` in the file."""
+    """Time at which the pass began, and the seconds it was paused; ``pass`` in the file."""
     low: float | None
-    """The least that was left, in seconds."""
+    """Low end of the estimate, in seconds."""
     past: PastRates = NONE_KEPT
 
 
@@ -185,11 +188,11 @@ class SavedHistory:
     scans: tuple[SavedScan, ...]
     series: Mapping[str, tuple[tuple[float | None, ...], ...]]
     damage: Damage | None = None
-    """Left out where none was seen: earlier versions don't know it."""
+    """Omitted if there was none: earlier versions do not know it."""
 
 
 def encode_history(timeline: PoolTimeline, guid: str, t: float) -> bytes:
-    """The contents of a pool's file, within its bound: sparklines go first when it is large."""
+    """Return the contents of a pool's file, without sparklines if it would be too large."""
     tracks = [_saved(track) for track in timeline.scans.tracks if track.course.last]
     document = {"format": FORMAT, "guid": guid, "t": t, "scans": tracks}
     damage = timeline.damage.last
@@ -230,7 +233,7 @@ def _saved(track: ScanTrack) -> dict[str, Any]:
 
 
 def decode_history(document: Any, guid: str) -> tuple[SavedHistory, list[ScanTrack]]:
-    """The contents of a file, and the scans in it; raises ValueError and such when damaged."""
+    """Return a file's contents, and the scans in it; raise ValueError and such if damaged."""
     scans = [{"current_pass": entry.pop("pass"), **entry} for entry in document["scans"]]
     saved = from_json(SavedHistory, {**document, "scans": scans})
     if saved.format != FORMAT or saved.guid != guid:
@@ -279,6 +282,7 @@ def _restored(saved: SavedScan) -> ScanTrack:
         issued_bytes=int(issued),
         scanned_bytes=int(scanned),
     )
+    # The clock of the earlier run means nothing now (``ProgressCurve._remembered``).
     last = ProgressReading(t, 0.0, running, issued, scanned, processed, began, paused)
     curve = ProgressCurve(points, last)
     track = ScanTrack(scan, curve, saved.restarts, saved.notes[:MAX_NOTES], past)
@@ -287,7 +291,7 @@ def _restored(saved: SavedScan) -> ScanTrack:
 
 
 def _check(*numbers: float | None) -> None:
-    """Raises ValueError for anything that is neither a counter nor a time."""
+    """Raise ValueError for anything that is neither a counter nor a time."""
     if not all(number is None or 0 <= number < SANE for number in numbers):
         raise ValueError("neither a counter nor a time")
 
@@ -300,7 +304,7 @@ class _PastFile:
 
 
 def encode_past(finished: Iterable[PastScan], guid: str) -> bytes:
-    """The contents of a pool's file of finished scans."""
+    """Return the contents of a pool's file of finished scans."""
     scans = [
         past._replace(
             points=tuple((round(at, 5), round(x, 1)) for at, x in past.points),
@@ -313,9 +317,9 @@ def encode_past(finished: Iterable[PastScan], guid: str) -> bytes:
 
 
 def decode_past(document: Any, guid: str, path: Path) -> tuple[PastScan, ...]:
-    """The finished scans in a file's contents, newest first.
+    """Return the finished scans in a file's contents, newest first.
 
-    Raises LaterVersionError for what a later version wrote, ValueError and such when damaged.
+    Raises LaterVersionError for a file of a later version, ValueError and such if damaged.
     """
     known = document["format"]
     if isinstance(known, int) and known > PAST_FORMAT:
@@ -327,7 +331,7 @@ def decode_past(document: Any, guid: str, path: Path) -> tuple[PastScan, ...]:
 
 
 def _checked(past: PastScan) -> PastScan:
-    """A finished scan as this version keeps it; raises ValueError for any other."""
+    """Return a finished scan if this version could have written it; raise ValueError if not."""
     points = past.points
     _check(past.start, past.seconds, past.total, past.watched)
     ends = ((points[0][0] if points else 0.0, 0.0), (1.0, round(past.seconds, 1)))

@@ -1,8 +1,8 @@
-"""The raw form: what a source hands on and a recording keeps, one pool a line.
+"""The raw form: one pool at one moment as a source returns it, and one line of a recording.
 
-A ``Raw`` is the JSON object of the recording format. Live sources, recordings, saved output and
-the simulated pool all produce it; ``zconsole.zfs.decode`` alone turns it into the model, so that a
-replayed sample goes the way a live one went. Keys beyond the format's own (``t``, ``libzfs``,
+A ``Raw`` is the JSON object of the recording format. Live sources, recordings, saved output and the
+simulated pool all produce it; only ``zconsole.zfs.decode`` turns it into the model, so that a
+replayed sample is treated exactly like a live one. Keys beyond the base format (``t``, ``libzfs``,
 ``status``, ``text``, ``diskstats``, ``list``, ``utc_offset``) are zconsole's additions; a reader
 ignores keys it does not know.
 """
@@ -15,7 +15,7 @@ from typing import Any, Required, TypedDict
 
 FORM_TYPES: Mapping[str, type] = {"libzfs": dict, "status": dict, "text": str}
 FORMS = tuple(FORM_TYPES)
-"""The raw forms of a pool's state, best first."""
+"""The forms in which a pool's state may be given, best first."""
 
 _LONGER = {"scrub": "async_scrub", "trim": "async_trim"}
 QUEUES: Mapping[str, tuple[str, str]] = {
@@ -23,13 +23,13 @@ QUEUES: Mapping[str, tuple[str, str]] = {
     for name in ("sync_r", "sync_w", "async_r", "async_w", "scrub", "trim", "rebuild")
     for key in (_LONGER.get(name, name),)
 }
-"""Class of I/O to where an nvlist has its requests that wait, and those that are under way
+"""Keys of the queue lengths in an nvlist, waiting and active, by class of I/O
 (``ZPOOL_CONFIG_VDEV_*_QUEUE``), in the order of ``zpool iostat -q``."""
 HISTOGRAMS: Mapping[str, str] = {
     name: f"vdev_{name}_lat_histo" for name in ("disk_r", "disk_w", "sync_r", "sync_w", "async_r")
 }
-"""Disk time by direction, and queue wait of what applications ask for, to where an nvlist has it
-(include/sys/fs/zfs.h)."""
+"""Keys of the latency histograms in an nvlist (include/sys/fs/zfs.h): disk time by direction, and
+queue wait of the I/O that applications request."""
 
 
 class Raw(TypedDict, total=False):
@@ -38,37 +38,37 @@ class Raw(TypedDict, total=False):
     t: Required[float]
     """Epoch seconds when the sample was complete."""
     undated: bool
-    """``t`` is only when saved output was read or its file written: nothing is worked out from
-    it."""
+    """``t`` is only the time when saved output was read or its file written, so no rates or
+    durations are derived from it."""
     clock: float
-    """Seconds of CLOCK_BOOTTIME on the sampled machine, for differences."""
+    """Seconds of CLOCK_BOOTTIME on the sampled machine, for time differences."""
     began: float
-    """Seconds of ``clock`` when the reading began: the form shows nothing older."""
+    """Seconds of ``clock`` when reading began: the form contains nothing older."""
     boot: str
-    """The boot id that ``clock`` belongs to."""
+    """The boot id for which ``clock`` is valid."""
     source: str
-    """What took the sample: libzfs (the kernel's config, by the call that libzfs makes), json, text
-    or demo. A reader of a recording says ``replay``."""
+    """The origin of the sample: libzfs (the kernel's config, by the call that libzfs makes), json,
+    text or demo; ``replay`` when read from a recording."""
     pool: str
     """The requested pool; always set by live sources."""
     libzfs: Mapping[str, Any]
-    """The config nvlist as a JSON object: the names the reader asks for, arrays as lists. Just
-    read from the kernel, its arrays of integers may still be packed (``numbers``)."""
+    """The config nvlist as a JSON object: only the names the reader asks for, arrays as lists. If
+    just read from the kernel, arrays of integers may still be packed (``numbers``)."""
     status: Mapping[str, Any]
-    """A ``zpool status -jP --json-int`` document (string or number leaves both read)."""
+    """A ``zpool status -jP --json-int`` document (numbers may also be strings)."""
     text: str
     """``zpool status`` output."""
     names: Mapping[str, str]
-    """Leaf path to the name ``zpool status`` prints, where the form has only the path."""
+    """Leaf path to the name that ``zpool status`` prints, if the form has only the path."""
     message: Mapping[str, Any]
-    """What only zpool knows, for a libzfs sample: ``status``, ``action``, ``see``, ``errors``, and
-    ``destroyed``, names of datasets in errors that are no more."""
+    """Information that only zpool has, for a libzfs sample: ``status``, ``action``, ``see``,
+    ``errors``, and ``destroyed``, former names of datasets in errors that no longer exist."""
     sitting_out: Sequence[Mapping[str, str]]
     """``guid``, ``path`` and ``name`` of each leaf whose property ``sit_out`` is on."""
     autosit: Sequence[Mapping[str, str]]
     """``guid``, ``name`` and ``value`` (on or off) of each top-level vdev with that property."""
     history: Mapping[str, Any]
-    """What ``zpool history -i`` tells of scrubs: see ``zfs.sources.occasional.PastScrubs``."""
+    """Scrubs from ``zpool history -i`` (``zfs.sources.occasional.PastScrubs``)."""
     iostat: str
     """The newest rows of ``zpool iostat -HpPlqv`` (or ``-g`` rows, GUIDs for names)."""
     wait: str
@@ -78,16 +78,16 @@ class Raw(TypedDict, total=False):
     diskstats: Sequence[Sequence[str]]
     """Rows of /proc/diskstats."""
     devices: Mapping[str, Sequence[str]]
-    """Leaf path to the names in /proc/diskstats that carry its I/O."""
+    """Leaf path to the names in /proc/diskstats that count its I/O."""
     disks: Mapping[str, Mapping[str, Any]]
-    """Leaf path to what is known of the disk below it: the fields of ``LeafDisk`` that are."""
+    """Leaf path to the known fields of the disk below it (``LeafDisk``)."""
     enclosures: Sequence[Mapping[str, Any]]
     """The machine's enclosures: ``key``, ``name`` and ``slots``, each slot a list of its number,
-    its name and what the kernel calls the disk in it."""
+    its name and the kernel's names of the disk in it."""
     utc_offset: float
-    """Seconds to add to UTC for the zoneless dates inside ``text``; absent: UTC."""
+    """Seconds to add to UTC for the dates without a zone inside ``text``; UTC if absent."""
     place: str
-    """Where it was read, file and line, for messages that say it is damaged."""
+    """File and line it was read from, for messages about damage."""
     kstat: str
     version: str
     """OpenZFS version of the sampled machine (``2.3.9``)."""
@@ -98,17 +98,17 @@ class Raw(TypedDict, total=False):
     events: Sequence[Mapping[str, Any]]
     """New events since the last sample: ``t``, ``name``, ``text``, ``severity``, ``vdev``."""
     age: float
-    """Seconds since it was read, where a newer reading has not come in time."""
+    """Seconds since it was read, if a newer reading did not arrive in time."""
     gap: str
-    """Why a line of a recording could not be read; then no form is present."""
+    """Why a line of a recording could not be read; there is no form then."""
     problem: str
-    """Why there is no fresh state; then no form is present."""
+    """Why there is no current state; there is no form then."""
     absent: bool
-    """The problem is that the kernel's list of pools has it no longer."""
+    """True if the reason is that the pool is no longer in the kernel's list."""
 
 
 def config_vdevs(form: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Every vdev of a ``libzfs`` form, from the root down; nothing of another form."""
+    """Yield every vdev of a ``libzfs`` form, from the root down; nothing for another form."""
     rest = [form["libzfs"].get("vdev_tree", {})] if "libzfs" in form else []
     while rest:
         node = rest.pop()
@@ -119,12 +119,12 @@ def config_vdevs(form: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def plain(value: Mapping[str, Any] | Iterable[int] | bytes) -> object:
-    """What JSON knows of a mapping or an array of integers, which may be packed."""
+    """Return a mapping or an array of integers, packed or not, as a type that JSON has."""
     if isinstance(value, Mapping):
         return dict(value)
     return numbers(value) if isinstance(value, bytes) else list(value)
 
 
 def numbers(array: Sequence[int] | bytes) -> tuple[int, ...]:
-    """An array of integers: a list of them, or unsigned 64-bit ones in this machine's order."""
+    """Return an array of integers: from a list, or from packed native unsigned 64-bit values."""
     return unpack(f"{len(array) // 8}Q", array) if isinstance(array, bytes) else tuple(array)

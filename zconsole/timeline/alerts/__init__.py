@@ -1,1 +1,1 @@
-"""Alerts: what is worth waking someone for, and how it is sent."""
+"""Alerts: detects what is worth waking someone for, and sends it."""

@@ -1,4 +1,4 @@
-"""The alerts of a feed: found in its rounds, and sent."""
+"""The alerts of a feed: found in its rounds, and sent to hooks and the terminal."""
 
 from __future__ import annotations
 
@@ -34,30 +34,30 @@ from zconsole.units import counted
 HOOK_DEADLINE = 60.0
 """Seconds a hook may run before it is killed; children that outlive it must close its output."""
 RETRY_AFTER = (10.0, 60.0, 300.0)
-"""Seconds after which an alert is sent again whose hook failed: a mail server may be away."""
+"""Seconds after which an alert is sent again if its hook failed: a mail server may be down."""
 MOST_HOOKS = 4
-"""Hooks that run at once; a shelf of disks that drops has an alert for each."""
+"""Hooks that run at the same time; a shelf that disconnects has an alert for each disk."""
 KEPT = 50
-"""Alerts of a pool that stay among its events, once their message is gone."""
+"""Alerts of a pool that stay among its events after their message has disappeared."""
 BELL = "\a"
 LONGEST = 400
-"""Characters of a notification: terminals show no more."""
+"""Characters of a notification; terminals show no more."""
 
 
 RESTART = 900.0
-"""Seconds between two watches after which the second sends again what still lasts: meanwhile it
-may have passed and come back."""
+"""Seconds between two watches after which the second sends lasting conditions again: they may have
+passed and returned in between."""
 REFRESH = 300.0
-"""Seconds after which what lasts is written down again, for a watch that is killed."""
+"""Seconds after which lasting conditions are saved again, in case the watch is killed."""
 SETTLE = 0.5
-"""Seconds to wait at the end for what is written."""
+"""Seconds to wait at the end for pending writes."""
 AFTER_A_WHILE = ("spare", "stalled", "unreachable")
-"""Kinds of conditions that a watch finds only after they have lasted for a while."""
+"""Kinds of conditions that a watch detects only after they have lasted for a while."""
 
 
 @dataclass(frozen=True, slots=True)
 class _SentFile:
-    """Conditions that a hook was told of, and that held at ``t`` (epoch seconds)."""
+    """Conditions that were sent to a hook and still held at ``t`` (epoch seconds)."""
 
     t: float
     sent: tuple[Condition, ...]
@@ -65,25 +65,26 @@ class _SentFile:
 
 
 class SentAlerts:
-    """What a hook was told of and still lasts: it is not told again after a restart.
+    """Conditions sent to a hook that still last, so that they are not sent again after a restart.
 
-    A file in the state directory for each hook and what is watched for it.
+    Saved in a file in the state directory, one for each combination of hook and watched pools.
     """
 
     def __init__(self, store: LockedStore, whose: str) -> None:
-        """``whose`` tells the hook and what is watched from others."""
+        """``whose`` identifies the hook and what is watched for it."""
         name = hashlib.sha256(whose.encode("utf-8", "surrogateescape")).hexdigest()[:12]
         self._name = f"alerts-{name}.json"
         self._store = store
         self._sent: set[Condition] = set()
         self._kept: _SentFile | None = None
-        """As the file was last read or written."""
+        """The file's contents as last read or written."""
         self._recalled: set[Condition] = set()
-        """Conditions that an earlier watch sent and this one has yet to find, or to miss."""
+        """Conditions that an earlier watch sent, and that this one has not yet found again or given
+        up."""
         self._began = 0.0
 
     def recall(self, t: float) -> None:
-        """Begin at ``t`` (epoch seconds) with what an earlier watch sent. Raises StateError."""
+        """Load what an earlier watch sent, as of ``t`` (epoch seconds). Raises StateError."""
         self._kept, self._began = _SentFile(t, ()), t
         with contextlib.suppress(FileNotFoundError):
             self._kept = self._store.read_file(self._name, record(_SentFile))
@@ -92,16 +93,16 @@ class SentAlerts:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the file was asked for."""
+        """True once the file was asked for."""
         return self._kept is not None
 
     def unsent(
         self, alerts: Sequence[Alert], seen: Set[str], t: float, wait: float
     ) -> Sequence[Alert]:
-        """The alerts of a round that an earlier watch has not sent.
+        """Return the alerts of a round that an earlier watch has not sent.
 
-        ``seen``: pools with a sample. ``wait``: seconds after which even a condition of
-        ``AFTER_A_WHILE`` would have been found.
+        ``seen`` are pools with a sample. ``wait`` is the number of seconds after which even a
+        condition of ``AFTER_A_WHILE`` would have been found.
         """
         known = {alert.condition for alert in alerts} & self._recalled
         self._sent |= known
@@ -113,28 +114,30 @@ class SentAlerts:
         return [alert for alert in alerts if alert.condition not in known]
 
     def add(self, alert: Alert) -> None:
-        """Note that the hook was told."""
+        """Record that the alert was sent to the hook."""
         self._sent.add(alert.condition)
         if alert.kind == NOT_RESTORED:
             self._sent.add((alert.pool, NOT_RESTORED, ""))
 
     def keep(self, standing: Iterable[Condition], t: float, at_once: bool = False) -> None:
-        """Write down in the background what still lasts at ``t``, if that is due or ``at_once``.
+        """Save in the background what still lasts at ``t``, if that is due or ``at_once``.
 
-        Raises StateError where the last one could not be written.
+        Raises StateError if the previous write failed.
         """
         self._sent &= set(standing)
         sent = tuple(sorted(self._sent | self._recalled))
         kept = self._kept or _SentFile(t, ())
         due = at_once or t - kept.t >= REFRESH
         if set(sent) != set(kept.sent) or (sent and due):
-            self._kept = _SentFile(t, sent)  # first: a disk that fails is not asked every second
+            # Before writing: a disk that fails is not tried again every second.
+            self._kept = _SentFile(t, sent)
             lock = f"{self._name}.lock"
+            # Only the first console writes.
             if self._store.mine(lock):
                 self._store.put(self._name, encoded(self._kept), lock)
 
     def close(self) -> None:
-        """Wait a moment for what is being written."""
+        """Wait up to SETTLE seconds for pending writes."""
         self._store.close()
         if self._store.writer is not None:
             self._store.writer.settle(SETTLE)
@@ -142,7 +145,7 @@ class SentAlerts:
 
 @dataclass(slots=True)
 class Alerting:
-    """Looks at each round of a feed; hooks run in the background and delay no sample."""
+    """Finds alerts in each round of a feed; hooks run in the background and delay no sample."""
 
     rules: AlertRules
     runner: ProcessRunner
@@ -150,9 +153,9 @@ class Alerting:
     """Argument vector of a command to run for each alert; empty for none."""
     bell: bool = False
     notify: bool = False
-    """Whether to show a desktop notification through the terminal."""
+    """True to show a desktop notification through the terminal."""
     sent: SentAlerts | None = None
-    """What the hook is not told again."""
+    """Conditions that are not sent to the hook again."""
     _hooks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
     _free: asyncio.Semaphore = field(
         default_factory=lambda: asyncio.Semaphore(MOST_HOOKS), init=False
@@ -166,7 +169,10 @@ class Alerting:
     """Epoch seconds of the newest round."""
 
     def look(self, frames: Sequence[Frame]) -> tuple[tuple[Alert, ...], str]:
-        """The alerts of a round, whose hooks are now running, and what to write to the terminal."""
+        """Find the alerts of a round and start their hooks.
+
+        Returns the alerts, and what to write to the terminal.
+        """
         alerts = self.rules.look(frames)
         for frame in frames:
             for event in self._events.pop(frame.pool, ()):
@@ -186,7 +192,7 @@ class Alerting:
         )
 
     def _for_hook(self, alerts: Sequence[Alert], frames: Sequence[Frame]) -> Sequence[Alert]:
-        """The alerts of a round to send; those that were sent and still last are written down."""
+        """Return the alerts of a round to send, and save those that were sent and still last."""
         if self.sent is None or not frames:
             return alerts
         self._t = t = max((frame.failure or frame).t for frame in frames)
@@ -206,19 +212,19 @@ class Alerting:
             self._notes.append(text)
 
     def events(self, pool: str) -> tuple[Event, ...]:
-        """The newest alerts of a pool, for its frames."""
+        """Return the newest alerts of a pool, for its frames."""
         return tuple(self._events.get(pool, ()))
 
     def _keep(self, pool: str, event: Event) -> None:
         self._events.setdefault(pool, deque(maxlen=KEPT)).append(event)
 
     def take_notes(self) -> tuple[str, ...]:
-        """What went wrong with hooks since the last call."""
+        """Return problems with hooks since the last call."""
         notes, self._notes = tuple(self._notes), []
         return notes
 
     async def aclose(self) -> None:
-        """Wait for hooks, which have a deadline each; none that failed is tried again."""
+        """Wait for running hooks, which have a deadline each; failed ones are not retried."""
         self._ending.set()
         await self._finish()
         if self.sent is not None:
@@ -250,19 +256,19 @@ class Alerting:
 
 
 def notification(alert: Alert) -> str:
-    """OSC 9 and OSC 777, two dialects of one desktop notification, with text made harmless.
+    """Return a desktop notification in two dialects, OSC 9 and OSC 777, with cleaned text.
 
-    Terminals that know neither ignore both (iTerm2 and ConEmu read 9, rxvt reads 777).
+    Terminals ignore the sequences they do not know (iTerm2 and ConEmu read 9, rxvt reads 777).
     """
     body = clean(f"{alert.pool}: {alert.words}")[:LONGEST].replace(";", ",")
     return f"\x1b]9;zconsole {body}\x1b\\\x1b]777;notify;zconsole;{body}\x1b\\"
 
 
 def hook_found(command: str) -> tuple[str, ...]:
-    """The words of a hook command, split like a shell does, but never passed to one.
+    """Split a hook command into words like a shell does; it is never passed to one.
 
-    Raises UsageError for an empty command or an unclosed quote, and NotFoundError for one that is
-    not on this machine: a sleeping operator would never learn of it.
+    Raises UsageError for an empty command or an unclosed quote, and NotFoundError for a command
+    that is not on this machine: otherwise a sleeping operator would never be told.
     """
     try:
         words = tuple(shlex.split(command))
@@ -276,7 +282,7 @@ def hook_found(command: str) -> tuple[str, ...]:
 
 
 async def run_hook(runner: ProcessRunner, argv: Sequence[str], alert: Alert) -> str | None:
-    """Run the hook with an alert as one JSON line on stdin; returns what went wrong, or None."""
+    """Run the hook with an alert as one JSON line on stdin; return the problem, or None."""
     said = json.dumps({"version": 1, **asdict(alert)}) + "\n"
     try:
         done = await runner.tell(argv, said, HOOK_DEADLINE)

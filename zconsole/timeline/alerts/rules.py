@@ -1,4 +1,4 @@
-"""What is worth waking someone for: rules over frames, each sent once until it has passed."""
+"""Rules that find what is worth waking someone for; each alert is sent once until it has passed."""
 
 from __future__ import annotations
 
@@ -18,29 +18,31 @@ from zconsole.units import counted, days, duration, percent
 QUIET = 30.0
 """Seconds a condition must be gone before it is sent again."""
 ERRORS_QUIET = 900.0
-"""The same for new errors of one device, which come in trickles."""
+"""Seconds without new errors of one device before further ones are sent: they occur
+sporadically."""
 GONE = ":gone"
-"""How the subject of a device that is away ends, beside that of its errors."""
+"""Suffix of the subject for a missing device, to distinguish it from the device's errors."""
 STANDING = 60.0
-"""Seconds an estimate must be watched before a later ETA is a slip."""
+"""Seconds an estimate must be watched before a later ETA counts as a slip."""
 SPARE_STANDING = 60.0
-"""Seconds a spare must be in trouble: one that is in use returns soon after a resilver, and a
-device is back some moments before its resilver begins."""
+"""Seconds a spare must be in trouble: a spare in use is released soon after a resilver, and a
+device returns some moments before its resilver begins."""
 UNREACHABLE_AFTER = 300.0
-"""Seconds without a sample after which a pool is out of reach, and not just slow."""
+"""Seconds without a sample after which a pool is unreachable, and not just slow."""
 NOT_RESTORED = "not-restored"
-"""Kind of a scan's end, and, without a subject, of what it left."""
+"""Kind of the end of a scan that left the pool unrestored, and, without a subject, of that
+condition."""
 WITHOUT_SAMPLE = ("suspended", "unavailable", "unreachable")
-"""Kinds of conditions that are told without a sample; of the others nothing is known then."""
+"""Kinds of conditions that are detected without a sample; the others are unknown then."""
 LEAST_SLIP = 60.0
-"""Seconds by which an end may always move: estimates are no finer."""
+"""Seconds by which an end may always move: estimates are not more precise."""
 FREED = 0.01
-"""Share above the floor that must be free again before it is too little a second time."""
+"""Share above the floor that must be free again before low space can be reported a second time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """One event, in one line."""
+    """One alert, described in one line."""
 
     kind: str
     pool: str
@@ -48,13 +50,13 @@ class Alert:
     text: str
     severity: str
     subject: str = ""
-    """The device, vdev or scan it is about; tells two alerts of a kind apart."""
+    """The device, vdev or scan it is about; distinguishes alerts of the same kind."""
     next_step: str = ""
-    """The command that leads on from here, quoted for a shell; empty where there is none."""
+    """The suggested command, quoted for a shell; empty if there is none."""
 
     @property
     def condition(self) -> Condition:
-        """What tells it apart from other alerts."""
+        """Identifies the alert among others."""
         return self.pool, self.kind, self.subject
 
     @property
@@ -78,17 +80,17 @@ class _Promise:
 
 @dataclass(slots=True)
 class _Watched:
-    """What is remembered of one pool between two frames."""
+    """State of one pool between two frames."""
 
     guid: str | None = None
     active: dict[tuple[str, str], float] = field(default_factory=dict)
     """Condition (kind and subject) to the last time it held."""
     held: frozenset[tuple[str, str]] = frozenset()
-    """Those that held in the last frame; where it is without a sample, in the one before it."""
+    """Conditions that held in the last frame, or in the frame before if that has no sample."""
     clock: float = 0.0
-    """That of the last frame."""
+    """Clock of the last frame."""
     silent_since: float | None = None
-    """When the first of the samples that are missing now was missed, by the steady clock."""
+    """Steady clock of the first of the samples missing now."""
     errors: dict[str, int] | None = None
     running: dict[str, ScanView] = field(default_factory=dict)
     ended: dict[str, ScanView] = field(default_factory=dict)
@@ -96,43 +98,43 @@ class _Watched:
     promises: dict[str, _Promise] = field(default_factory=dict)
     short_of_space: bool = False
     unrestored: bool | None = None
-    """Whether the pool was not restored at first sight or by a scan, and has been so since."""
+    """True if the pool was found not restored, or left so by a scan, and has been since."""
     spares: dict[tuple[str, str], float] = field(default_factory=dict)
-    """Kind and name of each trouble with a spare to when it was first seen."""
+    """Kind and name of each problem with a spare to when it was first seen."""
 
 
 @dataclass(slots=True)
 class AlertRules:
-    """Looks at each round of frames and reports what is new; pure except for its memory."""
+    """Finds new alerts in each round of frames; pure except for its memory."""
 
     stalled_after: float = 600.0
-    """Seconds of standstill."""
+    """Seconds without progress."""
     slip: float = 0.25
-    """Share of the time expected by which the end may move."""
+    """Share of the expected time by which the end may move."""
     free_floor: float = 0.05
     """Share of the pool to be kept free."""
     _pools: dict[str, _Watched] = field(default_factory=dict, init=False)
 
     def look(self, frames: Sequence[Frame]) -> tuple[Alert, ...]:
-        """The alerts of this round.
+        """Return the alerts of this round.
 
-        A lasting condition is sent once, and again only after it has been gone for a while:
-        QUIET, or ERRORS_QUIET.
+        A lasting condition is sent once, and again only after it has been gone for QUIET seconds,
+        or ERRORS_QUIET.
         """
         return tuple(alert for frame in frames for alert in self._pool(frame))
 
     def standing(self) -> Iterator[Condition]:
-        """Every condition that holds, or did a moment ago."""
+        """Yield every condition that holds, or did a moment ago."""
         for pool, seen in self._pools.items():
             yield from ((pool, *condition) for condition in seen.active)
 
     def _pool(self, frame: Frame) -> Iterator[Alert]:
         seen = self._pools.get(frame.pool)
         if seen is None or (frame.guid and seen.guid and frame.guid != seen.guid):
-            # Of another pool that had this name nothing is to be told.
+            # Another pool had this name before: drop its state.
             seen = self._pools[frame.pool] = _Watched()
         seen.guid = frame.guid or seen.guid
-        if frame.clock < seen.clock:  # the machine started anew, or the source has no steady clock
+        if frame.clock < seen.clock:  # rebooted, or the source has no steady clock
             seen.promises.clear()
             for times in (seen.active, seen.spares):
                 times.update(dict.fromkeys(times, frame.clock))
@@ -141,6 +143,7 @@ class AlertRules:
         now = {(a.kind, a.subject): a for a in found}
         clock = frame.failure.clock if frame.failure else frame.clock
         for condition in list(seen.active.keys() - seen.held):
+            # New errors of a device come sporadically; a missing device is a lasting condition.
             trickles = condition[0] == "device-error" and not condition[1].endswith(GONE)
             quiet = ERRORS_QUIET if trickles else QUIET
             if clock - seen.active[condition] > quiet:
@@ -154,7 +157,7 @@ class AlertRules:
         yield from new
 
     def _conditions(self, frame: Frame, seen: _Watched) -> Iterator[Alert]:
-        """What holds now: suspended, no redundancy, useless spare, stalled, full, scrub overdue."""
+        """Yield present conditions: suspended, no redundancy, stalled, full, scrub overdue, …."""
         yield from _lost(frame, seen)
         if frame.problem:
             return
@@ -168,7 +171,7 @@ class AlertRules:
         yield from _scrub_overdue(frame)
 
     def _stalled(self, frame: Frame) -> Iterator[Alert]:
-        """Scans, removals, expansions and the like that do not move, which is more than slow."""
+        """Yield alerts for scans, removals, expansions and the like that do not move at all."""
         found = [(v.scan.function, v.stalled, "", _identity(v)) for v in frame.scans]
         for view in frame.activities:
             work = view.activity
@@ -191,7 +194,7 @@ class AlertRules:
             yield _alert(frame, "free-floor", "warning", text)
 
     def _happenings(self, frame: Frame, seen: _Watched) -> Iterator[Alert]:
-        """What happened since the last frame: new errors, restarts, a slipped ETA, an end."""
+        """Yield what happened since the last frame: new errors, restarts, a slipped ETA, an end."""
         if frame.problem:
             return
         yield from _new_errors(frame, seen)
@@ -222,22 +225,22 @@ def _alert(frame: Frame, kind: str, severity: str, text: str, subject: str = "")
 
 
 def _of_device(frame: Frame, vdev: Vdev, text: str, subject: str) -> Alert:
-    """An alert of a device; of one that a swap can be about, with the command that begins it."""
+    """Return an alert about a device, with the swap command if the device can be swapped."""
     alert = _alert(frame, "device-error", "error", text, subject)
     if vdev.vclass in APART or vdev.kind != "disk":
         return alert
-    # With several machines a frame is called by its host, too: there the command is run.
+    # With several machines, frame.pool includes the host; the command is run on that host.
     pool = frame.sample.pool.name if frame.sample else frame.pool
     return replace(alert, next_step=shlex.join(("zconsole", "swap", pool, vdev.name)))
 
 
 def _identity(view: ScanView) -> str:
-    """What tells a scan from the one before it and after it."""
+    """Identify a scan among the pool's scans, by its key and start."""
     return f"{view.key}:{view.scan.start or 0:.0f}"
 
 
 def _lost(frame: Frame, seen: _Watched) -> Iterator[Alert]:
-    """A pool that nobody can use, or of which nothing has been heard for a while."""
+    """Yield an alert for a pool that is unusable, or that has not answered for a while."""
     if frame.failure is None:
         seen.silent_since = None
     elif seen.silent_since is None:
@@ -254,7 +257,7 @@ def _lost(frame: Frame, seen: _Watched) -> Iterator[Alert]:
 
 
 def _unrestored(frame: Frame, seen: _Watched) -> Iterator[Alert]:
-    """A pool that is not restored; told as the end of a scan where that was seen."""
+    """Yield an alert for a pool that is not restored; the end of a scan reports this itself."""
     seen.unrestored = frame.health.word == "NOT RESTORED" and seen.unrestored is not False
     if seen.unrestored:
         text = f"the pool is not restored: {frame.health.reasons[0]}"
@@ -269,7 +272,7 @@ def _damaged(frame: Frame) -> Iterator[Alert]:
 
 
 def _gone(frame: Frame) -> Iterator[Alert]:
-    """Devices that are away by themselves, with or without errors before; not a spare's."""
+    """Yield alerts for missing devices, with or without earlier errors; spares are left out."""
     for row in frame.rows:
         vdev = row.vdev
         if not vdev.children and vdev.vclass != "spare" and vdev.state in BROKEN:
@@ -277,7 +280,7 @@ def _gone(frame: Frame) -> Iterator[Alert]:
 
 
 def _unprotected(frame: Frame) -> Iterator[Alert]:
-    """Redundant top-level vdevs with none left; a single disk never had any."""
+    """Yield alerts for redundant top-level vdevs with no redundancy left; not for single disks."""
     tops = {row.vdev.name: row.vdev for row in frame.rows if row.depth == 1}
     for entry in frame.redundancy:
         top = tops.get(entry.vdev)
@@ -288,7 +291,10 @@ def _unprotected(frame: Frame) -> Iterator[Alert]:
 
 
 def _spares(frame: Frame, seen: _Watched) -> Iterator[Alert]:
-    """Spares that would not help when a device fails; one that another pool uses is meant to."""
+    """Yield alerts for spares that would not help in a failure.
+
+    A spare that another pool uses is left out.
+    """
     found = {(s.kind, s.name): s for s in frame.spares if s.kind != "elsewhere"}
     seen.spares = {key: seen.spares.get(key, frame.clock) for key in found}
     for key, spare in found.items():
@@ -297,7 +303,7 @@ def _spares(frame: Frame, seen: _Watched) -> Iterator[Alert]:
 
 
 def _scrub_overdue(frame: Frame) -> Iterator[Alert]:
-    """The next full scrub is overdue, and no scrub runs that may be it."""
+    """Yield an alert if the next full scrub is overdue, and no scrub runs that may be it."""
     scrub = frame.scrub
     running = any(v.scan.active and v.scan.function == "scrub" for v in frame.scans)
     if scrub.overdue and scrub.age is not None and not running:
@@ -324,8 +330,8 @@ def _new_errors(frame: Frame, seen: _Watched) -> Iterator[Alert]:
 
 
 def _restarted(frame: Frame, view: ScanView, seen: _Watched) -> Iterator[Alert]:
-    """An observed restart: a count that rose, or became known."""
-    # A scan first seen has no restarts to report, however many it had before.
+    """Yield an alert for an observed restart: a count that rose."""
+    # A scan seen for the first time has no restarts to report, however many it had before.
     known = seen.restarts.get(view.key)
     now = view.restarts or 0
     seen.restarts[view.key] = now
@@ -343,7 +349,7 @@ def _ends(frame: Frame, seen: _Watched) -> Iterator[Alert]:
             del seen.running[key]
             seen.ended[key] = current if current and is_end(view.scan, current.scan) else view
     seen.running.update({key: view for key, view in now.items() if view.scan.active})
-    # A follow-on pass, or the scrub after a rebuild: its end counts, not the one before.
+    # If a follow-on pass or the scrub after a rebuild runs, its end counts, not the one before.
     if seen.running:
         seen.ended.clear()
         return

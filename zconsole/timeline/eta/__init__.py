@@ -1,1 +1,1 @@
-"""When a scan ends: its course so far, windowed slopes, and an estimate with a range."""
+"""Predicts when a scan ends: its course so far, windowed rates, and an estimate with a range."""

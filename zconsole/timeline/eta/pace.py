@@ -1,9 +1,9 @@
-"""The pace of a scan of hours to weeks: over the day, and with its memory.
+"""The pace of a scan that takes hours to weeks: its changes over the day and with its memory.
 
-The logarithm of its speed is fitted with what physics has it change with: the hour of the day, as
-load comes with people, and the share of the rest that is in memory, and so sorted. Both are known
-roughly beforehand and better with every hour, so half a day says something of the night, and a
-steady scan stays steady.
+The logarithm of its speed is fitted to the two causes that are known to change it: the hour of the
+day, as users bring load, and the share of the remaining work that is in memory, and thus sorted.
+Both are known roughly in advance and better with every hour, so that half a day says something
+about the night, and a steady scan keeps a steady estimate.
 """
 
 from __future__ import annotations
@@ -23,47 +23,52 @@ Matrix = list[list[float]]
 HOUR, DAY = 3600.0, 86400.0
 HOURS = 24
 SLOWEST = 0.01
-"""An hour counts for at least this much: nothing stands still for a whole hour every day."""
+"""Least weight of an hour: nothing stands still for a whole hour every day."""
 MOST_TURNS = 60
+"""Most turns into which the rest of a scan is divided."""
 LEAST_WATCHED = 3600.0
-"""Seconds from the first byte issued, turns of walking included. In less, the speed changes for
-other reasons than the hour and the memory."""
+"""Seconds from the first byte issued, including phases of walking. Within less, the speed changes
+for other reasons than hour and memory."""
 FEWEST, MOST = 24, 96
-"""Stretches of equal length into which a course is divided: an hour each if it is one to four days
-long, less in a shorter one (2.5 minutes in one of an hour), more in a longer one."""
+"""Number of stretches of equal length into which a course is divided: of an hour each if it is one
+to four days long, less in a shorter one (2.5 minutes in one of an hour), more in a longer one."""
 INDEPENDENT = 3.0
-"""Stretches that tell as much as one would that has nothing to do with its neighbors."""
+"""Number of adjacent stretches that carry as much information as one independent stretch."""
 NOISE, NOISE_FACTOR = 0.02, 1.5
+"""Noise assumed in the log speed of a stretch: a constant, plus this factor times the root mean
+square of the residuals."""
 SWING = 0.05
-"""The least deviation of a swing over the day; a scan whose speed changes more may have more."""
+"""Least prior deviation of the swing over the day; it is larger for a scan whose speed varies
+more."""
 QUARTER = 6 * HOUR
-"""Seconds watched from which all of that change may be the day's: what changes sooner is not put
-down to the hour."""
+"""Seconds watched before all of that variation may be attributed to the day: faster changes are not
+due to the hour."""
 COSTS = tuple((seek, transfer) for seek in (3.0, 4.0, 5.0) for transfer in (0.01, 0.03, 0.1, 0.3))
-"""Logarithms of how much longer runs are when all is sorted at once, and the time to read a byte,
-as a share of that of the seeks to it while nothing is sorted: small blocks to large ones."""
+"""Candidates for two parameters: the logarithm of how much longer runs are when everything is
+sorted at once, and the time to read a byte relative to that of its seeks while nothing is sorted
+(small blocks to large ones)."""
 STEPS = 24
-"""Parts into which what is ahead is divided."""
+"""Number of steps into which the time ahead is divided."""
 LEAST_STRETCH = 1e-9
-"""Share of the whole below which nothing was done in a stretch."""
+"""Share of the whole work below which a stretch counts as idle."""
 LEAST_DONE = 1e-3
-"""Bytes; less is a rounding of our own."""
+"""Bytes; less is a rounding error of our own."""
 KNOWN_SHARE = 0.3
-"""How far a day may be from one of an earlier scan, as a share of its swing."""
+"""Deviation of a day from that of an earlier scan, as a share of its swing."""
 STEEPEST = 3.0
-"""The most that a feature may change the logarithm of the speed by."""
+"""Most that a feature may change the logarithm of the speed."""
 
 
 class Daily(NamedTuple):
-    """How much each hour of the day (UTC) is worth, 1 on average.
+    """Relative speed of a scan in each hour of the day (UTC), with a mean of 1.
 
-    Nights are fast where days bring load: an hour at night may be worth three at noon.
+    Nights are fast if days bring load: an hour at night may be worth three at noon.
     """
 
     factors: tuple[float, ...] = (1.0,) * HOURS
 
     def worth(self, t: float, seconds: float) -> float:
-        """What so many seconds from epoch ``t`` on are worth, in mean seconds."""
+        """Return what ``seconds`` from epoch ``t`` on are worth, in seconds at the mean speed."""
         if self.factors == EVEN.factors:
             return max(0.0, seconds)
         days, rest = divmod(max(0.0, seconds), DAY)
@@ -75,7 +80,7 @@ class Daily(NamedTuple):
         return total
 
     def until(self, t: float, worth: float) -> float:
-        """Seconds from epoch ``t`` on that are worth so much: what ``worth`` turns round."""
+        """Return how many seconds from epoch ``t`` on are worth ``worth`` mean seconds."""
         if self.factors == EVEN.factors:
             return max(0.0, worth)
         whole = DAY * sum(self.factors) / HOURS
@@ -92,7 +97,7 @@ EVEN = Daily()
 
 
 def worths(ts: Sequence[float], xs: Sequence[float], daily: Daily) -> list[float]:
-    """Running seconds ``xs`` at epochs ``ts`` as they are worth."""
+    """Convert running seconds ``xs`` at epochs ``ts`` to seconds at the mean speed."""
     if daily == EVEN:
         return list(xs)
     found = [xs[0]]
@@ -102,31 +107,31 @@ def worths(ts: Sequence[float], xs: Sequence[float], daily: Daily) -> list[float
 
 
 class Memory(NamedTuple):
-    """The share of what was left that was in memory, as bytes were issued.
+    """Share of the remaining bytes that was in memory, as bytes were issued.
 
-    What was walked waits in memory, sorted, until that is full; then it is issued, and the walk
-    goes on (dsl_scan.c, ``dsl_scan_should_clear``). The larger the share of the remaining bytes in
-    memory at once, the longer the runs that the devices read: the last turns are many times as fast
-    as the first ones. What one turn issues was sorted when it began.
+    Walked blocks wait in memory, sorted, until it is full; then they are issued, and the walk
+    continues (dsl_scan.c, ``dsl_scan_should_clear``). The larger the share of the remaining bytes
+    in memory, the longer the runs that the devices read: the last turns are many times as fast as
+    the first ones. The blocks issued in a turn were sorted when it began.
     """
 
     seen: list[float]
-    """At each point."""
+    """The share at each point."""
     ahead: list[tuple[float, float]]
-    """Of what is left: parts of it that add up to 1, and the share of each."""
+    """Parts of the remaining work, which add up to 1, and the share for each."""
 
     @property
     def varies(self) -> bool:
-        """Whether it says anything of the speed."""
+        """True if it affects the speed at all."""
         return len({*self.seen, *(dense for _, dense in self.ahead)}) > 1
 
 
 def held_in_memory(
     points: Sequence[CurvePoint], total: float, to_scan: float, walks: bool
 ) -> Memory:
-    """What was sorted at once, from the bytes walked and issued.
+    """Compute the share sorted in memory, from the bytes walked and issued.
 
-    ``walks``: whether metadata is still walked.
+    ``walks`` is True while metadata is still being walked.
     """
     part = min(1.0, total / to_scan) if to_scan > 0 else 1.0
     held = [max(0.0, p.scanned * part - p.issued) for p in points]
@@ -140,7 +145,7 @@ def held_in_memory(
 
 
 def _turns(dense: float, held: float, most: float, left: float) -> list[tuple[float, float]]:
-    """What is left by turns: what is in memory now, then as much as fits in it each time."""
+    """Divide the rest into turns: what is in memory now, then as much as fits into it each time."""
     parts = [(min(held, left) / left, dense)]
     rest = left - min(held, left)
     step = max(most, left / MOST_TURNS)
@@ -152,22 +157,25 @@ def _turns(dense: float, held: float, most: float, left: float) -> list[tuple[fl
 
 
 def byte_cost(dense: float, seek: float, transfer: float) -> float:
-    """The time for a byte: a seek for each run, ``e^seek`` times as long in memory, and itself."""
+    """Return the relative time per byte: its transfer, and its part of a seek per run.
+
+    Runs are ``e^seek`` times as long if everything is sorted in memory as if nothing is.
+    """
     return transfer + exp(-seek * sqrt(dense))
 
 
 class Pace(NamedTuple):
-    """A scan's course as work at an even pace."""
+    """A scan's course converted to work at an even pace."""
 
     daily: Daily
     worked: list[float]
     left: float
     doubt: float
-    """Log spread of the speed ahead against the one behind, as far as this is not known."""
+    """Log spread of the speed ahead relative to that so far, as far as it is unknown."""
 
 
 class Worked(NamedTuple):
-    """What a scan has done: epochs, running seconds, and bytes."""
+    """Work that a scan has done: epochs, running seconds, and bytes."""
 
     ts: Sequence[float]
     xs: Sequence[float]
@@ -177,20 +185,20 @@ class Worked(NamedTuple):
 
     @property
     def total(self) -> float:
-        """All there is to do."""
+        """All work, done and left."""
         return self.done[-1] + self.left
 
 
 class _Stretch(NamedTuple):
     speed: float
-    """Its logarithm."""
+    """Logarithm of the speed."""
     features: list[float]
     dense: float
-    """The share of the rest that was in memory."""
+    """Share of the remaining bytes that was in memory."""
 
 
 def fitted(course: Worked, known: Daily = EVEN) -> Pace | None:
-    """The pace that a course shows; None for a short one. ``known``: that of an earlier scan."""
+    """Fit the pace of a course; None for a short one. ``known`` is that of an earlier scan."""
     xs, done = course.xs, course.done
     if xs[-1] - xs[0] < LEAST_WATCHED or course.left < 0 or done[0] < 0:
         return None
@@ -223,21 +231,22 @@ def _day(t: float) -> list[float]:
 
 
 def _hours() -> list[list[float]]:
-    """The features of the day in the middle of each hour."""
+    """Return the features of the day in the middle of each hour."""
     return [_day((n + 0.5) * HOUR) for n in range(HOURS)]
 
 
 def _known(seen: Sequence[_Stretch], apart: float, known: Daily) -> LeastSquares:
-    """The features of stretches, of speeds that deviate so much, and what is known beforehand."""
+    """Return the regression of stretches, with priors for speeds that deviate by ``apart``."""
     logs = [log(factor) for factor in known.factors]
     day = [2 * _mean(list(map(mul, logs, wave))) for wave in zip(*_hours(), strict=True)]
     swing = SWING + (apart if known == EVEN else KNOWN_SHARE * max(map(abs, day)))
+    # The mean is free; the 12-hour waves are weaker than the 24-hour ones.
     deviations = [1e3, swing, swing, swing / 3, swing / 3]
     return LeastSquares([s.features for s in seen], [0.0, *day], deviations, INDEPENDENT)
 
 
 def _stretches(course: Worked) -> list[_Stretch]:
-    """The course in stretches of equal length, but those in which nothing was done."""
+    """Divide the course into stretches of equal length, without those in which nothing was done."""
     ts, xs, done, memory = course.ts, course.xs, course.done, course.memory
     count = min(MOST, max(FEWEST, int((xs[-1] - xs[0]) / HOUR)))
     step = (xs[-1] - xs[0]) / count
@@ -260,7 +269,7 @@ def _costs(
     noise: float,
     memory: Memory,
 ) -> tuple[tuple[float, float], float]:
-    """What seeks and transfers cost, by how well each fits, and the log spread of what is ahead."""
+    """Average COSTS, weighted by fit; also return the log spread of what they predict ahead."""
     covariance, misfits = squares.covariance(noise), []
     for costs in COSTS:
         even = [v + log(byte_cost(s.dense, *costs)) for v, s in zip(speeds, seen, strict=True)]
@@ -275,7 +284,7 @@ def _costs(
 
 
 def _gain(memory: Memory, costs: tuple[float, float]) -> float:
-    """The logarithm of how much longer a byte ahead takes than one now."""
+    """Return the logarithm of how much longer a byte ahead takes than one now."""
     ahead = sum(part * byte_cost(dense, *costs) for part, dense in memory.ahead)
     return log(ahead / byte_cost(memory.seen[-1], *costs))
 
@@ -285,9 +294,9 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _evened(course: Worked, costs: tuple[float, float] | None) -> tuple[list[float], float]:
-    """What was done and is left as work at an even speed, but for the day.
+    """Return work done and left with the effect of memory removed, but not that of the day.
 
-    ``costs``: what a byte costs with its seeks, if that changes.
+    ``costs`` are the parameters of ``byte_cost``, if that changes during the scan.
     """
     memory = course.memory
     if costs is None or memory is None:
@@ -299,7 +308,7 @@ def _evened(course: Worked, costs: tuple[float, float] | None) -> tuple[list[flo
 
 
 def _daily(found: Sequence[float]) -> Daily:
-    """The pace of each hour, 1 on average."""
+    """Return the pace of each hour, 1 on average."""
     factors = [exp(sum(map(mul, hour, found[1:]))) for hour in _hours()]
     mean = _mean(factors)
     factors = [max(SLOWEST, factor / mean) for factor in factors]
@@ -307,7 +316,7 @@ def _daily(found: Sequence[float]) -> Daily:
 
 
 def _doubt(course: Worked, squares: LeastSquares, covariance: Matrix) -> float:
-    """How far the mean speed ahead may be from that behind, by how sure the features are."""
+    """Return the log spread of the mean speed ahead against that so far, from the fit."""
     ts, xs, done = course.ts, course.xs, course.done
     ahead = (xs[-1] - xs[0]) * course.left / (done[-1] - done[0])
     coming = [[1.0, *_day(ts[-1] + ahead * (n + 0.5) / STEPS)] for n in range(STEPS)]
@@ -317,7 +326,7 @@ def _doubt(course: Worked, squares: LeastSquares, covariance: Matrix) -> float:
 
 
 def value_at(xs: Sequence[float], ys: Sequence[float], x: float) -> float:
-    """The value at ``x`` on the line through two or more points; beyond these, that of the end."""
+    """Return the interpolated value at ``x``; outside the points, that of the nearest end."""
     n = min(max(1, bisect_right(xs, x)), len(xs) - 1)
     apart = xs[n] - xs[n - 1]
     part = (x - xs[n - 1]) / apart if apart > 0 else 1.0
@@ -325,19 +334,19 @@ def value_at(xs: Sequence[float], ys: Sequence[float], x: float) -> float:
 
 
 class Fit(NamedTuple):
-    """What values say of each coefficient."""
+    """Result of a regression: the coefficients, and how well they fit."""
 
     found: list[float]
     rest: float
-    """The mean square of what it leaves unexplained."""
+    """Mean square of the residuals."""
     unusual: float
-    """The squares of how far it is from what was known, in its deviations."""
+    """Sum of squared distances from the priors, in units of their deviations."""
 
 
 class LeastSquares:
     """Bayesian linear regression: least squares with normal priors of the coefficients.
 
-    Its mean and covariance: Bishop, Pattern Recognition and Machine Learning (2006), section 3.3.1.
+    Mean and covariance: Bishop, Pattern Recognition and Machine Learning (2006), section 3.3.1.
     """
 
     def __init__(
@@ -347,9 +356,10 @@ class LeastSquares:
         deviations: Sequence[float],
         independent: float = 1.0,
     ) -> None:
-        """Take rows of features, and of each coefficient the mean and deviation known beforehand.
+        """Take rows of features, and the prior mean and deviation of each coefficient.
 
-        ``independent``: so many rows tell as much as one that does not follow another would.
+        ``independent`` is the number of adjacent rows that carry as much information as one
+        independent row.
         """
         self.columns = list(zip(*rows, strict=True))
         self._means, self._independent = means, independent
@@ -357,7 +367,7 @@ class LeastSquares:
         self._products = [[_dot(a, b) for b in self.columns] for a in self.columns]
 
     def covariance(self, noise: float) -> Matrix:
-        """How unsure each coefficient is, together with each other, for values with this noise."""
+        """Return the posterior covariance of the coefficients, for values with this noise."""
         weight = 1 / self._independent / noise**2
         made = [[weight * each for each in row] for row in self._products]
         for i, sure in enumerate(self._sure):
@@ -365,7 +375,7 @@ class LeastSquares:
         return _inverse(made)
 
     def fit(self, values: Sequence[float], noise: float, covariance: Matrix) -> Fit:
-        """The coefficients of values; ``covariance``: that for this noise."""
+        """Fit coefficients to values; ``covariance`` is that for this noise."""
         weight = 1 / self._independent / noise**2
         along = [_dot(column, values) for column in self.columns]
         known = zip(along, self._means, self._sure, strict=True)
@@ -378,7 +388,7 @@ class LeastSquares:
 
 
 def deviation(apart: Sequence[float], covariance: Matrix) -> float:
-    """How unsure the sum of coefficients is, each times its part."""
+    """Return the standard deviation of a weighted sum of coefficients."""
     return sqrt(max(0.0, _dot(apart, [_dot(row, apart) for row in covariance])))
 
 
@@ -388,9 +398,10 @@ def _dot(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def _inverse(matrix: Matrix) -> Matrix:
-    """Of a positive definite matrix, by elimination."""
+    """Invert a positive definite matrix by elimination."""
     size = len(matrix)
     rows = [[*row, *(float(i == j) for j in range(size))] for i, row in enumerate(matrix)]
+    # No pivoting: a positive definite matrix needs none.
     for i in range(size):
         scale = 1 / rows[i][i]
         rows[i] = top = [each * scale for each in rows[i]]

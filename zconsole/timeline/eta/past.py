@@ -1,8 +1,8 @@
-"""What an earlier scan of a pool tells of this one: how far it was at which time.
+"""Predicts a scan from an earlier scan of the pool, by how far that was at which time.
 
-Outer tracks are fast and inner ones slow, some regions are fragmented, and a walk takes its share:
-all that is much the same a month later. So a scan is predicted by how fast it goes through the time
-that the earlier one took, not through its bytes.
+Outer tracks are fast and inner ones slow, some regions are fragmented, and a walk takes its share
+of time: all of this is much the same a month later. So a scan is predicted by how fast it
+progresses through the time that the earlier one took, not through its bytes.
 """
 
 from __future__ import annotations
@@ -27,132 +27,137 @@ from zconsole.timeline.eta.progress import CurvePoint, Totals
 from zconsole.timeline.eta.windows import Slopes, expected
 
 MOST_POINTS = 100
+"""Points kept of a finished scan."""
 SHORTEST = 20.0
-"""A scan shorter than this tells nothing of another."""
+"""Seconds; a shorter scan does not help to predict another."""
 LONGEST_SCAN = 366 * 86400.0
-"""A scan longer than this began or ended by a clock that was wrong."""
+"""Seconds; a longer scan has a start or end from a wrong clock."""
 SAME_START = 10.0
 """Seconds by which sources differ about the start of one scan."""
 WALKING = 0.005
-"""Share issued up to which a walk tells the place: what cannot be sorted is issued at once."""
+"""Share issued up to which the walk gives the position: what cannot be sorted is issued at once."""
 LEAST_ISSUED, UNSEEN = 0.5, 0.05
-"""A scan seen until shortly (a share of its time) before its end, with less than half of its bytes
-issued, left most of them out."""
+"""A scan that was watched until shortly before its end (a share of its time), with less than half
+of its bytes issued by then, skipped most of them."""
 LEAST_GROWTH, MOST_GROWTH = 0.2, 5.0
-"""Of a pool that has less or more times the bytes, the earlier scan tells nothing."""
+"""Limits of the ratio of bytes now to bytes of the earlier scan for which the latter is used."""
 ALIKE = 0.06
-"""Log spread by which a scan differs from the one before it, as far as nothing is known yet."""
+"""Log spread between a scan and the one before it, as far as nothing else is known yet."""
 UNWATCHED = 0.12
 OTHER_FUNCTION = 0.5
-"""Log spread for a scan of which only the length is known, and of a resilver after a scrub."""
+"""Log spread for a scan of which only the length is known; and for a resilver after a scrub."""
 GROWN = 0.1
-"""Log spread for each e-fold that the pool grew or shrank: the new bytes lie elsewhere."""
+"""Log spread per e-fold that the pool grew or shrank: the new bytes are in other places."""
 EARLY, SETTLING = 0.3, 6.0
-"""Log spread of the speed at first, and how much faster than its progress that falls."""
+"""Log spread of the speed at first, and how much faster than its progress that decreases."""
 SURE = 0.05
+"""Least log spread of an observed speed."""
 OTHER_WORK = log(5.0)
-"""Log ratio of the speeds beyond which the earlier scan did other work: a resilver of minutes."""
+"""Log ratio of the speeds beyond which the earlier scan did other work, such as a resilver of
+minutes."""
 UNEXPLAINED = 0.5
-"""Share of a speed that is unlike the usual one which the rest may not have."""
+"""Share of an unusual speed which the remaining work may not have."""
 GROUP_SECONDS = 5.0
-"""A transaction group: how far bytes may have run ahead, or more where they stood longer."""
+"""A transaction group: bytes may have run ahead this long, or longer if they stood still for
+longer."""
 PAST_SPREAD = 0.15
-"""Log spread of the range by an earlier scan, at least: load comes and goes."""
+"""Least log spread of the range by an earlier scan: load comes and goes."""
 AS_FAST = 0.03
-"""Share of its time by which an estimate moves from sample to sample: no less is told."""
+"""Share of its time by which an estimate fluctuates between samples; smaller leads are not
+shown."""
 LEARNS_FROM = {"resilver": ("resilver", "scrub")}
 
 
 class PastScan(NamedTuple):
-    """A finished scan as it went."""
+    """A finished scan and its course."""
 
     function: str
     vdev: str | None
     start: float
     """Epoch seconds."""
     seconds: float
-    """How long it ran, pauses left out."""
+    """Duration without pauses."""
     total: float
     """Bytes it had to issue."""
     watched: float
-    """Share of its time in which it was watched."""
+    """Share of its time during which it was watched."""
     points: tuple[tuple[float, float], ...]
-    """Its place (see ``places``) and the seconds it ran until then."""
+    """Its position (see ``places``) and the running seconds until then."""
     pace: tuple[float, ...] = EVEN.factors
-    """How fast it was in each hour of the day, 1 on average."""
+    """Speed in each hour of the day, 1 on average."""
 
     def is_same(self, other: PastScan) -> bool:
-        """Whether both are one scan."""
+        """Return whether both are the same scan."""
         alike = (self.function, self.vdev) == (other.function, other.vdev)
         return alike and abs(self.start - other.start) <= SAME_START
 
 
 class Ran(NamedTuple):
-    """A scan that runs, as far as it was watched."""
+    """A running scan, as far as it was watched."""
 
     function: str
     points: Sequence[CurvePoint]
     totals: Totals
     elapsed: float
-    """Seconds it has run, pauses left out."""
+    """Seconds it has run, without pauses."""
     rounding: float = 0.0
-    """That of a reading, in bytes."""
+    """Rounding of a reading, in bytes."""
 
 
 class Comparison(NamedTuple):
-    """How a scan goes against an earlier one."""
+    """Comparison of a running scan with an earlier one."""
 
     function: str
     took: float
-    """Seconds the earlier one ran."""
+    """Seconds that the earlier scan ran."""
     ahead: float
-    """Seconds less that this one takes in all, by its estimate; negative: more."""
+    """Seconds by which this scan is estimated to be faster in total; negative if it is slower."""
     running: str
-    """The function of this one."""
+    """Function of the running scan."""
     is_last: bool = True
-    """Whether the earlier one is the newest known of its function."""
+    """True if the earlier scan is the newest known of its function."""
 
     @property
     def which(self) -> str:
-        """``last scrub``."""
+        """Name of the earlier scan: ``last scrub``."""
         return which(self.function, self.is_last)
 
     @property
     def this(self) -> str:
-        """It in words: ``this one``, or ``this resilver`` against a scrub."""
+        """Name of the running scan: ``this one``, or ``this resilver`` against a scrub."""
         return f"this {'one' if self.running == self.function else self.running}"
 
     @property
     def how(self) -> str:
-        """``40m00s ahead``."""
+        """The difference: ``40m00s ahead``, or ``as fast``."""
         if abs(self.ahead) < AS_FAST * self.took:
             return "as fast"
         return f"{units.duration(abs(self.ahead))} {'ahead' if self.ahead > 0 else 'behind'}"
 
     @property
     def words(self) -> str:
-        """``last scrub took 9h12m, this one is 40m00s ahead``."""
+        """The whole comparison: ``last scrub took 9h12m, this one is 40m00s ahead``."""
         return f"{self.which} took {units.duration(self.took)}, {self.this} is {self.how}"
 
 
 def which(function: str, is_last: bool) -> str:
-    """``last scrub``, of the newest known one, else ``an earlier scrub``."""
+    """Return ``last scrub`` for the newest known one, else ``an earlier scrub``."""
     return f"{'last' if is_last else 'an earlier'} {function}"
 
 
 class Prediction(NamedTuple):
-    """The time to go by an earlier scan: seconds and log spread."""
+    """Seconds left and log spread, predicted by an earlier scan."""
 
     eta: float
     spread: float
     doubt: float
-    """Log spread as far as it is unlike the earlier scan: ``spread`` without PAST_SPREAD."""
+    """Log spread due to differences from the earlier scan: ``spread`` without PAST_SPREAD."""
 
 
 def places(points: Sequence[CurvePoint], totals: Totals) -> list[float]:
-    """Where a scan was at each point: the share worked off, 0 to 1.
+    """Return the position of a scan at each point: the share of work done, 0 to 1.
 
-    While next to nothing is issued, it is the share of what was walked, less 1.
+    While next to nothing is issued, it is the share of metadata walked, minus 1.
     """
     issued = [p.issued for p in points]
     still = totals.walk == 0 or points[0].scanned == points[-1].scanned
@@ -166,13 +171,13 @@ def places(points: Sequence[CurvePoint], totals: Totals) -> list[float]:
 
 
 def running_seconds(points: Sequence[CurvePoint], start: float, paused: float) -> float:
-    """How long a scan had run at the last of its points, pauses left out.
+    """Return how long a scan had run at the last of its points, without pauses.
 
-    ``paused``: seconds that its pass was paused in all, also while it was not watched.
+    ``paused`` is the total of seconds that its pass was paused, including times when not watched.
     """
     first, last = points[0], points[-1]
     watched, ran = last.t - first.t, last.x - first.x
-    # A clock that was set back meanwhile says nothing of pauses.
+    # If the clock was set back meanwhile, the difference says nothing about pauses.
     unseen = max(0.0, paused - (watched - ran)) if watched >= ran else 0.0
     return first.t - start - unseen + ran
 
@@ -184,9 +189,9 @@ def past_scan(
     totals: Totals,
     paused: float = 0.0,
 ) -> PastScan | None:
-    """A finished scan (function, vdev, start), ended at ``end``; None if that tells nothing.
+    """Build a finished scan (function, vdev, start), ended at ``end``; None if it is of no use.
 
-    What was not watched, before the first point and after the last one, is a straight line.
+    Parts that were not watched, before the first point and after the last one, are straight lines.
     """
     start = scan[2]
     seen = points[-1].x - points[0].x if points else 0.0
@@ -213,7 +218,7 @@ def past_scan(
 
 
 def _day(points: Sequence[CurvePoint], totals: Totals) -> Daily:
-    """The pace that it had over the day; even where that is not known."""
+    """Return the pace over the day of a course; even if that is not known."""
     if len(points) < 3:
         return EVEN
     left = max(0.0, totals.issue - points[-1].issued)
@@ -226,7 +231,7 @@ def _day(points: Sequence[CurvePoint], totals: Totals) -> Daily:
 def chosen(
     known: Iterable[PastScan], function: str, vdev: str | None, totals: Totals
 ) -> PastScan | None:
-    """The one that tells most of a scan: of its own kind and size, the newest that was watched."""
+    """Choose the most useful scan to predict by: of the same kind and size, watched, and newest."""
     kinds = LEARNS_FROM.get(function, (function,))
     fitting = [
         k
@@ -243,10 +248,11 @@ def chosen(
 
 
 def predictions(past: PastScan, ran: Ran, today: Daily | None = None) -> list[Prediction]:
-    """What an earlier scan tells of one that runs, by its places and by the hours, too.
+    """Predict a running scan from an earlier one, by its positions and also by the hours.
 
-    What changed its speed may have been the place, which comes back, or the hour, which may be
-    another now. How well each fits this scan says which. ``today``: the pace of this one.
+    The cause of a speed change in the earlier scan may have been the position, which recurs, or the
+    hour, which may be another now. How well each prediction fits this scan decides between them.
+    ``today`` is the pace of this scan.
     """
     by_place = predicted(past._replace(pace=EVEN.factors), ran)
     by_hour = predicted(past, ran, today) if past.pace != EVEN.factors else None
@@ -254,10 +260,11 @@ def predictions(past: PastScan, ran: Ran, today: Daily | None = None) -> list[Pr
 
 
 def together(told: Sequence[Prediction], own: Forecast) -> tuple[float, float]:
-    """Seconds to go and log spread, by predictions and by a scan's own course.
+    """Combine predictions with a scan's own forecast into seconds left and log spread.
 
-    Each counts by the inverse square of its ``doubt``, that is, without PAST_SPREAD, but the scan's
-    own forecast by that of its full spread. The spread is that of the mixture, with PAST_SPREAD.
+    Each prediction is weighted by the inverse square of its ``doubt``, that is, without
+    PAST_SPREAD; the scan's own forecast by that of its full spread. The spread is that of the
+    mixture, with PAST_SPREAD.
     """
     ways = [(each.eta, each.spread, each.doubt) for each in told]
     if own.estimate.eta:
@@ -273,16 +280,16 @@ def together(told: Sequence[Prediction], own: Forecast) -> tuple[float, float]:
 
 
 def predicted(past: PastScan, ran: Ran, today: Daily | None = None) -> Prediction | None:
-    """What an earlier scan tells of one that runs; None if nothing.
+    """Predict a running scan from an earlier one; None if that says nothing about it.
 
-    ``today``: the pace of this one over the day; that of the earlier one where None.
+    ``today`` is the pace of this scan over the day; None for that of the earlier one.
     """
     points, totals = ran.points, ran.totals
     if not points or ran.elapsed <= 0:
         return None
     growth, before = totals.issue / past.total, Daily(past.pace)
     daily = before if before == EVEN or today is None else today
-    # The earlier scan as it would have gone at an even pace, with so many times the bytes.
+    # The course of the earlier scan at an even pace, scaled to the bytes of this one.
     passed = [place for place, _ in past.points]
     even = [growth * before.worth(past.start, x) for _, x in past.points]
     spent = [value_at(passed, even, place) for place in places(points, totals)]
@@ -291,7 +298,7 @@ def predicted(past: PastScan, ran: Ran, today: Daily | None = None) -> Predictio
         return None
     t = points[-1].t
     worth = daily.worth(t - ran.elapsed, ran.elapsed)
-    # How far its speed may be from that of the earlier scan, as far as only that is known.
+    # Expected deviation from the speed of the earlier scan, before looking at this one's.
     usual = ALIKE + GROWN * abs(log(growth)) + (UNWATCHED if past.watched < 0.5 else 0.0)
     usual += OTHER_FUNCTION if past.function != ran.function else 0.0
     xs = worths([p.t for p in points], [p.x for p in points], daily)
@@ -299,10 +306,10 @@ def predicted(past: PastScan, ran: Ran, today: Daily | None = None) -> Predictio
     unexplained = max(0.0, abs(seen.speed) - seen.doubt)
     if unexplained > OTHER_WORK:
         return None
-    # A speed that is far from the usual one is not explained by chance: then it counts alone.
+    # A speed far from the usual one is not due to chance: then it counts alone.
     usual = sqrt(usual * usual + unexplained**2)
     weight = usual**2 / (usual**2 + seen.doubt**2)
-    # Nor is it known whether the rest differs as much.
+    # Nor is it known whether the remaining work differs as much.
     variance = weight * seen.doubt**2 + (seen.apart / 2) ** 2 + (UNEXPLAINED * unexplained) ** 2
     eta = daily.until(t, (whole - now) * exp(-weight * seen.speed))
     spread = min(MAX_SPREAD, sqrt(PAST_SPREAD**2 + variance))
@@ -310,19 +317,19 @@ def predicted(past: PastScan, ran: Ran, today: Daily | None = None) -> Predictio
 
 
 class _Seen(NamedTuple):
-    """How much faster a scan goes than the earlier one, as a log ratio."""
+    """Log ratio of a scan's speed to that of the earlier one, as observed."""
 
     speed: float
     doubt: float
-    """Its log spread."""
+    """Log spread of ``speed``."""
     apart: float
-    """How far its speeds of late are apart."""
+    """Log spread among its recent speeds."""
 
 
 def _seen(
     xs: Sequence[float], spent: Sequence[float], whole: float, elapsed: float, rounding: float
 ) -> _Seen:
-    """By the mean since its start and by what was watched, each as sure as it is."""
+    """Combine the mean speed since the start with the speed watched, by their certainty."""
     mean, share = log(spent[-1] / elapsed), spent[-1] / whole
     bursts_seen = max(GROUP_SECONDS, longest_still(xs, spent)) / elapsed
     doubt = SURE + EARLY * exp(-SETTLING * share) + bursts_seen
@@ -331,7 +338,7 @@ def _seen(
         speed = expected(Slopes(xs, spent), whole - spent[-1], 2 * rounding * whole)
     if speed is None:
         return _Seen(mean, doubt, 0.0)
-    # The mean says the less of what is left, the less that is and the more speeds differed.
+    # The mean says less about the rest if little is left or speeds varied.
     doubt = sqrt(doubt**2 + (share * speed.spread) ** 2)
     own = max(SURE, speed.spread, doubt * elapsed / span)
     weight = doubt**2 / (own**2 + doubt**2)

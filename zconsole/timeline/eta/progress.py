@@ -1,9 +1,9 @@
-"""What a scan or activity has to do, and the course of what it has done.
+"""The work of a scan or activity, and the course of what it has done.
 
-``Work`` is what is left and a ``ProgressReading`` what was done by then, in the finest figures that
-a sample has. ``ProgressCurve`` keeps the readings over running time, which leaves out pauses,
-exports and clock faults, so that a rate is bytes per second of work. Recent points are all kept;
-older ones thin out, so that days fit in a few hundred points.
+``Work`` is the work to do and a ``ProgressReading`` what was done by some moment, both in the
+finest figures that a sample has. ``ProgressCurve`` keeps the readings over running time, which
+excludes pauses, exports and clock faults, so that a rate is bytes per second of work. Recent points
+are all kept; older ones are thinned out, so that days fit in a few hundred points.
 """
 
 from __future__ import annotations
@@ -18,87 +18,94 @@ from zconsole.pool.redundancy import parity
 from zconsole.pool.topology import data_vdevs, is_group
 
 MIN_SECONDS = 5.0
-"""Seconds of work that have to be seen, a transaction group (``zfs_txg_timeout``): within one,
-bytes come in bursts that are several times as fast, or as slow, as the devices."""
+"""Seconds of work that must be seen, a transaction group (``zfs_txg_timeout``): within one, bytes
+come in bursts several times as fast, or as slow, as the devices."""
 PERCENT_STEP = 0.00005
 """Half the last printed digit of ``percent``, as a share."""
 PROCESSED_SLACK = 32 * 2**20
-"""Repaired bytes rounded more coarsely than a queue is deep say less than issued bytes do."""
+"""Repaired bytes that are rounded more coarsely than a queue is deep are less useful than issued
+bytes."""
 LEAST_REPAIRED = 0.5
-"""Share of what the issued bytes should have repaired below which many of them were skipped."""
+"""If less than this share of the expected bytes was repaired, many issued bytes were skipped."""
 TWO_GROUPS = 10.0
-"""Seconds: an activity counts what it moved once a transaction group is written, all at once."""
+"""Seconds: an activity counts its bytes only when a transaction group is written, all at once."""
 REBUILD_TAIL = 4.0
-"""Seconds: a rebuild ends with one more transaction group synced (``vdev_rebuild_complete``)."""
+"""Seconds: a rebuild ends after one more transaction group is synced
+(``vdev_rebuild_complete``)."""
 MAX_POINTS = 600
+"""Points of a course above which older ones are thinned out."""
 RECENT_POINTS = 240
-"""The newest points are never thinned out: at a sample a second, four minutes."""
+"""Newest points that are never thinned out: four minutes at a sample per second."""
 OLDER_POINTS = 270
-"""What older ones are thinned out to; below the rest, so that it isn't done with every sample."""
+"""Number of older points after thinning; below the limit, so that this is not repeated with every
+sample."""
 NEARER = 6.0
-"""Where points are older than the newest by less than 1/6 of the whole, they are the closer, the
-newer they are: the last hour is looked at by windows of minutes, the first one by hours."""
+"""Points from the last 1/6 of the time are kept closer the newer they are: windows of minutes look
+at the last hour, windows of hours at the first one."""
 HOLE_INTERVALS = 3.0
+"""Mean intervals between points from which a pause in sampling counts as a hole."""
 LEAP_FACTOR = 4.0
-"""Bytes this many times faster than ever, across a hole in the sampling, were not worked off."""
+"""Bytes that grew by more than this factor over the usual rate across a hole in the sampling were
+not worked off."""
 STANDSTILL = 60.0
 STANDSTILL_SHARE = 0.05
-"""A hole this many seconds long, with less than this share of its usual work, was not work."""
+"""A hole of this many seconds, with less than this share of the usual work, was a standstill."""
 IMPORT_SHARE = 0.5
-"""The same where the pool was imported meanwhile."""
+"""Share of the usual work below which a hole was a standstill if the pool was imported in the
+meantime."""
 BESIDE = 10.0
-"""Seconds by which what another console remembered may be ahead of a sample of ours."""
+"""Seconds by which readings saved by another console may be ahead of our first sample."""
 SANE = 2**60
 """Counters beyond this are the kernel's unsigned underflow, not bytes (openzfs/zfs#17990)."""
 
 
 class Work(NamedTuple):
-    """The work to do, and how exactly it is known; bytes and seconds."""
+    """Work to do, and how exactly it is known; bytes and seconds."""
 
     total: float
-    """Bytes to issue in all."""
+    """Total bytes to issue."""
     issued: float
     processed: float = 0.0
-    """Bytes repaired or rebuilt; 0 where the source has none, or none this exact."""
+    """Bytes repaired or rebuilt; 0 if the source has none, or only inexactly."""
     share: float | None = None
-    """Bytes repaired for each byte issued, where the topology tells."""
+    """Bytes repaired per byte issued, if the topology determines it."""
     sure: bool = False
-    """Whether ``share`` holds however far the issuing runs ahead."""
+    """True if ``share`` holds however far issuing runs ahead."""
     start: float | None = None
     """Epoch seconds."""
     walked: bool = False
-    """Whether the metadata walk that comes before the issuing is complete."""
+    """True once the metadata walk that precedes issuing is complete."""
     tail: float = 0.0
-    """Seconds from the last byte done to the end. The transaction group that notices takes half a
-    second, and the kernel writes the end in whole seconds, rounded down (``dsl_scan_done``)."""
+    """Seconds from the last byte done to the end. The transaction group that detects it takes half
+    a second, and the kernel writes the end in whole seconds, rounded down (``dsl_scan_done``)."""
     resolution: float = 0.0
     """Bytes of rounding in ``issued``."""
     average: float | None = None
-    """Bytes/s that zpool averages over this pass."""
+    """zpool's average in bytes/s over this pass."""
     averaged: float | None = None
-    """Seconds of that pass; None where they are not known."""
+    """Seconds of that pass; None if unknown."""
     skips: bool = False
-    """Whether ``issued`` has bytes that were skipped, so that the average says nothing."""
+    """True if ``issued`` includes skipped bytes, so that the average says nothing."""
     ends_at_total: bool = True
-    """Whether the work is over at ``total``, give or take what is written meanwhile."""
+    """True if the work ends at ``total``, give or take what is written in the meantime."""
     verb: str = "resilvering"
     by_turns: bool = False
-    """Whether metadata is still walked, and what that finds may be issued by turns."""
+    """True while metadata is being walked, so that walking and issuing may alternate."""
     to_scan: float | None = None
-    """Bytes whose metadata is walked in all, where bytes issued meanwhile are work, too."""
+    """Bytes whose metadata is walked in total, if bytes issued in the meantime count as work."""
     least_seconds: float = MIN_SECONDS
-    """Seconds of work that have to be seen before they tell its speed."""
+    """Seconds of work that must be seen before they give a speed."""
 
 
 class Totals(NamedTuple):
-    """Bytes to issue and to walk in all; ``walk`` 0 where nothing is walked first."""
+    """Total bytes to issue and to walk; ``walk`` is 0 if nothing is walked first."""
 
     issue: float
     walk: float
 
 
 class ProgressReading(NamedTuple):
-    """What one sample says about the work: bytes since its start, as the source has them."""
+    """Progress in one sample: bytes since the start, as the source has them."""
 
     t: float
     clock: float
@@ -108,19 +115,19 @@ class ProgressReading(NamedTuple):
     processed: float = 0.0
     pass_start: float | None = None
     paused: float = 0.0
-    """Seconds this pass has spent paused."""
+    """Seconds this pass was paused."""
     before: float | None = None
-    """Bytes issued before this pass, once the metadata walk is complete; None where unknown."""
+    """Bytes issued before this pass, once the metadata walk is complete; None if unknown."""
     exact: bool | None = None
-    """Whether ``issued`` is not rounded; None where that is not known."""
+    """True if ``issued`` is not rounded; None if that is unknown."""
 
 
 def issued_bytes(scan: Scan) -> tuple[float, float] | None:
-    """Bytes of work done and their rounding; None when the source says nothing of it.
+    """Return bytes of work done and their rounding; None if the source does not have them.
 
     One-stage dialects work as they scan. In text the percentage is often finer than the bytes; in
-    JSON, which has the counters of the pass, it is worked out from them. That of a rebuild is of
-    the bytes scanned (print_rebuild_status_impl, cmd/zpool/zpool_main.c).
+    JSON, which has the counters of the pass, it is derived from them. The percentage of a rebuild
+    is of the bytes scanned (print_rebuild_status_impl, cmd/zpool/zpool_main.c).
     """
     done = scan.issued_bytes if scan.two_stage else scan.scanned_bytes
     total = scan.to_issue_bytes
@@ -134,7 +141,7 @@ def issued_bytes(scan: Scan) -> tuple[float, float] | None:
 def _finest(
     done: int, percent: float | None, total: int | None, rounding: float
 ) -> tuple[float, float]:
-    """Bytes done and their rounding, by the percentage where that is finer."""
+    """Return bytes done and their rounding, from the percentage if that is finer."""
     step = PERCENT_STEP * (total or 0)
     if percent is not None and total and step < rounding:
         return percent / 100 * total, step
@@ -142,18 +149,18 @@ def _finest(
 
 
 def rounding_of(printed: float) -> float:
-    """Half the last digit of bytes that were printed."""
+    """Return half the last digit of a printed number of bytes."""
     return units.size_resolution(units.size(printed))
 
 
 def scan_reading(t: float, clock: float, scan: Scan) -> ProgressReading | None:
-    """The sample of a scan for its course; None when it has no counters."""
+    """Return the progress of a scan in a sample; None if it has no counters."""
     done = issued_bytes(scan)
     if done is None:
         return None
     walked = _has_walked(scan)
-    # A rebuild goes on where it was: no import makes its bytes leap (vdev_rebuild.c), but it issues
-    # a metaslab at once.
+    # A rebuild resumes where it was: no import makes its bytes jump (vdev_rebuild.c), but it issues
+    # a whole metaslab at once.
     pass_start = scan.start if scan.function == "rebuild" else scan.pass_start
     return ProgressReading(
         t,
@@ -170,7 +177,7 @@ def scan_reading(t: float, clock: float, scan: Scan) -> ProgressReading | None:
 
 
 def scan_work(scan: Scan, root: Vdev) -> Work | None:
-    """What is left of a scan; None when its total or its progress is unknown."""
+    """Return the work of a scan; None if its total or its progress is unknown."""
     done, total = issued_bytes(scan), scan.to_issue_bytes
     if done is None or total is None:
         return None
@@ -186,7 +193,8 @@ def scan_work(scan: Scan, root: Vdev) -> Work | None:
         start=scan.start,
         walked=_has_walked(scan),
         by_turns=walks and scan.stage == "scanning",
-        # Where its counters are the kernel's, and those issued are not skipped ones (2.2).
+        # Only with the kernel's exact counters, and if skipped bytes are not counted as issued
+        # (2.2).
         to_scan=float(scan.total_bytes or 0)
         if walks and not (scan.printed or scan.resolution) and scan.skipped_bytes is not None
         else None,
@@ -200,14 +208,14 @@ def scan_work(scan: Scan, root: Vdev) -> Work | None:
 
 
 def doing(scan: Scan) -> str:
-    """What a scan does with the blocks it found, in words."""
+    """Return the verb for what a scan does with the blocks it found."""
     return {"resilver": "resilvering", "rebuild": "rebuilding"}.get(scan.function, "checking")
 
 
 def _averaged(scan: Scan) -> float | None:
-    """Seconds over which zpool averages its rate, which are those of the bytes of this pass.
+    """Return the seconds over which zpool averages its rate, from the bytes of this pass.
 
-    Text does not tell these, but of most scans the first pass is the only one.
+    Text does not contain these, but for most scans the first pass is the only one.
     """
     issues = scan.two_stage and bool(scan.zpool_issue_rate)
     rate = scan.zpool_issue_rate if issues else scan.zpool_scan_rate
@@ -218,10 +226,10 @@ def _averaged(scan: Scan) -> float | None:
 
 
 def _counts_skipped(scan: Scan, root: Vdev) -> bool:
-    """Whether the bytes issued are partly skipped ones, which go by as fast as they are scanned.
+    """Return whether the issued bytes include skipped ones, which pass as fast as they are scanned.
 
-    Before 2.2, while a resilver scans: nothing is read of what is on vdevs that lack nothing. What
-    is on the only vdev with data a new device lacks as a whole.
+    This happens before 2.2, while a resilver scans: nothing is read of blocks on vdevs that are
+    complete. If only one vdev holds data, a new device lacks all of them, so nothing is skipped.
     """
     if scan.function != "resilver" or not scan.issues_skipped or scan.stage != "scanning":
         return False
@@ -235,7 +243,7 @@ def _counts_skipped(scan: Scan, root: Vdev) -> bool:
 
 
 def scan_totals(scan: Scan) -> Totals | None:
-    """What a scan walks and issues in all; None where that is unknown."""
+    """Return the bytes that a scan walks and issues in total; None if unknown."""
     total = scan.total_bytes if scan.function == "rebuild" else scan.to_issue_bytes
     if not total:
         return None
@@ -244,12 +252,12 @@ def scan_totals(scan: Scan) -> Totals | None:
 
 
 def _has_walked(scan: Scan) -> bool:
-    """Whether it has walked all of the metadata."""
+    """Return whether the scan has walked all metadata."""
     return scan.two_stage and scan.stage == "issuing" and scan.function != "rebuild"
 
 
 def _processed(scan: Scan, done: tuple[float, float]) -> float:
-    """Repaired bytes where they are exact enough to follow the work by; else 0."""
+    """Return repaired bytes if they are exact enough to measure the work; else 0."""
     if scan.function not in ("resilver", "rebuild") or not scan.processed_bytes:
         return 0.0
     if not (scan.printed or scan.resolution):
@@ -260,10 +268,10 @@ def _processed(scan: Scan, done: tuple[float, float]) -> float:
 
 
 def _rebuild_total(scan: Scan) -> float:
-    """Bytes a rebuild has to issue.
+    """Return the bytes a rebuild has to issue.
 
-    What it skips (dRAID groups without the device) counts as scanned only; what is still to be
-    scanned is taken to be skipped as often.
+    Skipped bytes (dRAID groups without the device) count as scanned only; the rest is assumed to be
+    skipped in the same proportion.
     """
     total = float(scan.total_bytes or 0)
     if not scan.scanned_bytes or scan.issued_bytes is None:
@@ -273,11 +281,11 @@ def _rebuild_total(scan: Scan) -> float:
 
 
 def repaired_share(scan: Scan, root: Vdev) -> float | None:
-    """Bytes repaired for each byte issued, from the one top-level vdev the scan works on.
+    """Return bytes repaired per byte issued, from the one top-level vdev that the scan works on.
 
-    Issued bytes count allocated bytes with parity (dsl_scan.c, ``count_block``), once for all
-    sides of a mirror; repaired bytes count what was written to each leaf (vdev.c,
-    ``vdev_stat_update``). None when several top-level vdevs are worked on, or for other kinds.
+    Issued bytes count allocated bytes with parity (dsl_scan.c, ``count_block``), once for all sides
+    of a mirror; repaired bytes count what was written to each leaf (vdev.c, ``vdev_stat_update``).
+    None if several top-level vdevs are worked on, or for other kinds.
     """
     tops = [(v, sum(x.resilvering for x in v.leaves())) for v in root.children]
     if scan.function == "rebuild":
@@ -294,9 +302,9 @@ def repaired_share(scan: Scan, root: Vdev) -> float | None:
 
 
 def _draid_share(top: Vdev) -> float | None:
-    """Of the groups a rebuild does not skip: those that have the device it replaces.
+    """Return the share for dRAID groups that a rebuild does not skip: those with the failed device.
 
-    A distributed spare lies on the other devices, which are being written to as well.
+    A distributed spare is on the other devices, which are therefore written to as well.
     """
     filling = sum(x.resilvering for group in top.children if group.children for x in group.leaves())
     if not filling or not top.data_disks or not parity(top):
@@ -305,7 +313,7 @@ def _draid_share(top: Vdev) -> float | None:
 
 
 def copied_bytes(activity: Activity) -> tuple[float, float] | None:
-    """Bytes an activity has done and their rounding; None when the source says nothing of it."""
+    """Return bytes an activity has done and their rounding; None if the source lacks them."""
     if activity.done_bytes is None:
         return None
     given = (activity.done_bytes, activity.percent, activity.total_bytes, activity.resolution)
@@ -313,7 +321,7 @@ def copied_bytes(activity: Activity) -> tuple[float, float] | None:
 
 
 def activity_work(activity: Activity) -> Work | None:
-    """What is left of an activity; None when that is unknown."""
+    """Return the work of an activity; None if it is unknown."""
     done, total, average = copied_bytes(activity), activity.total_bytes, activity.zpool_rate
     if done is None or total is None:
         return None
@@ -331,7 +339,7 @@ def activity_work(activity: Activity) -> Work | None:
 
 
 class CurvePoint(NamedTuple):
-    """Counters summed over every unbroken stretch watched, against running seconds."""
+    """Counters summed over every continuous stretch watched, against running seconds."""
 
     x: float
     """Seconds of work since the first sample."""
@@ -350,17 +358,17 @@ class ProgressCurve:
         last: ProgressReading | None = None,
         goes_on: bool = False,
     ) -> None:
-        """``goes_on``: whether more readings come, so that the first one need not tell an end."""
+        """``goes_on`` means that more readings come, so that the first need not give an end."""
         self.goes_on = goes_on
         self.points: list[CurvePoint] = list(points)
         self.last = last if self.points else None
         self._remembered = self.last is not None
-        """Whether ``last`` is from an earlier run, whose clock says nothing now."""
+        """True if ``last`` is from an earlier run, whose clock does not apply now."""
         self.moved_at = self.points[-1].x if self.points else 0.0
         """Running seconds at which a counter last moved."""
 
     def add(self, reading: ProgressReading) -> bool:
-        """Take a sample in; returns whether the counters or the clock broke since the last one."""
+        """Add a sample; return whether the counters or the clock broke since the last one."""
         if not all(0 <= n < SANE for n in (reading.issued, reading.scanned, reading.processed)):
             return False
         last = self.last
@@ -370,7 +378,8 @@ class ProgressCurve:
                 CurvePoint(0.0, reading.t, reading.issued, reading.scanned, reading.processed)
             ]
             return False
-        # What is exact now and then comes again, as a rule, and measures over both intervals.
+        # A source that is sometimes exact usually is so again: skip rounded readings in between,
+        # and measure over both intervals.
         coarser = last.exact and reading.exact is False and last.running and reading.running
         if coarser and 0 <= self._since(last, reading) < STANDSTILL:
             return False
@@ -385,7 +394,7 @@ class ProgressCurve:
 
     def _take(self, last: ProgressReading, reading: ProgressReading, imported: bool) -> bool:
         seconds = self._since(last, reading)
-        # A sample seen twice, or one that another console had already written down.
+        # A sample seen twice, or one that another console had already saved.
         if seconds == 0 or (self._remembered and -BESIDE < seconds < 0):
             return False
         self.last, self._remembered = reading, False
@@ -394,7 +403,7 @@ class ProgressCurve:
             reading.scanned - last.scanned,
             reading.processed - last.processed,
         )
-        # Bytes that are rounded differ from those that are not by a constant, which is no work.
+        # Rounded and exact bytes differ by a constant, which is not work.
         other = None not in (last.exact, reading.exact) and last.exact != reading.exact
         leapt = min(steps[:2]) < 0 or self._jumped(last, reading, seconds)
         broken = seconds < 0 or (leapt and not other)
@@ -415,10 +424,11 @@ class ProgressCurve:
         return broken
 
     def _worked(self, seconds: float, steps: tuple[float, float, float], imported: bool) -> float:
-        """Seconds of work between two samples: a hole in which next to nothing was done has few.
+        """Return seconds of work between two samples: fewer for a hole in which little was done.
 
-        The clock was set, or the machine or the pool stood still: that says nothing of the speed.
-        ``imported``: a pass has begun since, as it does when a pool is imported again.
+        In that case the clock was set, or the machine or the pool stood still, which says nothing
+        about the speed. ``imported`` means that a new pass has begun, as it does when a pool is
+        imported again.
         """
         least = 0.0 if imported else STANDSTILL
         if len(self.points) < 2 or seconds < max(least, HOLE_INTERVALS * self._interval):
@@ -434,15 +444,15 @@ class ProgressCurve:
 
     @property
     def _interval(self) -> float:
-        """The mean time between two points."""
+        """Mean time between two points."""
         return self.seconds / (len(self.points) - 1)
 
     def _jumped(self, last: ProgressReading, reading: ProgressReading, seconds: float) -> bool:
-        """Whether bytes leapt across a hole in the sampling, as they do on import.
+        """Return whether bytes jumped across a hole in the sampling, as they do on import.
 
         The kernel then counts as issued what its last checkpoint had walked (dsl_scan.c,
-        ``dsl_scan_init``) and begins a pass. It also begins one when the metadata walk is
-        complete (2.1.12 and later): a pass alone says nothing.
+        ``dsl_scan_init``) and begins a pass. It also begins one when the metadata walk is complete
+        (2.1.12 and later), so a new pass alone is not a jump.
         """
         if last.pass_start is not None and last.pass_start == reading.pass_start:
             return False
@@ -465,10 +475,10 @@ class ProgressCurve:
 def _walked(
     last: ProgressReading, reading: ProgressReading, seconds: float
 ) -> ProgressReading | None:
-    """The moment between two samples far apart at which the walk was complete, if it was then.
+    """Return the reading at the end of the metadata walk, if that lies between two distant samples.
 
-    A pass begins with it (dsl_scan_sync, module/zfs/dsl_scan.c, 2.1.12 and later). Of time in
-    which metadata was walked and then bytes were issued, the mean is the speed of neither.
+    A new pass begins at that moment (dsl_scan_sync, module/zfs/dsl_scan.c, 2.1.12 and later). A
+    mean over walking and issuing would be the speed of neither.
     """
     if reading.before is None or reading.pass_start is None or last.scanned >= reading.scanned:
         return None
@@ -488,7 +498,7 @@ def _walked(
 
 
 def thinned(points: list[CurvePoint]) -> list[CurvePoint]:
-    """With few enough older points, spread over all of the time; the first and the newest stay."""
+    """Thin out older points, evenly over the whole time; the first and the newest stay."""
     old, new = points[:-RECENT_POINTS], points[-RECENT_POINTS:]
     part = 1 / 1024
     while len(kept := _apart(old, new[-1].x, part)) > OLDER_POINTS:
@@ -497,7 +507,7 @@ def thinned(points: list[CurvePoint]) -> list[CurvePoint]:
 
 
 def _apart(points: Sequence[CurvePoint], now: float, part: float) -> list[CurvePoint]:
-    """Those without which a hole would be longer than a part of the whole, or of its age."""
+    """Keep only points needed to avoid holes longer than a part of the whole, or of their age."""
     kept = [points[0]]
     for point, after in pairwise(points):
         most = part * min(now - points[0].x, NEARER * (now - point.x))

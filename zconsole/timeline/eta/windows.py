@@ -1,8 +1,8 @@
-"""The speed to expect, from windows of the past judged by how well they predicted it.
+"""The expected speed, from windows of the past that are judged by how well they predicted it.
 
-Three questions weigh a window: is it as long as the time still to go (an hour is best predicted
-by about an hour), did it predict what came since, and does it fit the present? The mean over all
-that was watched is blended in the more, the further ahead the end is: load comes and goes.
+Three questions weight a window: is it about as long as the time left (an hour is best predicted by
+about an hour), did it predict what came after it, and does it agree with the present? The mean over
+everything watched is blended in, with more weight the further away the end is: load comes and goes.
 """
 
 from __future__ import annotations
@@ -15,58 +15,64 @@ from operator import mul
 from typing import NamedTuple
 
 WINDOWS = tuple(10.0 * 2**k for k in range(12))
-"""Seconds, ten to about six hours; and all that was watched."""
+"""Window lengths in seconds, ten to about six hours; one over everything watched is added."""
 ROUNDINGS = 20.0
-"""A window has to see this many times the rounding of its two ends, or 5 % is noise."""
+"""A window must see this many times the rounding of its two ends, or 5 % is noise."""
 LEAST_MOVED = 1e-3
-"""Bytes, or seconds of work; what seems to have moved less is a rounding of our own."""
+"""Bytes, or seconds of work; less is a rounding error of our own."""
 HINDCASTS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
-"""How long ago, as shares of the time watched, the windows are asked to predict the progress."""
+"""Moments in the past, as shares of the time watched, from which windows are asked to predict."""
 SHORTEST_HINDCAST = 8.0
+"""Least seconds between the moment of a prediction and the present, and over which it is judged."""
 LEAST_PAST = 6.0
+"""Least seconds of samples before the moment of a prediction."""
 FORGIVEN = 0.05
-"""Misjudgement (a log ratio) below which one window is as good as another."""
+"""Error (a log ratio) below which all windows count as equally good."""
 UNTRIED = 0.3
-"""Misjudgement assumed of windows as long as nothing could be predicted."""
+"""Error assumed for windows as long as nothing could be predicted."""
 HORIZON_SPREAD = 1.0
-"""A window e times longer or shorter than the time to go weighs 0.6 of one that is equal."""
+"""Log distance at which a window has 0.6 of the full weight: e times longer or shorter than the
+time left."""
 MEAN_SHARE = 0.8
+"""Share of the overall mean in the expected speed if the end is far away."""
 PRESENT_SECONDS = 10.0
 PRESENT_SHARE = 0.08
 """The present: the last ten seconds, or 8 % of the time watched."""
 MOST_CHUNKS = 40
+"""Most stretches, each as long as the present, from which the usual change of speed is taken."""
 USUAL_FACTOR = 3.0
+"""Multiple of the usual change of speed by which the present is doubted."""
 CERTAIN = 0.1
-"""A change of speed by 10 % is never held against a window."""
+"""A change of speed by 10 % never counts against a window."""
 MEAN_MISFIT_WEIGHT = 0.3
-"""How much it counts against the overall mean that it does not fit the present; 1 for a window."""
+"""Weight of the overall mean's disagreement with the present; 1 for a window."""
 LOAD_MISFIT_WEIGHT = 0.05
-"""The same while the present is slower than the mean: that is likely a load, which ends. A present
-that is faster shows what the disks can do."""
+"""Weight of that disagreement while the present is slower than the mean: that is probably a load,
+which will end. A faster present shows what the disks can do."""
 
 
 class Window(NamedTuple):
-    """The speed over the last ``seconds``, and how it would have misjudged the past."""
+    """The speed over the last ``seconds``, and its error when predicting the past."""
 
     seconds: float
     rate: float
     error: float | None
-    """Root mean square log ratio of what it predicted to what came; None if never tried."""
+    """Root mean square log ratio of prediction to result; None if never tried."""
 
 
 class Present(NamedTuple):
-    """The speed now (log bytes/s), and how much that usually changes (log ratio)."""
+    """The speed now (log bytes/s), and how much it usually changes (log ratio)."""
 
     speed: float
     doubt: float
 
     def misfit(self, rate: float) -> float:
-        """Half the squared deviation of a rate from the present, in units of the doubt."""
+        """Return half the squared deviation of a rate from the present, in units of the doubt."""
         return 0.5 * ((log(rate) - self.speed) / self.doubt) ** 2
 
 
 class Speed(NamedTuple):
-    """The speed to expect, its log spread, and the seconds it is mostly based on."""
+    """The expected speed, its log spread, and the seconds it is mostly based on."""
 
     rate: float
     """Bytes, or seconds of work, per second."""
@@ -75,10 +81,10 @@ class Speed(NamedTuple):
 
 
 def expected(slopes: Slopes, left: float, rounding: float) -> Speed | None:
-    """The speed to expect over what is ``left``; None when nothing moved measurably.
+    """Return the expected speed over what is ``left``; None if nothing moved measurably.
 
-    ``rounding``: of the difference of two readings. Both in the unit of the course: bytes, or
-    seconds of work.
+    ``rounding`` is that of the difference of two readings. Both are in the unit of the course:
+    bytes, or seconds of work.
     """
     windows = _windows(slopes, rounding)
     if not windows:
@@ -89,6 +95,7 @@ def expected(slopes: Slopes, left: float, rounding: float) -> Speed | None:
     untried = max(known, default=UNTRIED)
     errors = [untried if w.error is None else w.error for w in windows]
     wanted = max(WINDOWS[0], ahead)
+    # The small constants keep the sum of the weights above 0.
     weights = [
         max(1e-12, exp(-0.5 * (log(w.seconds / wanted) / HORIZON_SPREAD) ** 2))
         * (1.0 if present is None else exp(-present.misfit(w.rate)) + 1e-4)
@@ -99,7 +106,7 @@ def expected(slopes: Slopes, left: float, rounding: float) -> Speed | None:
     apart = weighted(((log(w.rate) - speed) ** 2 for w in windows), weights)
     missed = weighted((e * e for e in errors), weights)
     seconds = exp(weighted((log(w.seconds) for w in windows), weights))
-    # Far ahead, the load of now is worth less than the mean: it will change before the end.
+    # For a distant end, the present load counts less than the mean: it will change before then.
     if slopes.mean > 0:
         mean, share = log(slopes.mean), MEAN_SHARE * ahead / (ahead + slopes.last - slopes.first)
         if present is not None:
@@ -110,7 +117,7 @@ def expected(slopes: Slopes, left: float, rounding: float) -> Speed | None:
 
 
 def _windows(slopes: Slopes, rounding: float) -> list[Window]:
-    """Every window that saw clearly more than rounding, the shortest first."""
+    """Return every window that saw clearly more than rounding, the shortest first."""
     span = slopes.last - slopes.first
     found: list[Window] = []
     for seconds in (*(w for w in WINDOWS if w < span), span):
@@ -121,10 +128,10 @@ def _windows(slopes: Slopes, rounding: float) -> list[Window]:
 
 
 def _hindcast(slopes: Slopes, seconds: float) -> float | None:
-    """How far a window's speed was off when asked in the past; the recent past counts more."""
+    """Return the error of a window's predictions in the past; the recent past counts more."""
     first, now = slopes.first, slopes.last
     squares = weights = 0.0
-    # Several moments of the past, each judged by what came after it, as the present will be.
+    # Several moments of the past, each compared with what came after it.
     for ago in sorted({max(SHORTEST_HINDCAST, share * (now - first)) for share in HINDCASTS}):
         then = now - ago
         if then - first < LEAST_PAST:
@@ -138,7 +145,10 @@ def _hindcast(slopes: Slopes, seconds: float) -> float | None:
 
 
 def _present(slopes: Slopes) -> Present | None:
-    """The speed now against its usual changes; None while it stands still or is too young."""
+    """Return the present speed and its usual changes.
+
+    None while it stands still or is too young.
+    """
     span = slopes.last - slopes.first
     length = max(PRESENT_SECONDS, PRESENT_SHARE * span)
     count = min(MOST_CHUNKS, int(span / length))
@@ -150,29 +160,30 @@ def _present(slopes: Slopes) -> Present | None:
     if logs[0] is None or logs[1] is None or logs.count(None) > 0.2 * count:
         return None
     changes = [abs(a - b) for a, b in pairwise(logs[1:]) if a is not None and b is not None]
-    from statistics import median  # only here: one sample has no present, and starts faster
+    from statistics import median  # lazy import: a single sample starts faster without it
 
     usual = median(changes) if changes else UNTRIED
     return Present(logs[0], CERTAIN + USUAL_FACTOR * usual + abs(logs[0] - logs[1]))
 
 
 def weighted(values: Iterable[float], weights: Sequence[float]) -> float:
-    """The weighted mean of values."""
+    """Return the weighted mean of values."""
     return sum(w * v for w, v in zip(weights, values, strict=True)) / sum(weights)
 
 
 class Slopes:
     """Slopes of least-squares lines through any stretch of a course, by prefix sums.
 
-    Each costs two bisections. Every point weighs the time it stands for, so thinning is fair.
+    Each costs two bisections. Every point is weighted by the time it stands for, so thinning does
+    not distort the result.
     """
 
     def __init__(self, xs: Sequence[float], ys: Sequence[float]) -> None:
         self._xs = xs
         self.first, self.last = xs[0], xs[-1]
         self.mean = (ys[-1] - ys[0]) / (xs[-1] - xs[0]) if xs[-1] > xs[0] else 0.0
-        """The slope between the first point and the last."""
-        # A long scan has hundreds of points, and a new one every second: columns, not rows.
+        """Slope between the first point and the last."""
+        # Columns instead of rows: a long scan has hundreds of points, and a new one every second.
         weights = [1.0, *(max(0.1, b - a) for a, b in pairwise(xs))]
         across, up = [x - xs[0] for x in xs], [y - ys[0] for y in ys]
         weighted = list(map(mul, weights, across))
@@ -181,7 +192,7 @@ class Slopes:
         self._sxx, self._sxy = _sums(map(mul, weighted, across)), _sums(map(mul, weighted, up))
 
     def between(self, start: float, end: float) -> float | None:
-        """The slope of the points from ``start`` to ``end``; None with fewer than two."""
+        """Return the slope of the points from ``start`` to ``end``; None with fewer than two."""
         i, j = bisect_left(self._xs, start - 1e-6), bisect_right(self._xs, end + 1e-6)
         if j - i < 2:
             return None

@@ -1,9 +1,9 @@
-"""A pool and its vdevs, made of what a reader found in a form.
+"""Builds a pool and its vdevs from what a reader found in a form.
 
-A reader checks what it reads, once; nothing is looked at twice here. JSON and the kernel's config
-have figures, of which a vdev's row is worked out as zpool does. Text has the rows, and what a form
-tells outright goes into the model as it is. Names are those of ``zpool status -j``, which the forms
-have in common.
+Each reader validates what it reads; nothing is validated again here. JSON and the kernel's config
+contain figures, from which a vdev's row is derived as zpool does. Text contains the rows
+themselves; whatever a form states directly goes into the model unchanged. Names are those of
+``zpool status -j``, which all forms share.
 
 Source: status_callback_json and vdev_stats_nvlist in cmd/zpool/zpool_main.c (2.3.9).
 """
@@ -22,43 +22,43 @@ from zconsole.zfs.decode.values import number, text_of, word
 from zconsole.zfs.decode.words import aux_text, draid_shape, parity_of, state_word, suspension
 
 DEEPEST = 32
-"""Levels of vdevs, far more than ZFS nests: pool, top-level vdev, spare, replacing, disk. What
-works through a tree calls itself for each level, and Python has an end to that."""
+"""Levels of vdevs, far more than ZFS nests: pool, top-level vdev, spare, replacing, disk. Functions
+on the tree recurse per level, and Python limits recursion."""
 MOST_VDEVS = 20_000
-"""Vdevs of all pools together: a thousand raidz2 with ten disks each are 11,004 in four pools. Each
+"""Vdevs of all pools together: a thousand raidz2 of ten disks each are 11,004 in four pools. Each
 takes about 13 KB from its text to the frames that are shown."""
 TOO_MANY = f"damaged ZFS output: more than {MOST_VDEVS} vdevs"
 TOO_DEEP = "damaged ZFS output: vdevs are nested too deep"
 LONGEST = 4096 + 64
-"""Characters of the longest name, a path with its partition or kind (PATH_MAX of Linux)."""
+"""Characters of the longest name: a path (PATH_MAX of Linux) with its partition or kind."""
 TOO_LONG = "damaged ZFS output: a vdev's name is longer than any path"
 Node = Mapping[str, Any]
 Nodes = Collection[Any]
-"""Vdevs as their form has them."""
+"""Vdevs in the representation of their form."""
 
 
 class _VdevPlace(NamedTuple):
-    """Where in the tree a vdev stands."""
+    """Position of a vdev in the tree."""
 
     vclass: str
     above: str = ""
-    """The state of the vdev above it."""
+    """State of the parent vdev."""
     top: bool = True
     rebuilt: bool = False
-    """Below a top-level vdev with an active rebuild."""
+    """True below a top-level vdev with an active rebuild."""
     written: bool = False
-    """A rebuild writes to it: the new device of a replacing or spare group, any of a dRAID, whose
-    spare space is spread over all."""
+    """True if a rebuild writes to it: the new device of a replacing or spare group, and any device
+    of a dRAID, whose spare space is distributed over all."""
 
 
 class Figures(NamedTuple):
-    """The kernel's words and numbers of a vdev; a number is None where the form can't tell it."""
+    """The kernel's words and numbers of a vdev; a number is None if the form does not have it."""
 
     state: str
-    """The word of the state, "" where the form has none."""
+    """State word, "" if the form has none."""
     aux: str
     was: str | None
-    """The path of a device that is missing."""
+    """The former path of a missing device."""
     alloc_space: int | None
     total_space: int | None
     rep_dev_size: int | None
@@ -71,7 +71,7 @@ class Figures(NamedTuple):
     noalloc: int | None
     scan_processed: int | None
     rebuild_processed: int | None
-    """JSON lacks it."""
+    """Not in JSON."""
     resilver_deferred: int | None
     configured_ashift: int | None
     physical_ashift: int | None
@@ -79,40 +79,42 @@ class Figures(NamedTuple):
 
 NUMBERS = Figures._fields[3:]
 _BLANK = {**dict.fromkeys(Vdev._fields), **Vdev._field_defaults}
-"""Every field of a vdev in order. Two dozen names cost a call more than all else of a vdev."""
+"""Every field of a vdev, in order. Vdevs are made from these values because passing two dozen
+keyword arguments costs more than everything else about a vdev."""
 
 
 class VdevForm(NamedTuple):
-    """One vdev of a form, checked."""
+    """One vdev of a form, validated."""
 
     name: str
     kind: str
     below: Nodes
     figures: Figures | None
-    """None where all of its row is told."""
+    """None if ``told`` contains its whole row."""
     told: Mapping[str, Any]
-    """Fields of ``Vdev`` that need no working out."""
+    """Fields of ``Vdev`` that the form states directly."""
 
 
 Read = Callable[[Any], VdevForm]
-"""Reads one vdev of a form."""
+"""Function that reads one vdev of a form."""
 
 
 class _Context(NamedTuple):
-    """What every vdev of one pool shares."""
+    """Data shared by every vdev of one pool."""
 
     read: Read
     devices: Devices
     function: str | None
-    """The active healing scan's function."""
+    """Function of the active resilver or scrub."""
     rebuilding: frozenset[str | None]
     """Top-level vdevs with an active sequential rebuild."""
 
 
 def pool_of(printed: Node, root: Vdev, told: Mapping[str, Any]) -> Pool:
-    """The pool, of what is ``printed`` of it by the names of JSON.
+    """Build the pool; ``printed`` holds what its form has, under the names of zpool's JSON.
 
-    ``told``: fields of ``Pool``, its scans (``work_of``) and whatever else the form tells.
+    ``told`` are fields of ``Pool``: its scans (``work_of``) and whatever else the form states
+    directly.
     """
     state, errors = word(printed.get("state")), number(printed.get("error_count"))
     message, number_of_it = text_of(printed.get("status")), text_of(printed.get("msgid"))
@@ -140,9 +142,9 @@ def root_of(
     devices: Devices,
     scans: Iterable[Scan] = (),
 ) -> Vdev:
-    """The root vdev, of its own form and the top-level vdevs of each class.
+    """Build the root vdev, from its own form and the top-level vdevs of each class.
 
-    ``scans``: those of the pool, where a form leaves what they do to vdevs to be worked out.
+    ``scans`` are those of the pool, if the form leaves their effect on vdevs to be derived.
     """
     active = [scan for scan in scans if scan.active]
     healing = next((s.function for s in active if s.function in ("resilver", "scrub")), None)
@@ -173,7 +175,7 @@ def _vdev(node: Any, place: _VdevPlace, context: _Context) -> Vdev:
     children: tuple[Vdev, ...] = ()
     if form.below:
         told = state_word(form.figures.state, form.figures.aux) if form.figures else ""
-        group = form.kind in GROUP_KINDS  # the last device of one is the new one
+        group = form.kind in GROUP_KINDS  # the last device of a group is the new one
         written = not group and (place.written or form.kind.startswith("draid"))
         under = place._replace(top=False, written=written, above=told or place.above)
         last = under._replace(written=group or written)
@@ -186,7 +188,7 @@ def _vdev(node: Any, place: _VdevPlace, context: _Context) -> Vdev:
     if not place.top:
         known["fragmentation"] = None
     if place.vclass == "spare":
-        known["io"] = None  # it has none of its own: what stands in elsewhere counts it
+        known["io"] = None  # a spare counts none of its own: the device in use elsewhere does
     if form.kind.startswith("draid") and (shape := draid_shape(form.name)):
         known |= {"data_disks": shape.data, "width": shape.width, "failure_group": shape.group}
     if children:
@@ -203,7 +205,7 @@ def _worked_out(
     children: Sequence[Vdev],
     function: str | None,
 ) -> dict[str, Any]:
-    """The fields of a vdev that zpool works out of its figures, or leaves out of its row."""
+    """Return the fields of a vdev that zpool derives from its figures, or omits from its row."""
     leaf, spare = not children, place.vclass == "spare"
     state = state_word(figures.state, figures.aux) or _derived_state(form.kind, children, place)
     if spare and (figures.aux == "SPARED" or figures.state == "ONLINE"):
@@ -227,7 +229,7 @@ def _worked_out(
     elif leaf:
         fields["size_bytes"] = figures.phys_space or figures.rep_dev_size or None
     if place.top and not spare and told:
-        # Nothing new goes to a vdev that is leaving; older releases don't tell.
+        # Nothing new is written to a vdev being removed; older releases lack the counter.
         fields["allocating"] = not (figures.noalloc or removing)
     if leaf and not spare:
         rebuilt = figures.rebuild_processed if place.rebuilt else None
@@ -241,7 +243,7 @@ def _errors(figures: Figures, leaf: bool) -> ErrorCounters:
 
 
 def _note(told: Node, figures: Figures, errors: ErrorCounters, marker: str, leaf: bool) -> str:
-    """The printed note of a vdev; its parts are two blanks apart."""
+    """Return the printed note of a vdev; its parts are separated by two blanks."""
     parts = []
     configured, native = figures.configured_ashift or 0, figures.physical_ashift or 0
     if figures.was is not None:
@@ -250,7 +252,7 @@ def _note(told: Node, figures: Figures, errors: ErrorCounters, marker: str, leaf
         parts.append(aux_text(figures.aux, bool(errors.slow) and errors.total == 0))
     elif leaf and 0 < configured < native < 64:
         parts.append(f"block size: {1 << configured}B configured, {1 << native}B native")
-    # zpool names a leaving vdev in its row since 2.2, which tells what takes no new writes.
+    # zpool prints "(removing)" in a vdev's row since 2.2, which also added ``noalloc``.
     if figures.removing and figures.noalloc is not None:
         parts.append("(removing)")
     elif figures.noalloc:
@@ -264,9 +266,9 @@ def _note(told: Node, figures: Figures, errors: ErrorCounters, marker: str, leaf
 
 
 def _marker(figures: Figures, place: _VdevPlace, function: str | None, deferred: bool) -> str:
-    """The marker of an ONLINE leaf while ``function`` (resilver, scrub) or a rebuild is active.
+    """Return the note of an ONLINE leaf while ``function`` (resilver, scrub) or a rebuild runs.
 
-    Where rebuilt bytes are not told, the new device has it.
+    If rebuilt bytes are unknown, the new device is marked.
     """
     if place.rebuilt and figures.rebuild_processed:
         return "(resilvering)"
@@ -279,11 +281,11 @@ def _marker(figures: Figures, place: _VdevPlace, function: str | None, deferred:
 
 
 def _derived_state(kind: str, children: Sequence[Vdev], place: _VdevPlace) -> str:
-    """The state of a vdev that has none in the form, "" where nothing tells it.
+    """Return the state of a vdev whose form has none, "" if it cannot be derived.
 
-    zpool finds no state of a dRAID before 2.3.3, and none of a disk with ``-L``. As in
-    vdev_raidz_state_change and vdev_mirror_state_change (module/zfs): what is ONLINE has nothing
-    but ONLINE devices.
+    zpool finds no state of a dRAID before 2.3.3, and none of a disk with ``-L``. The rules are
+    those of vdev_raidz_state_change and vdev_mirror_state_change (module/zfs); a vdev that is
+    ONLINE has only ONLINE devices.
     """
     states = {child.state for child in children}
     if not states:
@@ -296,12 +298,12 @@ def _derived_state(kind: str, children: Sequence[Vdev], place: _VdevPlace) -> st
 
 
 def with_spares(children: tuple[Vdev, ...]) -> tuple[Vdev, ...]:
-    """The root's children with what only all of them together tell of spares.
+    """Return the root's children with the facts about spares that need all of them.
 
-    Hot spares in several places are marked; they are known by GUID, or by name where a source has
-    none. Each dRAID has its number of distributed spares still available: these are named after
-    it, ``draid1-0-1`` is spare 1 of the top-level vdev with id 0 (zpool_draid_spare_name,
-    module/zcommon).
+    Hot spares used in several places are marked; they are identified by GUID, or by name if a
+    source has none. Each dRAID gets the number of its distributed spares still available: these are
+    named after it, ``draid1-0-1`` is spare 1 of the top-level vdev with id 0
+    (zpool_draid_spare_name, module/zcommon).
     """
     groups = [v for child in children for v in child.walk() if v.kind == "spare" and v.children]
     spares = {id(v): v for group in groups for new in group.children[1:] for v in new.leaves()}
@@ -330,9 +332,10 @@ def _marked(vdevs: tuple[Vdev, ...], shared: Collection[str]) -> tuple[Vdev, ...
 
 
 def check_size(roots: Iterable[Vdev]) -> int:
-    """The number of vdevs.
+    """Return the number of vdevs.
 
-    Raises NotUnderstoodError where they are too many, too deep, or have too long names.
+    Raises NotUnderstoodError if there are too many, they are nested too deep, or a name is too
+    long.
     """
     count, level, depth = 0, list(roots), 0
     while level:
@@ -348,10 +351,10 @@ def check_size(roots: Iterable[Vdev]) -> int:
 
 
 def check_rows(lengths: Iterable[int]) -> None:
-    """Raise NotUnderstoodError where tables have more rows than there may be vdevs.
+    """Raise NotUnderstoodError if tables have more rows than there may be vdevs.
 
-    Before they are read, which takes a hundred times as long as to count them. Some rows are
-    headings.
+    Called before the rows are parsed, which takes a hundred times as long as counting them. The
+    limit is doubled because some rows are headings.
     """
     if sum(lengths) > 2 * MOST_VDEVS:
         raise NotUnderstoodError(TOO_MANY)

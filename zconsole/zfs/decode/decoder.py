@@ -1,4 +1,4 @@
-"""From a raw form to samples, whatever the form."""
+"""Decodes raw forms of any kind into samples."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ _DAMAGE = (
     TypeError,
     ValueError,
 )
-"""What reading a damaged form can run into; the decoders check what a wrong value would hide."""
+"""Exceptions that a damaged form can cause; the decoders check values that would pass silently."""
 
 
 def decode(raw: Raw, zone: tzinfo = UTC) -> tuple[Sample | SampleFailure, ...]:
-    """Every pool in a raw form: libzfs before ``status`` before ``text``.
+    """Decode every pool in a raw form; libzfs is preferred to ``status``, and that to ``text``.
 
-    ``zone`` reads the zoneless dates of text, unless the raw form has ``utc_offset``.
-    Raises NotUnderstoodError when no form is there or the form is no ZFS output.
+    ``zone`` is the time zone of dates in text, unless the raw form has ``utc_offset``.
+
+    Raises NotUnderstoodError if there is no form or it is not ZFS output.
     """
     if not isinstance(raw, Mapping):
         raise NotUnderstoodError("not a sample: not a JSON object")
@@ -56,9 +57,9 @@ def decode(raw: Raw, zone: tzinfo = UTC) -> tuple[Sample | SampleFailure, ...]:
 
 
 def _pools(raw: Raw, zone: tzinfo) -> Iterator[tuple[str, Pool, bool]]:
-    """The source of the best form there is, and each pool in it, with whether it is exact."""
+    """Yield the name of the best form, a pool in it, and whether its figures are exact."""
     devices = Devices(raw)
-    # What is undated shows no moment that zpool's estimates could be of.
+    # Undated output has no time at which zpool's rates and estimates could be computed.
     moment = None if raw.get("undated") is True else raw["t"]
     if "libzfs" in raw:
         config, message = mapping(raw["libzfs"], "libzfs"), mapping(raw.get("message"), "message")
@@ -80,7 +81,7 @@ def _clock(raw: Raw) -> float:
 
 
 def _finite(value: object) -> float | None:
-    """A finite number; None for anything else."""
+    """Return a finite number; None for anything else."""
     usable = isinstance(value, (int, float)) and math.isfinite(value)
     return float(value) if usable else None  # type: ignore[arg-type]
 

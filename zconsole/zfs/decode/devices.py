@@ -1,7 +1,7 @@
-"""The devices below leaves: their counters, what the disks are and where they sit, enclosures.
+"""The devices below leaves: I/O counters, disks and their slots, and enclosures.
 
-Counters are rows of /proc/diskstats. A recording may have been made by anybody: what has another
-shape is unknown, and text is cleaned.
+Counters are rows of /proc/diskstats. A recording may come from anyone: values of an unexpected type
+count as unknown, and text is cleaned of control characters.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from zconsole.zfs.raw import Raw
 
 _SECTOR = 512
 _FIELDS = 14
-"""major, minor, name and the eleven counters every kernel since 2.6.25 has."""
+"""major, minor, name and the eleven counters that every kernel since 2.6.25 has."""
 _COUNTED = itemgetter(3, 5, 6, 7, 9, 10, 12)
-"""Reads, sectors read, milliseconds reading; the same of writes; milliseconds busy."""
+"""Reads, sectors read, milliseconds reading; writes, sectors written, milliseconds writing;
+milliseconds busy."""
 
 
 class Blocks:
@@ -37,14 +38,15 @@ class Blocks:
         self._devices: Mapping[str, Sequence[str]] = raw.get("devices") or {}
 
     def of(self, path: str) -> BlockCounters | None:
-        """The counters for a leaf path; without ``devices`` the name after /dev is tried."""
+        """Return the counters for a leaf path; without ``devices`` the name after /dev is tried."""
         names = self._devices.get(path) or (path.removeprefix("/dev/"),)
         known = tuple([name for name in names if name in self._rows])
         if not known:
             return None
         counts = list(map(int, _COUNTED(self._rows[known[0]])))
         for name in known[1:]:
-            # Busy times too: the paths to one disk take turns (multipath), now and since the start.
+            # Busy times are added, too: the paths to a multipath disk take turns, so they do not
+            # overlap, neither now nor in the totals since boot.
             counts = list(map(add, counts, map(int, _COUNTED(self._rows[name]))))
         check_range(counts, "diskstats")
         reads, sectors_read, reading, writes, sectors_written, writing, busy = counts
@@ -60,17 +62,17 @@ class Blocks:
         )
 
     def all(self) -> dict[str, BlockCounters]:
-        """The counters of every path in ``devices``."""
+        """Return the counters of every path in ``devices``."""
         found = {path: self.of(path) for path in self._devices}
         return {path: counters for path, counters in found.items() if counters is not None}
 
     def gone(self) -> tuple[str, ...]:
-        """Paths in ``devices`` that no longer have counters."""
+        """Return the paths in ``devices`` that no longer have counters."""
         return tuple(path for path in self._devices if self.of(path) is None)
 
 
 def _rows(diskstats: object) -> Iterator[Sequence[str]]:
-    """The rows as fields, also where a recording has them as lines of text."""
+    """Yield the rows as lists of fields, also if a recording has them as lines of text."""
     found = diskstats.splitlines() if isinstance(diskstats, str) else diskstats
     for row in found if isinstance(found, list | tuple) else ():
         fields = row.split() if isinstance(row, str) else row
@@ -79,21 +81,21 @@ def _rows(diskstats: object) -> Iterator[Sequence[str]]:
 
 
 LONGEST = 128
-"""Characters kept of a word."""
+"""Longest word that is kept, in characters."""
 MOST = 1024
-"""Slots of an enclosure, and enclosures, that are looked at."""
+"""Most slots of an enclosure, and most enclosures, that are read."""
 
 
 REMEMBERED = 4096
-"""Disks that are made once: each comes again with every sample, and cleaning its words takes most
-of the time (7 of 8 ms for 1,000 disks)."""
+"""Disks that are cached: each occurs again in every sample, and cleaning its words takes most of
+the time (7 of 8 ms for 1,000 disks)."""
 
 _WORDS = tuple(name for name in LeafDisk._fields if name != "temperature")
 
 
 @dataclass(frozen=True)
 class Enclosures(Collection[Enclosure]):
-    """Enclosures that are decoded when the map of slots looks at them, which is seldom."""
+    """Enclosures that are decoded only when the map of slots needs them, which is seldom."""
 
     forms: Sequence[Mapping[str, object]]
 
@@ -108,7 +110,7 @@ class Enclosures(Collection[Enclosure]):
 
 
 class Devices:
-    """What is known of the devices below leaves, by the leaves' paths."""
+    """Devices below leaves, by the paths of the leaves."""
 
     def __init__(self, raw: Raw) -> None:
         self.blocks = Blocks(raw) if raw.get("diskstats") else None
@@ -116,7 +118,7 @@ class Devices:
         forms = found.items() if isinstance(found, Mapping) else ()
         self.disks = {path: _disk(form) for path, form in forms if isinstance(form, Mapping)}
         self.names: Mapping[str, str] = mapping(raw.get("names"), "names")
-        """Path to the name that zpool prints, where the form has one of them only."""
+        """Path to the name that zpool prints, if the form has only one of them."""
 
     @cached_property
     def paths(self) -> Mapping[str, str]:
@@ -124,10 +126,10 @@ class Devices:
         return {name: path for path, name in self.names.items()}
 
     def fields(self, name: str, path: str | None) -> dict[str, Any]:
-        """Fields of a leaf: the counters of its device, and its disk.
+        """Return fields of a leaf: the counters of its device, and its disk.
 
-        Text on its own has no paths; but the name it prints of a disk in /dev is the disk's. The
-        path of a failed leaf may lead to another disk by now (``measurements``).
+        Text alone has no paths, but the name that it prints for a disk in /dev is the device's. The
+        path of a failed leaf may lead to another disk by now; ``measurements`` checks that.
         """
         return {
             "block": self.blocks.of(path or name) if self.blocks else None,
@@ -136,7 +138,7 @@ class Devices:
 
 
 def enclosures_of(raw: Raw) -> Collection[Enclosure]:
-    """The machine's enclosures."""
+    """Return the machine's enclosures."""
     found = raw.get("enclosures")
     rows = found[:MOST] if isinstance(found, list | tuple) else ()
     return Enclosures([each for each in rows if isinstance(each, Mapping)])
@@ -173,11 +175,11 @@ def _word(value: object) -> str:
 
 
 def disk_form(disk: LeafDisk) -> dict[str, Any]:
-    """A disk as a raw form has it: what is known of it."""
+    """Convert a disk to its raw form: the fields that are known."""
     return {key: value for key, value in disk._asdict().items() if value not in ("", None)}
 
 
 def enclosure_form(found: Enclosure) -> dict[str, Any]:
-    """An enclosure as a raw form has it."""
+    """Convert an enclosure to its raw form."""
     slots = [[slot.number, slot.name, *slot.disks] for slot in found.slots]
     return {"key": found.key, "name": found.name, "slots": slots}

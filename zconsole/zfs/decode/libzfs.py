@@ -1,8 +1,8 @@
-"""The config nvlist of ``zpool_get_config`` as a model pool.
+"""Decodes the config nvlist of ``zpool_get_config`` into a model pool.
 
-Key names: include/sys/fs/zfs.h (ZPOOL_CONFIG_*). What is shown and under which name follows
-print_status_config (cmd/zpool/zpool_main.c) and zpool_vdev_name (lib/libzfs/libzfs_pool.c).
-Figures get the names that ``zpool status -j`` has for them (``builders``).
+Key names: include/sys/fs/zfs.h (ZPOOL_CONFIG_*). Which vdevs are shown and under which names
+follows print_status_config (cmd/zpool/zpool_main.c) and zpool_vdev_name (lib/libzfs/libzfs_pool.c).
+Figures get the names that ``zpool status -j`` gives them (``builders``).
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from zconsole.zfs.raw import HISTOGRAMS, QUEUES, numbers
 
 _MOST_FRAGMENTATION = 100
 _NO_STATS: Sequence[int] = (0,) * 48
+"""All zeros, in the 48-element layout of 2.3 (``_stats``)."""
 _HIDDEN = frozenset({"hole", "indirect"})
 _SHOWN = ("normal", "dedup", "special", "log")
 _PLACES = {
@@ -57,17 +58,20 @@ _PLACES = {
     "configured_ashift": 42,
     "physical_ashift": 44,
 }
-"""Where ``vdev_stats`` (see ``_stats``) has what zpool prints by these names."""
+"""Indices in ``vdev_stats`` (layout: ``_stats``) of the values that zpool prints under these
+names."""
 _numbers_in = itemgetter(*map(_PLACES.__getitem__, NUMBERS))
 _PROGRESS = {"initialize": (28, 23), "trim": (37, 35)}
-"""Where it has bytes done, with those in all, state and time behind them; and errors."""
+"""Indices in ``vdev_stats`` of bytes done, followed by total bytes, state and time; and of
+errors."""
 _WORDS = ("guid", "path", "phys_path", "devid")
 _QUEUE_KEYS = tuple(chain.from_iterable(QUEUES.values()))
 _SLOW_IOS = 34
+"""Index of vs_slow_ios in ``vdev_stats``; shorter arrays lack it."""
 _TRIMS = 41
-"""Elements of ``vdev_stats`` from 0.8 on, which brought trim."""
+"""Length of ``vdev_stats`` since 0.8, which introduced trim."""
 _NOALLOC = 46
-"""Elements of it before 2.2, which brought vs_noalloc (include/sys/fs/zfs.h)."""
+"""Length of ``vdev_stats`` before 2.2, which introduced vs_noalloc (include/sys/fs/zfs.h)."""
 _SUSPENDED_BY_MULTIHOST = 2
 """ZIO_SUSPEND_MMP of ``zio_suspend_reason_t`` (include/sys/zio.h)."""
 
@@ -78,10 +82,10 @@ def pool_of_config(
     devices: Devices,
     message: Mapping[str, Any],
 ) -> Pool:
-    """The pool of a config nvlist, with zpool's own figures for epoch ``now``, where known.
+    """Decode the pool of a config nvlist, with zpool's own estimates for epoch ``now``, if known.
 
-    ``message``: what only zpool knows (``status``, ``action``, ``see``, ``errors``). Raises
-    NotUnderstoodError when it is not a pool's config.
+    ``message`` holds what only zpool has (``status``, ``action``, ``see``, ``errors``). Raises
+    NotUnderstoodError if it is not a pool's config.
     """
     tree = mapping(config.get("vdev_tree"), "vdev_tree")
     if not tree or not isinstance(config.get("name"), str):
@@ -108,14 +112,14 @@ def pool_of_config(
     work = work_of(printed, scans, now, (removed, expanding))
     destroyed = mapping(message.get("destroyed"), "names").items()
     work["destroyed"] = {str(k): str(v) for k, v in destroyed}
-    # The kernel says why since 0.8 (ZPOOL_CONFIG_SUSPENDED_REASON).
+    # The kernel gives the reason since 0.8 (ZPOOL_CONFIG_SUSPENDED_REASON).
     if "suspended" in config and (reason := number(config.get("suspended_reason"))):
         work["suspension"] = MULTIHOST if reason == _SUSPENDED_BY_MULTIHOST else ERRORS
     return pool_of(printed, root, work)
 
 
 def _groups(tree: Node) -> Iterator[tuple[str, list[Node]]]:
-    """The top-level vdevs that zpool shows, class by class."""
+    """Yield the top-level vdevs that zpool shows, by class."""
     sections: dict[str, list[Node]] = {section: [] for section in _SHOWN}
     for child in tree.get("children", ()):
         if not (child.get("is_hole") or child["type"] in _HIDDEN):
@@ -128,22 +132,23 @@ def _groups(tree: Node) -> Iterator[tuple[str, list[Node]]]:
 
 
 def _stats(node: Node) -> tuple[int, Sequence[int]]:
-    """The number of a vdev's ``vdev_stats``, and those in 2.3's order of 48.
+    """Return the length of a vdev's ``vdev_stats``, and its values in the 48-element order of 2.3.
 
-    What a version lacks is 0.
+    Values that a version lacks are 0.
+
     Layouts: include/sys/fs/zfs.h of 0.6.5, 0.7.13, 0.8.6, 2.0.7, 2.1.15, 2.2.9, 2.3.9. By index: 0
-    timestamp, 1 state, 2 aux, 3 alloc, 4 space, 6 rsize, 9 and 10 reads and writes, 15 and 16
-    bytes read and written, 20 to 22 read, write and checksum errors, 23 initialize_errors, 25
-    removing, 26 scan_processed, 27 fragmentation, 28 to 31 initialize, 33 resilver_deferred, 34
-    slow_ios, 35 trim_errors, 36 trim_notsup, 37 to 40 trim, 41 rebuild_processed, 42 and 44
-    configured and physical ashift, 45 noalloc, 46 pspace.
+    timestamp, 1 state, 2 aux, 3 alloc, 4 space, 6 rsize, 9 and 10 reads and writes, 15 and 16 bytes
+    read and written, 20 to 22 read, write and checksum errors, 23 initialize_errors, 25 removing,
+    26 scan_processed, 27 fragmentation, 28 to 31 initialize, 33 resilver_deferred, 34 slow_ios, 35
+    trim_errors, 36 trim_notsup, 37 to 40 trim, 41 rebuild_processed, 42 and 44 configured and
+    physical ashift, 45 noalloc, 46 pspace.
     """
     values = integers(node.get("vdev_stats") or (), "vdev_stats")
     length = len(values)
     if length >= len(_NO_STATS):
         return length, values
-    # 2.2 put vs_noalloc before vs_pspace, 0.8 vs_initialize_errors behind the checksum errors;
-    # all else was added at the end.
+    # 2.2 inserted vs_noalloc before vs_pspace, 0.8 vs_initialize_errors after the checksum errors;
+    # everything else was appended.
     if length == 46:
         values = [*values[:45], 0, values[45]]
     elif 23 < length < 41:
@@ -152,7 +157,7 @@ def _stats(node: Node) -> tuple[int, Sequence[int]]:
 
 
 def _name(node: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """The printed name (zpool_vdev_name with VDEV_NAME_TYPE_ID)."""
+    """Return the printed name (zpool_vdev_name with VDEV_NAME_TYPE_ID)."""
     path = node.get("path")
     if "not_present" in node:
         return str(node.get("guid", ""))
@@ -182,10 +187,11 @@ def _vdev(node: Node, names: Mapping[str, str]) -> VdevForm:
     if length:
         told["io"] = _io(stats)
     if stats[4] > 0 and stats[27] <= _MOST_FRAGMENTATION:
-        # UINT64_MAX where a space map has no histogram (ZFS_FRAG_INVALID).
+        # The kernel reports UINT64_MAX if a space map has no histogram (ZFS_FRAG_INVALID).
         told["fragmentation"] = stats[27] / 100
     if not below:
-        # Set when it is attached, until all that it lacks was written (vdev_dtl_reassess, vdev.c).
+        # Set when a device is attached, until all missing data is written (vdev_dtl_reassess,
+        # vdev.c).
         told["unfilled"] = bool(node.get("resilver_txg") or node.get("rebuild_txg"))
         told["trimmable"] = not stats[36] if length >= _TRIMS else None
         for name, (at, errors) in _PROGRESS.items():
@@ -197,9 +203,9 @@ def _vdev(node: Node, names: Mapping[str, str]) -> VdevForm:
 
 
 def _figures(node: Node, length: int, stats: Sequence[int]) -> Figures:
-    """``length`` and ``stats``: see ``_stats``."""
+    """``length`` and ``stats`` are those that ``_stats`` returns."""
     state, aux = stats[1:3]
-    if aux:  # an unknown one reads as corrupted data, as in zpool
+    if aux:  # zpool shows an unknown value as corrupted data, too
         aux_word = AUX_WORDS[aux] if 0 <= aux < len(AUX_WORDS) else "CORRUPT_DATA"
     figures = Figures(
         VDEV_STATES[state] if 0 <= state < len(VDEV_STATES) else "UNKNOWN",
@@ -220,7 +226,7 @@ def _io(stats: Sequence[int]) -> IoCounters:
 
 
 def _extended(more: Mapping[str, Any]) -> dict[str, Any]:
-    """The queues and histograms of a device's ``vdev_stats_ex``."""
+    """Return the queues and histograms of a device's ``vdev_stats_ex``."""
     counts = tuple(map(more.get, _QUEUE_KEYS))
     integers([count for count in counts if count is not None], "vdev_stats_ex")
     arrays = tuple(map(more.get, HISTOGRAMS.values()))
@@ -235,7 +241,7 @@ _Value = TypeVar("_Value")
 
 
 class _Seldom(Mapping[str, _Value], Generic[_Found, _Value]):
-    """A mapping that is made when somebody looks at it, which is seldom."""
+    """A mapping that is built on first access, which is seldom needed."""
 
     __slots__ = ("_found", "_made", "_make")
 

@@ -1,11 +1,12 @@
 """Adds to a pool what a raw form has besides its state: rates, capacities, disk counters.
 
-Rates are those of ``zpool iostat``: ``-v``, or ``-Hpvlq`` where there are waits and queues, with
-or without ``-P`` or ``-g``. Source: print_iostat_header, print_vdev_stats and the tables of columns
-in cmd/zpool/zpool_main.c (0.7 to 2.4). ``-l`` follows the six plain columns, ``-q`` follows ``-l``.
+Rates come from ``zpool iostat``: ``-v``, or ``-Hpvlq`` for latencies and queues, with or without
+``-P`` or ``-g``. Source: print_iostat_header, print_vdev_stats and the tables of columns in
+cmd/zpool/zpool_main.c (0.7 to 2.4). The ``-l`` columns follow the six plain ones, the ``-q``
+columns follow those.
 
-Capacities are those of ``zpool list [-v]``: plain, ``-H``, ``-Hp`` and JSON, from FreeBSD 9 to
-OpenZFS 2.4. Source: zpool_do_list, print_list_stats and print_one_column there.
+Capacities come from ``zpool list [-v]``: plain, ``-H``, ``-Hp`` and JSON, from FreeBSD 9 to OpenZFS
+2.4. Source: zpool_do_list, print_list_stats and print_one_column in the same file.
 """
 
 from __future__ import annotations
@@ -34,11 +35,12 @@ from zconsole.zfs.decode.words import CLASSES, disk_name, kind_of, leaf_kind
 from zconsole.zfs.raw import QUEUES, Raw
 
 _PLAIN = 6
+"""Columns of ``zpool iostat`` without options, after the name."""
 _WAITS = {22: 10, 25: 11}
-"""Number of columns after the plain six to how many of them are waits, the others queues: 0.8 to
-2.1, 2.2 and later."""
+"""Number of columns after the six plain ones, and how many of these are latencies; the others are
+queues. 0.8 to 2.1; 2.2 and later."""
 _DISK_WAITS = slice(2, 4)
-"""``disk_wait`` of reads and of writes, among the columns of waits."""
+"""``disk_wait`` of reads and of writes, among the latency columns."""
 
 
 class IostatRow(NamedTuple):
@@ -46,16 +48,18 @@ class IostatRow(NamedTuple):
 
     name: str
     indent: int | None
-    """Blanks before the name; None with -H, which prints none."""
+    """Blanks before the name; None with -H, which does not indent."""
     rates: IoRates
-    """Latency is what a request took in the device, reads and writes together, by their number."""
+    """Rates and latency; the latter is the mean time of a request in the device, over reads and
+    writes."""
     queues: Mapping[str, tuple[int, int]]
 
 
 def latest(text: str, pool: str) -> tuple[IostatRow, ...]:
-    """One pool's rows, the newest of several samples; () when the pool is not among them.
+    """Return the rows of one pool from the last sample in the text; () if the pool is not in it.
 
-    They end at the next line that is not indented. Rows of classes have no figures.
+    Its rows end at the next line that is not indented. Class headings, which have no figures, are
+    left out.
     """
     rows = [_iostat_row(line) for line in unspaced(text).splitlines() if line.strip()]
     starts = [i for i, row in enumerate(rows) if row.name == pool and not row.indent]
@@ -92,7 +96,10 @@ def _iostat_row(line: str) -> IostatRow:
 
 
 def _mean_wait(waits: Sequence[str], operations: Sequence[float | None]) -> float | None:
-    """Seconds a request took, of nanoseconds; None where only dashes are printed."""
+    """Return the mean time of a request in seconds, from nanoseconds.
+
+    None if there are only dashes.
+    """
     pairs = zip(waits, operations, strict=False)
     known = [(int(wait) / 1e9, ops or 0.0) for wait, ops in pairs if wait.isdigit()]
     total = sum(ops for _, ops in known)
@@ -106,16 +113,16 @@ _WORK = (
     "raidz_expand",
 )
 _WAIT_COLUMNS = {6: _WORK[2:8], 8: _WORK[:8], 9: _WORK}
-"""Columns of ``zpool wait -Hp`` by their number (print_wait_status_row, 2.0 to 2.4); without
-discard and free when asked for the six others."""
+"""Columns of ``zpool wait -Hp`` by their number (print_wait_status_row, 2.0 to 2.4); six columns if
+discard and free were not requested."""
 
 
 Change = Callable[[Vdev], Mapping[str, Any]]
-"""The fields that something said beside the state adds to a vdev; empty where it adds none."""
+"""Function that returns the fields to change in a vdev; empty for no change."""
 
 
 def enriched(pool: Pool, raw: Raw) -> Pool:
-    """The pool with what other commands say: rates, capacities, who sits out, exact bytes left."""
+    """Add data of other commands to a pool: rates, capacities, sit-outs, exact bytes left."""
     root, scans = pool.root, pool.scans
     if raw.get("iostat"):
         root = _mapped(root, _rates(latest(str(raw["iostat"]), pool.name)))
@@ -142,7 +149,7 @@ def enriched(pool: Pool, raw: Raw) -> Pool:
 
 
 def _mapped(vdev: Vdev, change: Change) -> Vdev:
-    """The tree with the fields that ``change`` has for each vdev."""
+    """Return the tree with the fields that ``change`` returns for each vdev."""
     fields = dict(change(vdev))
     if vdev.children:
         fields["children"] = tuple(_mapped(child, change) for child in vdev.children)
@@ -150,7 +157,10 @@ def _mapped(vdev: Vdev, change: Change) -> Vdev:
 
 
 def _sitting_out(listed: Sequence[Mapping[str, str]]) -> Change:
-    """A leaf is known by the best of GUID, path and name that its form has."""
+    """Return a change that notes which leaves sit out.
+
+    A leaf is matched by GUID, else path, else name.
+    """
     guids, paths, names = ({leaf.get(key) for leaf in listed} for key in ("guid", "path", "name"))
 
     def _noted(vdev: Vdev) -> Mapping[str, Any]:
@@ -166,7 +176,7 @@ def _sitting_out(listed: Sequence[Mapping[str, str]]) -> Change:
 
 
 def _rates(rows: Sequence[IostatRow]) -> Change:
-    """Rates from ``zpool iostat`` rows, matched by GUID, path or printed name, in that order."""
+    """Return a change that sets rates from iostat rows, matched by GUID, else path, else name."""
     by_name: dict[str, list[IostatRow]] = {}
     for row in rows:
         by_name.setdefault(row.name, []).append(row)
@@ -177,6 +187,7 @@ def _rates(rows: Sequence[IostatRow]) -> Change:
         for key in (vdev.guid, vdev.path, vdev.name):
             matching = by_name.get(key or "")
             if matching:
+                # Rows with the same name are in the order of the vdevs.
                 row = matching.pop(0) if len(matching) > 1 else matching[0]
                 return {"rates": row.rates, "queues": vdev.queues or row.queues}
         return NOTHING
@@ -185,7 +196,10 @@ def _rates(rows: Sequence[IostatRow]) -> Change:
 
 
 def _with_capacity(root: Vdev, pool: str, listing: Mapping[str, Any] | str) -> Vdev:
-    """Top-level vdevs with space and fragmentation; unchanged where the listing says nothing."""
+    """Add space and fragmentation to top-level vdevs.
+
+    Unchanged if the listing has nothing on them.
+    """
     rows: dict[tuple[str, str], list[Vdev]] = {}
     try:
         pools = capacities(listing)
@@ -200,7 +214,7 @@ def _with_capacity(root: Vdev, pool: str, listing: Mapping[str, Any] | str) -> V
 
 
 def _filled(vdev: Vdev, rows: dict[tuple[str, str], list[Vdev]]) -> Vdev:
-    """A top-level vdev with what the listing knows better than nothing."""
+    """Add fields of the listing that a top-level vdev lacks."""
     matching = rows.get((vdev.vclass, vdev.name)) or rows.get((vdev.vclass, vdev.path or ""))
     if not matching:
         return vdev
@@ -215,12 +229,12 @@ def _filled(vdev: Vdev, rows: dict[tuple[str, str], list[Vdev]]) -> Vdev:
 
 
 def _with_remaining(scans: tuple[Scan, ...], row: str) -> tuple[Scan, ...]:
-    """Text scans with ``issued`` from the exact bytes that ``zpool wait`` says remain.
+    """Set ``issued`` of text scans from the exact remaining bytes of ``zpool wait``.
 
-    Remaining is to_examine − issued (2.0 to 2.4), to_examine stays what it was at the start, so
+    Remaining is to_examine − issued (2.0 to 2.4), and to_examine stays what it was at the start. So
     printed total − remaining is off by a constant below half a printed digit, and differences
     between samples are exact: resolution 0. A rebuild's total is re-estimated while it runs; its
-    difference would not be exact, so it stays as printed.
+    difference would not be exact, so its issued bytes stay as printed.
     """
     words, refined = row.split(), list[Scan]()
     remaining = dict(zip(_WAIT_COLUMNS.get(len(words), ()), words, strict=False))
@@ -235,13 +249,13 @@ def _with_remaining(scans: tuple[Scan, ...], row: str) -> tuple[Scan, ...]:
 
 
 SAME = 2.0
-"""Seconds by which the times of one scan may differ: history has the time of its record."""
+"""Seconds by which the times of one scan may differ: history has the time of the log record."""
 
 
 def with_history(pool: Pool, raw: Raw) -> Pool:
-    """The pool with its creation, its last full scrub, and which of its scrubs are full.
+    """Add creation time, the last full scrub, and which scrubs are full, from the pool's history.
 
-    A recording may have been made by anybody: what has another shape is unknown.
+    A recording may come from anyone: values of an unexpected type count as unknown.
     """
     found = raw.get("history")
     if not isinstance(found, Mapping):
@@ -259,7 +273,10 @@ def with_history(pool: Pool, raw: Raw) -> Pool:
 
 
 def _told(scan: Scan, scrubs: Sequence[Mapping[str, Any]]) -> Scan:
-    """A scrub with what history says of it; known by its start or, in text, by its end."""
+    """Set whether a scrub is full, from history.
+
+    It is matched by its start or, in text, its end.
+    """
     if scan.function != "scrub":
         return scan
     for row in scrubs:
@@ -302,25 +319,26 @@ _BARE_LAYOUTS = {
     8: ("NAME", "SIZE", "ALLOC", "FREE", "CAP", "DEDUP", "HEALTH", "ALTROOT"),
     7: ("NAME", "SIZE", "ALLOC", "FREE", "CAP", "HEALTH", "ALTROOT"),
 }
-"""Columns of ``-H`` output, which has no heading, by the number of fields of a pool's line."""
+"""Columns of ``-H`` output, which has no heading, by the number of fields in a pool's line."""
 MOST_ROWS = 10 * MOST_VDEVS
-"""Lines of a listing, or of several one after another."""
+"""Most lines of a listing, or of several concatenated."""
 _HEALTH = re.compile(r"[A-Z]{3,}")
 _CLOSED = frozenset({"FAULTED", "UNAVAIL", "SUSPENDED"})
 _BROKEN_HEADING = re.compile(r"^NAME +SIZE\b.*\n[A-Z \r]+$", re.MULTILINE)
-"""What a narrow window made of the heading, and of every row below it."""
+"""A heading that a narrow window broke, which means that every row below it is broken, too."""
 _REST = re.compile(r"-$|[\d.,]*[%x]$|(?!NAME$)[A-Z]+$")
-"""A cell of FRAG, CAP, DEDUP, HEALTH or ALTROOT, or the end of one."""
+"""A cell of FRAG, CAP, DEDUP, HEALTH or ALTROOT, or the end of one: the remainder of a broken
+row."""
 
 
 def capacities(listing: Mapping[str, Any] | str) -> tuple[Vdev, ...]:
-    """The root of every pool in a listing, a JSON document or text, with its top-level vdevs.
+    """Parse a listing, JSON or text, to the root of every pool with its top-level vdevs.
 
-    Sizes are those printed: of a single device (2.1+) its own, which is more than can be allocated
-    (``space_of``). The ``width`` of a vdev in a text is its places for devices: a device that is
-    replaced and the new one share one.
+    Sizes are the printed ones: for a single device (2.1+) its own size, which is more than can be
+    allocated (``space_of``). From text, the ``width`` of a vdev counts positions: a device being
+    replaced and its replacement share one.
 
-    Raises NotUnderstoodError when it is no ``zpool list`` output.
+    Raises NotUnderstoodError if it is not ``zpool list`` output.
     """
     if isinstance(listing, str) and has_documents(listing):
         try:
@@ -343,7 +361,7 @@ def capacities(listing: Mapping[str, Any] | str) -> tuple[Vdev, ...]:
 
 
 def space_of(top: Vdev) -> int | None:
-    """The bytes that can be allocated in a vdev of a listing: allocated and free ones together."""
+    """Return the allocatable bytes of a listed vdev: allocated plus free."""
     if top.alloc_bytes is None or top.free_bytes is None:
         return top.size_bytes
     return top.alloc_bytes + top.free_bytes
@@ -378,15 +396,15 @@ def _from_text(text: str) -> Iterator[Vdev]:
                 columns = layout if is_pool else ()
             row = _row(*_cells(line, columns), "root", "normal")
             reading = row.size_bytes is not None or bool(row.state)
-            found = row if reading else None  # the table is over: other output follows
+            found = row if reading else None  # the table has ended: other output follows
     if found is not None:
         yield found._replace(children=tuple(tops))
 
 
 def _is_vdev(line: str, columns: Sequence[str]) -> bool:
-    """Whether a line without indentation is still a vdev's.
+    """Return whether a line without indentation is that of a vdev.
 
-    A vdev has no DEDUP; of pools only those have none that zpool cannot open.
+    Vdevs have no DEDUP; pools lack it only if zpool cannot open them.
     """
     name, values = _split(line)
     cells = dict(zip(columns[1:], values, strict=False))
@@ -395,9 +413,9 @@ def _is_vdev(line: str, columns: Sequence[str]) -> bool:
 
 
 def _add_vdev(tops: list[Vdev], vclass: str, line: str, columns: Sequence[str]) -> None:
-    """Add one line below a pool's: a top-level vdev, or a device of the last one.
+    """Add one line below a pool: a top-level vdev, or a device of the last one.
 
-    ``-H`` has no indentation, but only top-level vdevs have numbers of their own in ALLOC.
+    ``-H`` has no indentation, but only top-level vdevs have their own value in ALLOC.
     """
     name, cells = _cells(line, columns)
     if not cells:
@@ -412,14 +430,14 @@ def _add_vdev(tops: list[Vdev], vclass: str, line: str, columns: Sequence[str]) 
 
 
 def _cells(line: str, columns: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """The name and the cells by field name."""
+    """Return the name, and the cells by field name."""
     name, values = _split(line)
     cells = dict(zip(columns[1:], values, strict=False))
     return name, {_FIELDS[c]: v.strip() for c, v in cells.items() if c in _FIELDS}
 
 
 def _split(line: str) -> tuple[str, list[str]]:
-    """The name, which may contain blanks, and the cells."""
+    """Split a line into the name, which may contain blanks, and the cells."""
     if "\t" in line:
         name, *values = line.strip("\n").lstrip("\t").split("\t")
         return name, values
@@ -443,7 +461,7 @@ def _row(name: str, cells: Mapping[str, Any], kind: str, vclass: str) -> Vdev:
 
 
 def _share(value: object) -> float | None:
-    """A percentage, with or without its sign, as a share."""
+    """Convert a percentage, with or without sign, to a share."""
     try:
         return float(str(value).rstrip("%").replace(",", ".")) / 100
     except ValueError:
@@ -456,7 +474,7 @@ def _from_json(document: Mapping[str, Any]) -> Iterator[Vdev]:
         cells = _properties(node)
         if not cells:
             raise NotUnderstoodError(f"not `zpool list -j` output: pool {key!r} has no properties")
-        # Groups of the other classes sit among the normal top-level vdevs.
+        # Vdevs of the other classes are grouped, among the normal top-level vdevs.
         tops: list[Vdev] = []
         for name, each in mapping(node.get("vdevs"), "vdevs").items():
             vdev = mapping(each, name)

@@ -1,16 +1,16 @@
-"""Scans, removals, expansions and checkpoints, by the names that ``zpool status -j`` prints.
+"""Scans, removals, expansions and checkpoints, under the names that ``zpool status -j`` prints.
 
 Source: scan_status_nvlist, removal_status_nvlist, checkpoint_status_nvlist and
 raidz_expand_status_nvlist in cmd/zpool/zpool_main.c (2.3.9), condense_status_nvlist there (master
-of August 2026). The kernel's arrays get the same names
-first (``scan_stats``, ``copies``): ``pool_scan_stat_t``, ``vdev_rebuild_stat_t``,
-``pool_removal_stat_t``, ``pool_raidz_expand_stat_t``, ``pool_checkpoint_stat_t``
-(include/sys/fs/zfs.h). They only ever grew at the end, so that the length tells the version; what
-an older version's array lacks is None, and what zpool leaves out is 0.
+of August 2026). The kernel's arrays are first converted to the same names (``scan_stats``,
+``copies``): ``pool_scan_stat_t``, ``vdev_rebuild_stat_t``, ``pool_removal_stat_t``,
+``pool_raidz_expand_stat_t``, ``pool_checkpoint_stat_t`` (include/sys/fs/zfs.h). These arrays have
+only ever grown at the end, so their length indicates the version; what an older version's array
+lacks is None, and what zpool omits is 0.
 
-What zpool prints of counters follows from print_scan_scrub_resilver_status,
+Percentages, rates and estimates are computed as in print_scan_scrub_resilver_status,
 print_rebuild_status_impl, print_err_scrub_status, print_removal_status and
-print_raidz_expand_status (0.6.5, 0.8.6, 2.1.15, 2.3.9): integer division everywhere but in the
+print_raidz_expand_status (0.6.5, 0.8.6, 2.1.15, 2.3.9): integer division everywhere except in
 percentages.
 """
 
@@ -63,12 +63,12 @@ _COPIES = {
 }
 _CONDENSE = "com.klarasystems:condense_stats"
 _CONDENSED = {"log_spacemap": "metaslabs"}
-"""What is counted of each type of metadata (condense_unit, cmd/zpool/zpool_main.c)."""
+"""Unit counted for each type of metadata (condense_unit, cmd/zpool/zpool_main.c)."""
 _THOROUGH = 1
-"""The bit of ``pss_pass_scrub_flags``, the 23rd element since 2.4.99 (POOL_SCRUB_THOROUGH)."""
+"""Bit of ``pss_pass_scrub_flags``, the 23rd element since 2.4.99 (POOL_SCRUB_THOROUGH)."""
 _WITH_SKIPPED = 22
-"""Length of ``scan_stats`` from 2.2 on, which counts skipped bytes and knows error scrubs; before
-that, the entry of skipped bytes was one that nothing kept up to date (pss_to_process)."""
+"""Length of ``scan_stats`` since 2.2, which counts skipped bytes and has error scrubs. Before that,
+the element of skipped bytes was pss_to_process, which was never updated."""
 
 
 def work_of(
@@ -78,10 +78,10 @@ def work_of(
     moving: tuple[str | None, str | None],
     zone: tzinfo = UTC,
 ) -> dict[str, Any]:
-    """Fields of ``Pool`` about scans and other work, with zpool's own figures for epoch ``now``.
+    """Return fields of ``Pool`` for scans and other work, with zpool's figures at epoch ``now``.
 
-    ``moving``: printed names of the vdevs that a removal and an expansion are about. What is of a
-    kind, or in a state, that no release known here has is not told, but lacks.
+    ``moving`` are the printed names of the vdevs being removed and expanded. A kind or state that
+    no known release has is not decoded but reported in ``lacks``.
     """
     scan = mapping(pool.get("scan_stats"), "scan_stats")
     rebuilds = mapping(scan.get("rebuild_stats"), "rebuild_stats").items()
@@ -110,7 +110,7 @@ def work_of(
 
 
 def scans_of(scan: _Node, now: float | None, zone: tzinfo = UTC) -> tuple[Scan, ...]:
-    """Every scan of a pool's ``scan_stats``, active ones first."""
+    """Decode every scan in a pool's ``scan_stats``, active ones first."""
     scans = []
     if str(scan.get("function")) in _FUNCTIONS and scan.get("state") in _STATE_WORDS.values():
         scans.append(_as_printed(completed(_scan(scan, zone), now), scan))
@@ -123,14 +123,14 @@ def scans_of(scan: _Node, now: float | None, zone: tzinfo = UTC) -> tuple[Scan, 
 
 
 def _as_printed(scan: Scan, node: _Node) -> Scan:
-    """The scan with the rounding of its bytes, which without ``--json-int`` are those of text."""
+    """Set the rounding of a scan's bytes, which without ``--json-int`` are printed as in text."""
     issued = node.get("issued")
     rounding = size_resolution(issued) if isinstance(issued, str) else 0.0
     return scan._replace(resolution=rounding, printed=True) if rounding else scan
 
 
 def _known(node: _Node, key: str) -> int | None:
-    """A counter that older versions lack: None where it is named and empty."""
+    """Return a counter; None if it is present as None, as for versions that lack it."""
     return None if node.get(key, 0) is None else count(node, key)
 
 
@@ -161,9 +161,9 @@ def _scan(scan: _Node, zone: tzinfo) -> Scan:
 
 
 def _error_scrub(scan: _Node, zone: tzinfo) -> Scan:
-    """An error scrub; it counts error blocks, examined and left to examine, not bytes.
+    """Decode an error scrub, which counts error blocks, examined and left to examine, not bytes.
 
-    Percent: examined / (examined + left), print_err_scrub_status in zpool_main.c (2.2.9).
+    Percent is examined / (examined + left), as in print_err_scrub_status in zpool_main.c (2.2.9).
     """
     keys = ("start_time", "end_time", "pause")
     start, end, paused = (moment(scan.get(f"err_scrub_{key}"), zone) for key in keys)
@@ -209,7 +209,7 @@ def _activities(
     now: float | None,
     zone: tzinfo,
 ) -> tuple[Activity, ...]:
-    """Removal, checkpoint, expansion and condensing of a pool object, as zpool orders them."""
+    """Return removal, checkpoint, expansion and condensing of a pool, in zpool's order."""
     found = []
     removal = mapping(pool.get("removal_stats"), "removal_stats")
     if removal.get("state") in _STATES:
@@ -218,7 +218,7 @@ def _activities(
     checkpoint = mapping(pool.get("checkpoint_stats"), "checkpoint_stats")
     if (state := checkpoint.get("state")) in ("EXISTS", "DISCARDING"):
         start, space = moment(checkpoint.get("start_time"), zone), count(checkpoint, "space")
-        # What it holds, or still frees.
+        # Space that the checkpoint holds, or that is still to be freed.
         word = "running" if state == "DISCARDING" else "exists"
         found.append(Activity("checkpoint", word, start=start, total_bytes=space))
     expand = mapping(pool.get("raidz_expand_stats"), "raidz_expand_stats")
@@ -229,7 +229,7 @@ def _activities(
         node = mapping(each, what)
         times = start, end = tuple(moment(node.get(f"{k}_time"), zone) for k in ("start", "end"))
         done, total = count(node, "processed"), count(node, "total")
-        # Canceled where it ended before all was done (print_condense_status).
+        # Canceled if it ended before everything was done (print_condense_status).
         state = "running" if end is None else "canceled" if done < total else "finished"
         unit = str(node.get("unit", "items"))
         found.append(condense(what, state, (done, total), unit, times))
@@ -239,7 +239,7 @@ def _activities(
 def _copy(
     kind: str, node: _Node, vdev: str | None, keys: tuple[str, str], zone: tzinfo
 ) -> Activity:
-    """``keys``: where the document has the bytes in all, and those done."""
+    """``keys`` are those of the total bytes and of the bytes done."""
     return Activity(
         kind=kind,
         state=_STATES[str(node["state"])],
@@ -252,7 +252,7 @@ def _copy(
 
 
 def scan_stats(tree: Mapping[str, Any], tops: Sequence[str]) -> dict[str, Any]:
-    """The pool's scans as ``scan_stats``. ``tops``: printed names by vdev id."""
+    """Convert the kernel's scan arrays to ``scan_stats``; ``tops`` are printed names by vdev id."""
     values = integers(tree.get("scan_stats") or (), "scan_stats")
     found = _named(_SCAN, values, _STATE_WORDS) if values else {}
     if values:
@@ -271,7 +271,7 @@ def scan_stats(tree: Mapping[str, Any], tops: Sequence[str]) -> dict[str, Any]:
 
 
 def copies(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """The pool's removal and expansion, with the number of their ``vdev``, and other work."""
+    """Return the kernel's figures of removal, expansion, checkpoint and condensing, by name."""
     found = {}
     for key, names in _COPIES.items():
         if values := integers(tree.get(key) or (), key):
@@ -289,7 +289,7 @@ def copies(tree: Mapping[str, Any]) -> dict[str, Any]:
 def _named(
     names: Sequence[str], values: Sequence[int], states: Mapping[int, str]
 ) -> dict[str, Any]:
-    """Values by name, None for what this version's array lacks; the state in a word."""
+    """Return values by name, None for those the array lacks, with the state as a word."""
     found: dict[str, Any] = {**dict.fromkeys(names), **dict(zip(names, values, strict=False))}
     found["state"] = states.get(found["state"], "")
     return found
@@ -299,16 +299,16 @@ SLOWEST_ESTIMATE = 10 * 1024 * 1024
 """Bytes/s below which zpool prints no estimated completion time (0.8+)."""
 
 _LONGEST_ESTIMATE = 30 * 24 * 3600
-"""Seconds beyond which zpool calls a scan (0.6, 0.7) or a copy slow and prints none."""
+"""Seconds beyond which zpool calls a scan (0.6, 0.7) or a copy slow and prints no estimate."""
 
 
 def completed(scan: Scan, now: float | None) -> Scan:
-    """A scan's counters with zpool's percent, rates and estimate at epoch ``now``.
+    """Add zpool's percent, rates and estimate at epoch ``now`` to a scan's counters.
 
-    Without the moment there is no length of the pass, so no rate and no estimate. The percentage
-    is of bytes issued (before 0.8: scanned), and above 100 where the pool has grown.
+    If ``now`` is None, the length of the pass is unknown, so there is no rate and no estimate. The
+    percentage is of bytes issued (before 0.8: scanned), and above 100 if the pool has grown.
     """
-    # Counters of a paused scrub are those of a running one: only its pause time tells.
+    # A paused scrub has the counters of a running one: only the pause time shows it.
     state = "paused" if scan.paused_since and scan.state == "running" else scan.state
     scan = scan._replace(state=state, duration=seconds_between(scan.start, scan.end))
     if not scan.active:
@@ -321,10 +321,10 @@ def completed(scan: Scan, now: float | None) -> Scan:
     if now is None:
         scan_rate, issue_rate = (None if count else 0 for count in counts)
     else:
-        # Unsigned in zpool, where a clock that went back makes it huge; here that is no time.
+        # Unsigned in zpool, so that a clock set back makes it huge; here it becomes 1.
         elapsed = max(1, int(now) - int(scan.pass_start or now) - int(scan.pass_paused or 0))
         scan_rate, issue_rate = (count // elapsed for count in counts)
-    unprinted = None if scan.skipped_bytes is not None else 0  # 2.2+ leaves a rate of 0 out
+    unprinted = None if scan.skipped_bytes is not None else 0  # 2.2+ prints no rate of 0
     return scan._replace(
         stage=_stage(scan, scan_rate) if scan.two_stage else None,
         zpool_eta=_eta(scan, scan_rate, issue_rate),
@@ -334,16 +334,17 @@ def completed(scan: Scan, now: float | None) -> Scan:
 
 
 def seconds_between(start: float | None, end: float | None) -> float | None:
-    """Seconds that a scan took, None while it runs."""
+    """Return the seconds that a scan took, None while it runs."""
     return max(0.0, end - start) if start and end else None
 
 
 def _stage(scan: Scan, scan_rate: int | None) -> str:
-    """``issuing`` once the metadata walk is over as far as zpool shows, else ``scanning``.
+    """Return ``issuing`` once the metadata walk is over as far as zpool shows, else ``scanning``.
 
-    Over means: scanned and total read the same (the walk often ends a few KB short), or 2.2+
-    would print no scan rate, because the walk's end resets the counters it is made of. Before 2.2,
-    which brought skipped bytes, the rate is printed even when it is 0, so it tells nothing.
+    It is over if scanned and total are printed alike (the walk often ends a few KB short), or if
+    2.2+ would print no scan rate, because the end of the walk resets the counters it is computed
+    from. Before 2.2, which introduced skipped bytes, the rate is printed even if it is 0, so it
+    shows nothing.
     """
     scanned, total = scan.scanned_bytes or 0, scan.total_bytes or 0
     no_rate = scan.skipped_bytes is not None and scan_rate == 0 and scanned
@@ -352,9 +353,12 @@ def _stage(scan: Scan, scan_rate: int | None) -> str:
 
 
 def _eta(scan: Scan, scan_rate: int | None, issue_rate: int | None) -> float | None:
-    """Seconds to go; none before the first byte is repaired, by a scrub issued (since 2.1.12)."""
+    """Return the seconds left.
+
+    None until the first byte is repaired, or issued by a scrub (2.1.12+).
+    """
     if not scan.two_stage:
-        # Before 0.8: whole minutes, of the bytes scanned.
+        # Before 0.8: in whole minutes, from the bytes scanned.
         left = (scan.total_bytes or 0) - (scan.scanned_bytes or 0)
         seconds = left // max(1, scan_rate or 0) // 60 * 60
         known = scan_rate is not None and 0 <= seconds < _LONGEST_ESTIMATE
@@ -368,10 +372,10 @@ def _eta(scan: Scan, scan_rate: int | None, issue_rate: int | None) -> float | N
 
 
 def completed_rebuild(scan: Scan, pass_ms: int) -> Scan:
-    """A sequential resilver's counters with zpool's percent, rates and estimate.
+    """Add zpool's percent, rates and estimate to a sequential resilver's counters.
 
-    ``pass_ms``: length of the current pass, which the kernel counts itself. zpool estimates by the
-    bytes scanned, as a rebuild issues what it scans at once.
+    ``pass_ms`` is the length of the current pass, which the kernel counts itself. zpool bases the
+    estimate on the bytes scanned, as a rebuild immediately issues what it scans.
     """
     scan = scan._replace(duration=scan.duration if scan.end else None)
     if scan.state != "running":
@@ -390,10 +394,11 @@ def completed_rebuild(scan: Scan, pass_ms: int) -> Scan:
 
 
 def completed_copy(copy: Activity, waiting: bool, now: float | None) -> Activity:
-    """A removal's or expansion's counters with zpool's percent and estimate at epoch ``now``.
+    """Add zpool's percent and estimate at epoch ``now`` to a removal's or expansion's counters.
 
-    ``waiting``: an expansion waits for a resilver or ``zpool clear`` (pres_waiting_for_resilver).
-    zpool counts at least one byte as copied, so that it never divides by a rate of 0.
+    ``waiting`` means that an expansion waits for a resilver or ``zpool clear``
+    (pres_waiting_for_resilver). zpool counts at least one byte as copied, so that it never divides
+    by a rate of 0.
     """
     if copy.state != "running":
         return copy
@@ -415,10 +420,11 @@ def completed_copy(copy: Activity, waiting: bool, now: float | None) -> Activity
 def condense(
     what: str, state: str, counts: tuple[int, int], unit: str, times: tuple[float | None, ...] = ()
 ) -> Activity:
-    """The condensing of one type of metadata (zpool-condense(8)), in the model's state words.
+    """Build the condensing of one type of metadata (zpool-condense(8)) for the model.
 
-    ``counts``: units done and in all, which are no bytes. ``times``: start and end, where known.
-    The note has the amount that zpool prints (print_condense_status, master of August 2026).
+    ``state`` is one of the model's words, ``counts`` are units done and in total, not bytes, and
+    ``times`` start and end, if known. The note has the amount that zpool prints
+    (print_condense_status, master of August 2026).
     """
     done, total = counts
     amount = size(done) if state == "finished" else f"{size(done)}/{size(total)}"
@@ -435,7 +441,7 @@ PROGRESS_STATES = ("none", "active", "canceled", "suspended", "complete")
 def progress_of(
     state: str, done: int | None, total: int | None, time: float | None, errors: int | None
 ) -> Progress | None:
-    """Trim or initialize of one leaf, with zpool's share; None for one that never ran."""
+    """Build trim or initialize of one leaf, with zpool's share; None for one that never ran."""
     if state not in PROGRESS_STATES[1:]:
         return None
     share = done / (total + 1) if done is not None and total is not None else None
@@ -443,10 +449,10 @@ def progress_of(
 
 
 def in_order(scans: list[Scan]) -> tuple[Scan, ...]:
-    """Scans as the model keeps them: active ones first, then newest first.
+    """Sort scans as the model keeps them: active ones first, then newest first.
 
-    An error scrub is the newer one of the same second, as for zpool (print_scan_status,
-    cmd/zpool/zpool_main.c 2.3): without the scrub before it there would be no errors to look at.
+    If both have the same second, an error scrub counts as newer, as in zpool (print_scan_status,
+    cmd/zpool/zpool_main.c 2.3): it can only follow a scrub that found errors.
     """
     return tuple(
         sorted(

@@ -1,7 +1,7 @@
-"""``zpool status -j`` documents (OpenZFS 2.3+), with or without -P, -p and --json-int.
+"""Decodes ``zpool status -j`` documents (OpenZFS 2.3+), with or without -P, -p and --json-int.
 
 Source: status_callback_json and vdev_stats_nvlist in cmd/zpool/zpool_main.c (2.3.9). Sizes and
-counters left out by zpool are 0; names are made those that text prints.
+counters that zpool omits are 0; names are converted to those that text output has.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _PROGRESS = {
     "initialize": ("init", "initialized", "to_initialize"),
     "trim": ("trim", "trimmed", "to_trim"),
 }
-"""How the keys of state, time and errors begin; the keys of bytes done and in all."""
+"""Prefix of the keys of state, time and errors; keys of bytes done and total bytes."""
 _WORDS = ("guid", "path", "phys_path", "devid")
 _GROUPS = ("dedup", "special", "logs", "l2cache", "spares")
-"""Siblings of ``vdevs``, in the order text prints them."""
+"""Keys next to ``vdevs``, in the order in which text prints these classes."""
 
 _COMMAND = "zpool status"
 _HIDDEN = frozenset({"hole", "indirect"})
@@ -44,10 +44,10 @@ _HIDDEN = frozenset({"hole", "indirect"})
 def pools_of(
     document: Node, now: float | None, devices: Devices, zone: tzinfo
 ) -> tuple[tuple[Pool, bool], ...]:
-    """The pools of a document, each with whether its figures are exact.
+    """Decode the pools of a document, each with whether its figures are exact.
 
-    ``now``: epoch seconds of the sample, where known; ``zone``: of the dates that plain ``-j``
-    prints. Raises NotUnderstoodError when it is no status document.
+    ``now`` is the time of the sample in epoch seconds, if known; ``zone`` that of the dates printed
+    by plain ``-j``. Raises NotUnderstoodError if it is not a status document.
     """
     if not isinstance(document.get("pools"), Mapping):
         raise NotUnderstoodError("not a `zpool status -j` document: no pools")
@@ -69,7 +69,7 @@ def pools_of(
 
 
 def _is_exact(node: Node) -> bool:
-    """Whether no human-rounded string is among a pool's scan and space figures."""
+    """Return whether no scan or space figure of a pool is a rounded, human-readable string."""
     scan = mapping(node.get("scan_stats"), "scan_stats")
     figures = [scan.get(key) for key in ("to_examine", "examined", "issued", "processed")]
     for rebuild in mapping(scan.get("rebuild_stats"), "rebuild_stats").values():
@@ -80,9 +80,9 @@ def _is_exact(node: Node) -> bool:
 
 
 def _lacks(pool: Node, root: Vdev) -> str | None:
-    """Which part is missing of what ``zpool status -j`` prints of every pool."""
+    """Return which part is missing that ``zpool status -j`` prints for every pool."""
     vdevs = mapping(pool.get("vdevs"), "vdevs")
-    # If only that there is nothing below the root.
+    # A ``vdevs`` key with nothing below the root also counts as complete.
     told = any("vdevs" in mapping(value, key) for key, value in vdevs.items())
     if not (root.children or told):
         return "the JSON has no tree of devices"
@@ -92,7 +92,7 @@ def _lacks(pool: Node, root: Vdev) -> str | None:
 
 
 def _moving(pool: Node, root: Vdev) -> tuple[str | None, str | None]:
-    """The vdev that goes, or what is left of it, and the expanding one.
+    """Return the names of the vdev being removed, or its remains, and of the expanding one.
 
     The document names both without their numbers.
     """
@@ -110,7 +110,7 @@ def _moving(pool: Node, root: Vdev) -> tuple[str | None, str | None]:
 
 def _root(pool: str, node: Node, scans: Sequence[Scan], devices: Devices, zone: tzinfo) -> Vdev:
     vdevs = mapping(node.get("vdevs"), "vdevs")
-    # The one typed root, else the one named as the pool.
+    # The root by its type, else the vdev named like the pool.
     typed = (k for k, v in vdevs.items() if mapping(v, k).get("vdev_type") == "root")
     key = next(typed, pool)
     top = mapping(vdevs.get(key), key)
@@ -167,7 +167,7 @@ def _shown(nodes: Node) -> Iterator[tuple[str, Node]]:
 
 
 def _nested(vdevs: Node) -> dict[str, dict[str, Any]]:
-    """The objects of ``--json-flat-vdevs`` with children put back below their ``parent``."""
+    """Move the objects of ``--json-flat-vdevs`` back below their ``parent``."""
     nodes = {key: {**mapping(value, key), "vdevs": {}} for key, value in vdevs.items()}
     for key, node in nodes.items():
         parent = nodes.get(str(node.get("parent")))
@@ -177,7 +177,7 @@ def _nested(vdevs: Node) -> dict[str, dict[str, Any]]:
 
 
 def _by_class(groups: list[tuple[str, Node]], vdevs: Node, root: str) -> list[tuple[str, Node]]:
-    """Groups of a flat document, which merges the classes into ``vdevs``."""
+    """Split a flat document, which merges all classes into ``vdevs``, into its groups."""
     sorted_in: dict[str, dict[str, Any]] = {vclass: dict(nodes) for vclass, nodes in groups}
     normal = sorted_in["normal"]
     for key, value in vdevs.items():
@@ -194,7 +194,7 @@ def _by_class(groups: list[tuple[str, Node]], vdevs: Node, root: str) -> list[tu
 
 
 def _identity(key: str, node: Node, names: Mapping[str, str]) -> tuple[str, str]:
-    """Printed name and kind; both from the key where zpool's own lookup failed (2.3.0-2.3.2)."""
+    """Return printed name and kind, from the key where zpool's lookup failed (2.3.0 to 2.3.2)."""
     given, path = str(node.get("name", key)), node.get("path")
     named = kind_of(given)
     of_name = UNKNOWN_KIND if node.get("vdevs") else leaf_kind(given)

@@ -1,7 +1,7 @@
-"""``zpool status`` text of every dialect, from Solaris 10 to OpenZFS 2.4.
+"""Parses ``zpool status`` text in every dialect, from Solaris 10 to OpenZFS 2.4.
 
-The text is cut into pools and their tagged sections here; ``text_scan`` and ``text_config`` read
-the sections. Lines: status_callback in cmd/zpool/zpool_main.c.
+This module splits the text into pools and their tagged sections; ``text_scan`` and ``text_config``
+read the sections. Lines: status_callback in cmd/zpool/zpool_main.c.
 """
 
 from __future__ import annotations
@@ -38,48 +38,52 @@ _TAG = re.compile(
 _DATA_CORRUPTION = "an error resulting in data corruption"
 _FILES_FOLLOW = "Permanent errors have been detected"
 _OBJECTS_FOLLOW = "The following persistent errors have been detected"
-"""Above a table of DATASET, OBJECT and RANGE, in the first releases of Solaris 10."""
+"""Heading of a table of DATASET, OBJECT and RANGE, in the first releases of Solaris 10."""
 _OBJECT = re.compile(r"\s*\S+\s+[\da-f]+\s+(?:lvl=\d+ blkid=|\d+-)\d+")
 _ENTRY_INDENT = 8
 """Blanks before each name in a list of damaged files (``%7s %s``)."""
 _DAMAGED_FILE = re.compile(r"(?!\S+[#$%](?:\s|$))(?:/|<metadata>:|[^\s:]+:(?:/|<0x))")
-"""``/path``, ``dataset:/path`` or ``dataset:<0xobject>`` (zpool_obj_to_path); a prompt is none."""
+"""``/path``, ``dataset:/path`` or ``dataset:<0xobject>`` (zpool_obj_to_path), but not a shell
+prompt."""
 _NEXT_OUTPUT = re.compile(r"\s+capacity\s+operations\s+bandwidth\b|NAME\s+SIZE\s")
-"""The heading of ``zpool iostat`` or ``zpool list``, printed below what may have no end."""
+"""Heading of ``zpool iostat`` or ``zpool list``, which ends a section that has no end of its
+own."""
 _QUOTED = re.compile(r"^(?:> ?)+", re.MULTILINE)
-"""What a mail or forum puts before lines."""
+"""The ``> `` that a mail or forum puts before quoted lines."""
 _QUOTED_POOL = re.compile(r"^(?:> ?)+\s*pool:\s", re.MULTILINE)
 _BREAK = re.compile(r"<br ?/?>[^\S\n]*$", re.MULTILINE)
 _OF_A_PAGE = re.compile(
     r"^[^\S\n]*(?:pool:.*<br ?/?>|&lt;(?:metadata|0x[\da-f]+)&gt;:)|&nbsp;NAME\b", re.MULTILINE
 )
-"""In the source of a web page only: no name of a damaged file begins so."""
+"""Occurs only in the HTML source of a web page: no name of a damaged file begins like this."""
 _NO_POOLS = re.compile(
     r"^[^\S\n]*(no pools available|all pools are healthy|pool '(.+)' is healthy)[^\S\n]*$",
     re.MULTILINE,
 )
 _POOL_INDENT = 2
+"""Blanks before ``pool:`` in zpool's own output."""
 _FARTHEST_TAG = 16
+"""Most blanks before a tag."""
 _UNTAGGED = ""
-"""Tag of what stands before the first tagged line: the rows of a fragment, or its scan."""
+"""Tag of lines before the first tagged line: the rows of a fragment, or its scan."""
 _AFTER = "after"
 """Tag of other output below a table or a list of damaged files."""
 _BARE_TABLE = "table"
-"""Tag of a table without a ``config:`` line, below the scan for example."""
+"""Tag of a table without a ``config:`` line, for example below the scan."""
 _TABLES = (_UNTAGGED, "config", _BARE_TABLE)
 _ALONE = (_UNTAGGED, _BARE_TABLE, _AFTER)
-"""Tags of a table that somebody quoted without anything that zpool prints around it."""
+"""Tags of the sections of a quoted table without any surrounding zpool output."""
 _DETAILS = "device details"
-"""Solaris 11: what is wrong with each device, with ``status:`` and ``see:`` lines of its own."""
+"""Solaris 11: the problem of each device, with ``status:`` and ``see:`` lines of its own."""
 _SCAN_LINES = ("scan", "scrub")
 _SCANS = (_UNTAGGED, *_SCAN_LINES)
 _WORK = ("remove", "checkpoint", "expand", "condense")
 _UNOPENED = ("FAULTED", "UNAVAIL")
-"""States of a pool that could not be opened; one that is open and suspended may have them, too."""
+"""States of a pool that could not be opened; an open, suspended pool may have them, too."""
 
 
 class _Section(NamedTuple):
-    """One tagged part of a pool's text: its tag, that line's rest and the lines below."""
+    """One tagged part of a pool's text: its tag, the rest of that line, and the lines below."""
 
     tag: str
     indent: int
@@ -93,22 +97,22 @@ class _Block:
         self.sections: list[_Section] = []
 
     def first(self, tag: str) -> str | None:
-        """The first section with this tag as one line, None when there is none."""
+        """Return the first section with this tag as one line, None if there is none."""
         for section in self.sections:
             if section.tag == tag:
                 return " ".join(" ".join(section.lines).split())
         return None
 
     def all(self, *tags: str) -> Iterator[_Section]:
-        """Every section with one of the tags."""
+        """Return every section with one of the tags."""
         return (section for section in self.sections if section.tag in tags)
 
 
 def pools_of(text: str, zone: tzinfo, devices: Devices | None = None) -> tuple[Pool, ...]:
-    """Every pool in the text; () when zpool printed a sentence in place of them.
+    """Parse every pool in the text; () if zpool printed a sentence instead.
 
-    ``zone``: of the zoneless dates. Raises NotUnderstoodError when nothing in it is
-    ``zpool status`` output.
+    ``zone`` is the time zone of the dates, which are printed without one. Raises NotUnderstoodError
+    if nothing in the text is ``zpool status`` output.
     """
     if not isinstance(text, str):
         raise NotUnderstoodError("not `zpool status` output: no text")
@@ -125,25 +129,25 @@ def pools_of(text: str, zone: tzinfo, devices: Devices | None = None) -> tuple[P
 
 
 def _shown(text: str) -> str:
-    """What a browser shows of text that was saved as the source of a web page."""
+    """Return the text that a browser shows, if ``text`` was saved from the source of a web page."""
     if not _OF_A_PAGE.search(text):
         return text
-    # lazy: its table of names takes milliseconds to load, and hardly any text needs it
+    # lazy import: its table of names takes milliseconds to load, and hardly any text needs it
     from html import unescape
 
     return unescape(_BREAK.sub("", text))
 
 
 def in_place(text: str) -> tuple[tuple[str, str | None], ...]:
-    """What zpool printed in place of pools: that there are none, or that they are healthy (-x).
+    """Return the sentences that zpool prints instead of pools: none available, or healthy (-x).
 
-    Each sentence with the pool it is about, where it is about one.
+    Each comes with the pool that it names, or None.
     """
     return tuple((match[1], match[2]) for match in _NO_POOLS.finditer(text))
 
 
 def _means_a_pool(block: _Block) -> bool:
-    """Whether there is a pool in it: a table, a scan, or a ``pool:`` line as zpool indents it."""
+    """Return whether a block has a pool: a table, a scan, or a properly indented ``pool:``."""
     if any(looks_like_row(line) for s in block.all(*_TABLES) for line in s.lines):
         return True
     if any(scan_of(s.lines, UTC) is not None for s in block.all(*_SCANS)):
@@ -156,14 +160,14 @@ def _blocks(lines: list[str]) -> list[_Block]:
     blocks, current = [_Block()], None
     blank = True
     for written, below in zip(lines, (*lines[1:], ""), strict=True):
-        # zpool never colours the names of damaged files: those escapes are their own.
+        # zpool never colors the names of damaged files: escapes in them belong to the name.
         line = written if _is_listing(current) else _ANSI.sub("", written)
-        # A pool without a blank line above it, as of two files put together: what stands below
-        # tells, as a name in a list has no such second line.
+        # A pool without a blank line above it, as in two concatenated files: the line below
+        # confirms it, as a name in a list is not followed by ``state:`` or ``id:``.
         heads = line.startswith("  pool: ") and below.startswith((" state: ", "    id: "))
         begun = _tag_of(line, current, blank or heads)
         listing, table = _is_listing(current), current is not None and current.tag in _TABLES
-        # Nothing but other output tells where a table or listing ends.
+        # Only other output shows where a table or listing ends.
         other = _NEXT_OUTPUT.match(line) or (listing and Columns.of(line))
         if (table or listing) and other:
             begun = _Section(_AFTER, 0, [line])
@@ -183,9 +187,9 @@ def _blocks(lines: list[str]) -> list[_Block]:
 
 
 def _tag_of(line: str, current: _Section | None, apart: bool) -> _Section | None:
-    """The section that this line starts, None when it continues the current one.
+    """Return the section that this line starts, None if it continues the current one.
 
-    ``apart``: below a blank line, or beyond doubt.
+    ``apart`` is True below a blank line, or if the line surely starts a pool.
     """
     match = _TAG.match(line)
     if match is None:
@@ -197,7 +201,7 @@ def _tag_of(line: str, current: _Section | None, apart: bool) -> _Section | None
 
 
 def _continues(current: _Section, line: str, tag: str, indent: int, apart: bool) -> bool:
-    """Whether a line that looks like a tag is part of the section above it."""
+    """Return whether a line that looks like a tag belongs to the section above it."""
     if current.tag == "config" and not current.indent and line.startswith("\t"):
         return True  # rows begin with a TAB, tags never do: a pool may be called "errors: x"
     if current.tag == _DETAILS and tag not in ("errors", "pool"):
@@ -209,7 +213,7 @@ def _continues(current: _Section, line: str, tag: str, indent: int, apart: bool)
 
 
 def _is_listing(section: _Section | None) -> bool:
-    """Whether names of damaged files have begun."""
+    """Return whether the section is a list of damaged files."""
     if section is None or section.tag != "errors" or len(section.lines) < 2:
         return False
     return _FILES_FOLLOW in section.lines[0]
@@ -235,7 +239,7 @@ def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
     root = config_of(rows, name, running, zone, devices)
     errors, message = block.first("errors"), printed["status"]
     suspended = suspension(state, message, printed["moreinfo"], errors)
-    # Nothing runs in a pool that could not be opened, nor is it suspended.
+    # A pool that could not be opened has no scan running and is not suspended.
     unopened = state in _UNOPENED and errors is None and not (suspended or running)
     lacks = _lacks(block, root, state, unread, unopened)
     if state not in KNOWN_STATES:
@@ -251,7 +255,7 @@ def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
         and (_tells_damage(block) or bool(root.children and _DATA_CORRUPTION in (message or ""))),
     }
     root = _cut_short(block, root, unopened)
-    # Before 2.2 its row does not say that a vdev is being removed.
+    # Before 2.2, the row of a vdev does not show that it is being removed.
     if leaving := {a.vdev for a in activities if a.kind == "removal" and a.state == "running"}:
         tops = (v._replace(removing=v.removing or v.name in leaving) for v in root.children)
         root = root._replace(children=tuple(tops))
@@ -260,7 +264,7 @@ def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
 
 
 def _printed(block: _Block) -> dict[str, str | None]:
-    """What zpool says of a pool in words, and its GUID, by their names in JSON."""
+    """Return zpool's messages about a pool and its GUID, by their names in JSON."""
     tags = {"pool_guid": "id", "moreinfo": "see"}
     tags |= {tag: tag for tag in ("status", "action", "comment")}
     printed = {name: block.first(tag) or None for name, tag in tags.items()}
@@ -270,10 +274,10 @@ def _printed(block: _Block) -> dict[str, str | None]:
 
 
 def _tells_scans(block: _Block, lacks: str | None, unread: Collection[str]) -> bool:
-    """Whether no scan in the text means that there was none.
+    """Return whether the absence of a scan in the text means that there was none.
 
-    A table alone, a list of pools to import and a text that ends above its table show none.
-    ``unread``: tags of the sections of which no line is of a known form.
+    A table alone, a list of pools to import and a text that ends above its table show no scans in
+    any case. ``unread`` are tags of sections in which no line has a known format.
     """
     if block.first("pool") is None or _lists_imports(block):
         return False
@@ -285,11 +289,11 @@ def _tells_scans(block: _Block, lacks: str | None, unread: Collection[str]) -> b
 def _lacks(
     block: _Block, root: Vdev, state: str, unread: Sequence[str], unopened: bool
 ) -> str | None:
-    """Which part is missing of a text, as of one that was cut off.
+    """Return which part of a text is missing, if it was cut off.
 
-    Below the pool's own row nothing can be missing of a table that somebody quoted alone.
-    ``unread``: tags of the sections of which no line is of a known form; ``unopened``: whether the
-    pool could not be opened, as far as its state tells.
+    A table quoted alone counts as complete if it has the pool's own row. ``unread`` are tags of
+    sections in which no line has a known format; ``unopened`` is True if the pool could not be
+    opened, judging by its state.
     """
     named = block.first("pool") is not None
     if root.state == UNKNOWN_STATE and root.children:
@@ -299,7 +303,7 @@ def _lacks(
     if root.state == UNKNOWN_STATE or (named and not state):
         return f"the text ends before its {'table' if state else 'state: line'}"
     if _lists_imports(block):
-        # Fewer devices than the last vdev of a healthy pool has at least.
+        # Cut off if the last vdev shows fewer devices than such a vdev has when it is healthy.
         last = root.children[-1] if root.children else None
         known = last and (last.state != "ONLINE" or last.kind == UNKNOWN_KIND)
         cut = last is None or (not known and is_incomplete(last))
@@ -311,9 +315,10 @@ def _lacks(
 
 
 def _lists_imports(block: _Block) -> bool:
-    """Whether it is one of a list of pools to import, which has no scan, counters or ``errors:``.
+    """Return whether the block is from a list of pools to import.
 
-    Solaris 11.4 prints an ``id:`` line of every pool.
+    Such a list has no scan, counters or ``errors:``. An ``id:`` line alone is not enough: Solaris
+    11.4 prints one for every pool.
     """
     if block.first("id") is None or any(block.all(*_SCAN_LINES, "errors")):
         return False
@@ -321,9 +326,9 @@ def _lists_imports(block: _Block) -> bool:
 
 
 def _lacks_errors(block: _Block, unread: Sequence[str], unopened: bool) -> str | None:
-    """Which line is missing below the table, or is of no known form.
+    """Return which line is missing below the table, or has no known format.
 
-    Of a pool that could not be opened, zpool knows of no errors, and prints no such line.
+    For a pool that could not be opened, zpool prints no ``errors:`` line.
     """
     ended = block.first("errors") is None
     if ended and not unopened:
@@ -334,14 +339,15 @@ def _lacks_errors(block: _Block, unread: Sequence[str], unopened: bool) -> str |
 
 
 def _cut_short(block: _Block, root: Vdev, unopened: bool) -> Vdev:
-    """The tree of a text that was cut off amid its table, below which zpool prints a blank line.
+    """Mark the last vdev as partial if the text was cut off inside its table.
 
-    Its last top-level vdev, if it holds data, may have more devices than shown. Not of a table
-    without ``config:``, which is no beginning of zpool's output: somebody shortened it. In a pool
-    that could not be opened nothing is resilvered: a vdev that is ONLINE lacks none.
+    zpool prints a blank line below the table; without it, the last top-level vdev, if it holds
+    data, may have more devices than shown. Not applied to a table without ``config:``, which was
+    shortened by hand. In a pool that could not be opened nothing is resilvered, so a vdev that is
+    ONLINE is complete.
     """
     ending = block.sections[-1]
-    # What the last newline ends, perhaps with the blanks that the next row would begin with.
+    # The lines up to the last newline; what follows may be the indentation of the next row.
     below = ending.lines if ending.lines[-1].strip() else ending.lines[:-1]
     amid = ending.tag == "config" and bool(below and below[-1].strip())
     last = root.children[-1] if root.children else None
@@ -353,9 +359,9 @@ def _cut_short(block: _Block, root: Vdev, unopened: bool) -> Vdev:
 
 
 def _errors(block: _Block) -> tuple[int | None, tuple[str, ...] | None]:
-    """Number of data errors and names of damaged files, as far as the text tells.
+    """Return the number of data errors and the names of damaged files, as far as they are shown.
 
-    There may be two lines: one says that the list is not permitted, the other how many there are.
+    There may be two lines: one says that the list is not permitted, the other gives the number.
     """
     found = [_error_section(section) for section in block.all("errors")]
     known = [pair for pair in found if pair != (None, None)]
@@ -379,35 +385,35 @@ def _error_section(section: _Section) -> tuple[int | None, tuple[str, ...] | Non
 
 
 def _tells_damage(block: _Block) -> bool:
-    """Whether there are data errors: without any zpool neither begins a list nor misses one."""
+    """Return whether there are data errors: zpool prints these texts only if there are any."""
     heads = [section.lines[0].strip() for section in block.all("errors")]
     begins = "List of errors unavailable", _FILES_FOLLOW, _OBJECTS_FOLLOW
     return any(head.startswith(begins) or "data errors" in head for head in heads)
 
 
 def _listed(section: _Section) -> tuple[str, ...]:
-    """The indented names below the heading, with blanks that belong to a name kept."""
+    """Return the indented names below the heading, keeping blanks that belong to a name."""
     lines = [line.expandtabs() if line[:1] == "\t" else line for line in section.lines[1:]]
     lines = lines[: _end_of_list(lines)]
     starts = [i for i, line in enumerate(lines) if line.strip() and line[:1] == " "]
     first = next((i for i, line in enumerate(lines) if line.strip()), None)
     if not starts or first != starts[0]:
-        # It lost its blanks: the first lines that look like a damaged file.
+        # The list lost its indentation: take the first lines that look like damaged files.
         below = itertools.dropwhile(lambda line: not line.strip(), lines)
         return tuple(itertools.takewhile(_DAMAGED_FILE.match, below))
     usual = section.indent + _ENTRY_INDENT
     least = min(len(lines[i]) - len(lines[i].lstrip(" ")) for i in starts)
     cut = usual if least >= usual else least
-    # What stands between two names is the rest of one that has a newline in it.
+    # Lines between two indented names continue a name that contains a newline.
     ends = [*starts[1:], starts[-1] + 1]
     spans = zip(starts, ends, strict=True)
     return tuple("\n".join(lines[start:end])[cut:].rstrip("\n") for start, end in spans)
 
 
 def _end_of_list(lines: list[str]) -> int:
-    """The line at which other text begins: one below a blank line, less indented than the names.
+    """Return the line at which other text begins: below a blank line, indented less than the names.
 
-    A table of deduplicated blocks (``-D``), or what else was printed or written there.
+    It may be the table of deduplicated blocks (``-D``), or other output or notes.
     """
     first = next((i for i, line in enumerate(lines) if line.strip() and line[:1] == " "), None)
     if first is None:

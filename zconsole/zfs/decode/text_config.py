@@ -1,7 +1,7 @@
-"""The tree of vdevs below ``config:``, nested by indentation.
+"""Parses the tree of vdevs below ``config:``, nested by indentation.
 
-Rows: print_status_config in cmd/zpool/zpool_main.c: a TAB, two blanks a level, the name padded
-to one column, STATE, READ, WRITE, CKSUM and, when asked for, SLOW, POWER and DIO; then notes.
+Rows: print_status_config in cmd/zpool/zpool_main.c: a TAB, two blanks per level, the name padded to
+one column, STATE, READ, WRITE, CKSUM and, if requested, SLOW, POWER and DIO; then notes.
 """
 
 from __future__ import annotations
@@ -29,32 +29,32 @@ UNKNOWN_STATE = "UNKNOWN"
 
 
 _LEVEL = 2
-"""Blanks a level."""
+"""Blanks per level."""
 
 
 class _Node:
     """A row and the rows nested below it."""
 
     def __init__(self, row: ConfigRow, vclass: str, indent: int) -> None:
-        """``indent``: where the row should stand, its own unless that was lost on the way here."""
+        """``indent`` is that of the row, or the correct one if the row lost its indentation."""
         self.row = row
         self.vclass = vclass
         self.indent = indent
         self.children: list[_Node] = []
         self.partial = False
-        """Whether its devices can't be told from vdevs that are printed below them."""
+        """True if its devices may be mixed with top-level vdevs printed below them."""
 
     @property
     def holds_others(self) -> bool:
-        """Whether a deeper row can be its child: a group by its name."""
+        """True if a deeper row can be its child: it is a group, judging by its name."""
         kind = kind_of(self.row.name)
         return kind is not None and kind not in _CHILDLESS
 
     def takes(self, row: ConfigRow) -> bool:
-        """Whether ``row`` is its child although it stands no deeper.
+        """Return whether ``row`` is a child although it is not indented deeper.
 
-        zpool prints no group without devices below it, so that what follows one is its first
-        child wherever it stands; and what stands as that one does goes with it.
+        zpool prints no group without devices below it, so the row after one is its first child
+        regardless of indentation, and so are the next rows with the same indentation.
         """
         if not self.holds_others or row.indent > self.indent:
             return False
@@ -65,10 +65,10 @@ class _Node:
         return kind_of(row.name) in (None, "dspare", *GROUP_KINDS)
 
     def is_above(self, row: ConfigRow) -> bool:
-        """Whether ``row`` stands deeper, and not just because it was moved on the way here.
+        """Return whether ``row`` is indented deeper, and was so in zpool's own output.
 
-        zpool pads names so that all states are in one column; below a name that is no group's (a
-        GUID, with ``-g``), only a row whose state is still there counts as a child.
+        zpool pads names so that all states are in one column. Below a name that is not a group's
+        (a GUID, with ``-g``), only a row whose state is still in that column counts as a child.
         """
         if row.indent <= self.indent:
             return False
@@ -78,10 +78,10 @@ class _Node:
 def config_of(
     lines: Sequence[str], pool: str | None, running: str | None, zone: tzinfo, devices: Devices
 ) -> Vdev:
-    """The root vdev of a config table.
+    """Parse a config table to its root vdev.
 
-    ``pool``: the name of the ``pool:`` line; ``running``: the active scan's function. A fragment
-    without a root row gives a root with no name and the state UNKNOWN.
+    ``pool`` is the name in the ``pool:`` line, ``running`` the function of the active scan. A
+    fragment without a root row gives a root with no name and the state UNKNOWN.
     """
     columns, rows = _rows(lines)
     top = _root_row(rows, pool, columns)
@@ -96,9 +96,9 @@ def config_of(
 
 
 def _rows(lines: Sequence[str]) -> tuple[Columns | None, list[ConfigRow]]:
-    """The heading, if there is one, and the rows that have a state or need none.
+    """Return the heading, if any, and the rows that have a state or need none.
 
-    A list of pools to import has only names of cache devices and spares (print_import_config).
+    In a list of pools to import, cache devices and spares have only names (print_import_config).
     """
     columns, rows = None, []
     for line in unwrapped(lines):
@@ -120,7 +120,7 @@ def _rows(lines: Sequence[str]) -> tuple[Columns | None, list[ConfigRow]]:
 
 
 def _root_row(rows: list[ConfigRow], pool: str | None, columns: Columns | None) -> ConfigRow | None:
-    """The first row if it is the pool's own, None in a fragment that lacks it."""
+    """Return the first row if it is the pool's own, None in a fragment that lacks it."""
     if not rows or rows[0].state is None:
         return None
     first, rest = rows[0], rows[1:]
@@ -135,7 +135,7 @@ def _root_row(rows: list[ConfigRow], pool: str | None, columns: Columns | None) 
 
 
 def _nested(rows: Sequence[ConfigRow], root: ConfigRow | None) -> list[_Node]:
-    """The top-level nodes; a row belongs to the nearest group that stands shallower or takes it."""
+    """Return the top-level nodes; a row belongs to the nearest group that is_above or takes it."""
     base = root.indent if root else min((row.indent for row in rows), default=0)
     floor = base if root else base - _LEVEL
     tops: list[_Node] = []
@@ -157,9 +157,10 @@ def _nested(rows: Sequence[ConfigRow], root: ConfigRow | None) -> list[_Node]:
 
 
 def _is_open_ended(node: _Node, below: _Node | None) -> bool:
-    """Whether disks that are top-level vdevs may follow those of a group that lost its indentation.
+    """Return whether top-level disks may follow the devices of a group without indentation.
 
-    Not where it has no more than it needs, nor where the vdev ``below`` has the next number.
+    Not if the group has no more devices than it needs, nor if the vdev ``below`` has the next
+    number, so that no top-level vdev is between them.
     """
     kind, shape = kind_of(node.row.name) or "", draid_shape(node.row.name)
     least = shape.width if shape else 1 + (1 if kind == "mirror" else parity_of(kind) or 0)
@@ -180,7 +181,7 @@ _PROGRESS = re.compile(
 
 
 def _vdev(node: _Node, running: str | None, zone: tzinfo, paths: Mapping[str, str]) -> VdevForm:
-    """``running``: the active scan's function; ``paths``: those of printed names."""
+    """``running`` is the function of the active scan; ``paths`` are by printed names."""
     row, leaf = node.row, not node.children
     kind = kind_of(row.name) or (leaf_kind(row.name) if leaf else UNKNOWN_KIND)
     was = row.note[4:].partition("  ")[0] if row.note.startswith("was ") else None
@@ -197,12 +198,12 @@ def _vdev(node: _Node, running: str | None, zone: tzinfo, paths: Mapping[str, st
 
 
 def _noted(note: str, leaf: bool, running: str | None, zone: tzinfo) -> dict[str, Any]:
-    """The fields of a vdev that its note tells.
+    """Return the fields of a vdev that its note contains.
 
     Source: print_status_config, print_status_initialize and print_status_trim in
     cmd/zpool/zpool_main.c (2.3.9).
     """
-    # Solaris 10 prints the amount on each resilvered leaf, also after the end.
+    # Solaris 10 prints the amount on each resilvered leaf, even after the resilver has ended.
     amount, sizes = _RESILVERED.search(note), _BLOCK_SIZE.search(note)
     removing = "(removing)" in note
     return {
@@ -245,21 +246,22 @@ _REST = re.compile(
     rf"\s*(?:\([a-z\d].*\)\s*$|was /|(?:-|{_NUMBER.pattern})(?:\s|$)"
     r"|(?:WRITE|CKSUM|SLOW|POWER|DIO)\b)"
 )
-"""How what was broken off a row begins; a row of its own may begin so too."""
+"""Beginning of a fragment broken off a row; a complete row may begin like this, too."""
 
 _LONGEST_ROW = 4096
-"""Characters: a path and what zpool says of a vdev are shorter together."""
+"""Characters; a path and zpool's text about a vdev are shorter together."""
 _HEADING = _EXTRA.union(_COUNTERS, ("NAME", "STATE"))
 _UNCOUNTED = frozenset({"AVAIL", "INUSE"})
 _BROKEN_WORD = re.compile(r"[\d.,]\n(?:[\d.,]|[KMGTPE](?:\s|$))|  was /\S*\n")
-"""Between a row and what a window broke off within a counter or a path; it may be whole without."""
+"""Row and continuation that a window broke inside a counter or a path; the row may also be complete
+on its own."""
 _NOTE = re.compile(
     rf"(?:(?:{'|'.join(map(re.escape, AUX_TEXTS))}|was /[^\s#$%@>()]*"
     r"|\((?:resilver|repair|await|remov|non-alloc|init|uninit|trim|untrim|\d+% )[^()]*\)"
     rf"|block size: \d+B configured, \d+B native|{_NUMBER.pattern} resilvered)(?:  ?|$))*"
     r"(?:\([^()]*$)?"
 )
-"""What zpool says of a vdev after its counters, the last part perhaps not to its end."""
+"""zpool's notes about a vdev after its counters; the last one may be cut off."""
 
 
 class Columns(NamedTuple):
@@ -271,7 +273,7 @@ class Columns(NamedTuple):
 
     @classmethod
     def of(cls, line: str) -> Columns | None:
-        """The columns of a ``NAME STATE READ …`` line, None for any other line."""
+        """Return the columns of a ``NAME STATE READ …`` line, None for any other line."""
         words = line.split()
         if words[:2] != ["NAME", "STATE"]:
             return None
@@ -290,14 +292,14 @@ class ConfigRow(NamedTuple):
     """READ, WRITE, CKSUM, SLOW; None where none is printed."""
     note: str
     at: int = 0
-    """The column in which its state stands."""
+    """Column in which its state begins."""
 
 
 _NO_COUNTERS = (None, None, None, None)
 
 
 def row_of(line: str, columns: Columns | None) -> ConfigRow | None:
-    """The row in a line, None for a blank line."""
+    """Parse the row in a line; None for a blank line."""
     flat = line.expandtabs().rstrip()
     name = flat.lstrip()
     if not name:
@@ -313,10 +315,11 @@ def row_of(line: str, columns: Columns | None) -> ConfigRow | None:
 
 
 def unwrapped(lines: Iterable[str]) -> list[str]:
-    """The lines with each put back on the row that a narrow window or a mail broke.
+    """Return the lines with the rows joined that a narrow window or a mail broke.
 
-    Only where nothing else can be meant: what lacks counters of the heading gets exactly those,
-    and what has them all a note in parentheses or a former path. A window breaks words, too.
+    Lines are joined only if the result is unambiguous: a row that lacks counters of the heading
+    gets exactly those, and a row that has them all a note in parentheses or a former path. A window
+    also breaks words.
     """
     whole: list[str] = []
     columns: Columns | None = None
@@ -330,19 +333,19 @@ def unwrapped(lines: Iterable[str]) -> list[str]:
 
 
 def _joined(above: str, line: str, columns: Columns) -> str | None:
-    """The row that two lines make up, None when they are two rows."""
+    """Return the row that two lines form, None if they are two rows."""
     if len(above) > _LONGEST_ROW:
-        return None  # else a text of nothing but pieces would be put together piece by piece
+        return None  # else a text of nothing but fragments would be joined piece by piece
     if _REST.match(line) and _continues(above, line, columns):
         return f"{above} {line.lstrip()}"
     flat = line.expandtabs()
     if not flat.strip() or len(flat) - len(flat.lstrip()) >= columns.indent:
-        return None  # only what a window broke stands left of the names
+        return None  # only fragments that a window broke off begin left of the names
     if Columns.of(above) is not None:
         return above + line if _HEADING.issuperset((above + line).split()) else None
     apart = f"{above.rstrip()}  {line.strip()}"
     if _BROKEN_WORD.search(f"{above}\n{line}"):
-        tried: tuple[str, ...] = (above + line,)  # broken within a word, or not at all
+        tried: tuple[str, ...] = (above + line,)  # broken inside a word, or not at all
     elif _is_whole(above, columns) and above.count("(") == above.count(")"):
         tried = (apart,)
     else:
@@ -351,7 +354,7 @@ def _joined(above: str, line: str, columns: Columns) -> str | None:
 
 
 def _is_whole(line: str, columns: Columns) -> bool:
-    """Whether a row has a known state, every counter, and a note in zpool's words or none."""
+    """Return whether a row has a known state, every counter, and a note of zpool's or none."""
     flat = line.expandtabs().rstrip()
     split = _split(flat, len(flat) - len(flat.lstrip()), columns)
     if split is None or split[1] not in KNOWN_STATES:
@@ -372,7 +375,7 @@ def _continues(above: str, line: str, columns: Columns) -> bool:
     if split is None or split[1] not in KNOWN_STATES or below is None or below.state:
         return False
     if _counters(split[2], columns)[1]:
-        return False  # a note has begun: what follows it may be anything
+        return False  # a note has begun: anything may follow it
     lacking = len(columns.names) - len(split[2].split())
     if lacking <= 0:
         return lacking == 0 and (words[0].startswith("(") or words[0] == "was")
@@ -386,7 +389,7 @@ def _is_count(word: str) -> bool:
 
 
 def _split(flat: str, indent: int, columns: Columns | None) -> tuple[str, str, str] | None:
-    """Name, state and the rest of a row; None where the text was cut off within the state."""
+    """Split a row into name, state and rest; None if the text was cut off inside the state."""
     found = _by_column(flat, indent, columns) or _by_pattern(flat[indent:])
     if found is None or found[1] in KNOWN_STATES or found[2].strip():
         return found
@@ -395,7 +398,7 @@ def _split(flat: str, indent: int, columns: Columns | None) -> tuple[str, str, s
 
 
 def looks_like_row(line: str) -> bool:
-    """Whether a line alone, without a heading, shows a vdev or is the heading."""
+    """Return whether a line alone, without a heading, is a vdev's row or the heading."""
     if Columns.of(line) is not None:
         return True
     split = _by_pattern(line.strip())
@@ -405,9 +408,9 @@ def looks_like_row(line: str) -> bool:
 
 
 def _by_column(flat: str, indent: int, columns: Columns | None) -> tuple[str, str, str] | None:
-    """Name, state and rest, cut where the heading says: names may contain blanks.
+    """Split a row at the heading's columns into name, state and rest; names may contain blanks.
 
-    None where it does not fit, as with names that are not ASCII: zpool pads to bytes.
+    None if that does not fit, as with names that are not ASCII: zpool pads by bytes.
     """
     if columns is None or indent >= columns.state:
         return None
@@ -422,7 +425,7 @@ def _by_column(flat: str, indent: int, columns: Columns | None) -> tuple[str, st
 
 
 def _by_pattern(text: str) -> tuple[str, str, str] | None:
-    """Name, state and rest of a row that is out of line with the heading, or has none."""
+    """Split a row that is not aligned with the heading, or has none, into name, state and rest."""
     match = _TAIL.fullmatch(text)
     if match is not None:
         return match["name"], match["state"], match["rest"]

@@ -1,13 +1,14 @@
-"""The ``scan:`` (Solaris 10: ``scrub:``) section of ``zpool status`` text, in every dialect.
+"""Parses the ``scan:`` (Solaris 10: ``scrub:``) section of ``zpool status`` in every dialect.
 
 Source: print_scan_scrub_resilver_status, print_rebuild_status_impl and print_err_scrub_status in
 cmd/zpool/zpool_main.c (0.6.5, 0.7.13, 0.8.6, 2.1.15, 2.3.9); Solaris 10 and 11.2 from samples.
-And the ``remove:``, ``checkpoint:``, ``expand:`` and ``condense:`` lines: print_removal_status,
-print_checkpoint_status and print_raidz_expand_status there (2.3.9), print_condense_status (master
-of August 2026).
 
-Groups of the patterns are named as the fields of ``Scan`` and ``Activity`` that they tell: see
-``_told``.
+Also parses the ``remove:``, ``checkpoint:``, ``expand:`` and ``condense:`` lines:
+print_removal_status, print_checkpoint_status and print_raidz_expand_status there (2.3.9),
+print_condense_status (master of August 2026).
+
+Groups of the patterns are named like the fields of ``Scan`` and ``Activity`` that they set
+(``_told``).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from zconsole.zfs.decode.values import parse_date, unbroken
 from zconsole.zfs.decode.words import disk_name
 
 _LONGEST = 100 * 365 * 86400
+"""Seconds; a longer time to go is a fault of the program that printed it."""
 _N = r"\d+(?:[.,]\d+)?[BKMGTPE]?"
 _P = r"-?(?:nan|inf|\d+(?:[.,]\d+)?)"
 _CLOCK = r"(?:\d+ days? )?\d+:\d\d:\d\d"
@@ -35,7 +37,7 @@ _STARTED = re.compile(
     r"(?P<held> \(paused\))?$"
 )
 _OLD: Mapping[str, bool | None] = {"two_stage": False, "thorough": None}
-"""Of dialects that tell no thorough scrub from another."""
+"""Fields for dialects without thorough scrubs."""
 _OLD_END = (
     r"(?: after (?P<duration>[\dhdms]+))?(?: with (?P<errors>\d+) errors)?(?: on (?P<end>.+))?"
 )
@@ -66,7 +68,7 @@ _HEADS: Sequence[tuple[re.Pattern[str], str, Mapping[str, Any]]] = tuple(
         ),
     )
 )
-"""The first line of a scan that tells all of it, the state of that scan, and other fields."""
+"""Patterns of first lines that describe a whole scan, with its state and further fields."""
 _BEGAN = re.compile(r"(?:thorough )?(?:error )?scrub started on\s+(?P<start>.+)")
 _ONE_STAGE = re.compile(
     rf"(?P<scanned_bytes>{_N}) scanned out of (?P<total_bytes>{_N})"
@@ -110,7 +112,7 @@ _ACTIVITIES = tuple(
         ("checkpoint", "running", rf"discarding, (?P<total_bytes>{_N}) remaining"),
     )
 )
-"""Kind and state of an activity, and the line that tells it."""
+"""Kind and state of an activity, and the pattern of its line."""
 _COPIED = re.compile(
     rf"(?P<done_bytes>{_N}) (?:copied out of|/) (?P<total_bytes>{_N})(?: copied)?"
     rf"(?: at (?P<zpool_rate>{_N})/s)?(?:, (?P<percent>{_P})% done)?"
@@ -124,12 +126,15 @@ _CONDENSE_STATES = {"condensing": "running", "cancelled": "canceled", "done": "f
 
 
 def _percent(text: str) -> float | None:
-    """A printed percentage; None for nan and inf, which a zero total gives."""
+    """Convert a printed percentage; None for nan and inf, which a total of zero gives."""
     return None if text.endswith(("nan", "inf")) else float(text.replace(",", "."))
 
 
 def _eta(text: str) -> float | None:
-    """Seconds left; None for the hundred thousands of years that Solaris 10 can print."""
+    """Return the seconds left.
+
+    None for the hundreds of thousands of years that Solaris 10 can print.
+    """
     seconds = parse_duration(text)
     return seconds if seconds is not None and seconds < _LONGEST else None
 
@@ -150,18 +155,18 @@ _DATES = ("start", "end", "paused_since")
 
 
 def _told(match: re.Match[str], zone: tzinfo) -> dict[str, Any]:
-    """The fields that a line tells, by the names of its groups."""
+    """Return the fields that a line sets, by the names of its groups."""
     found = {name: text for name, text in match.groupdict().items() if text is not None}
     dates = {name: parse_date(found[name], zone) for name in _DATES if name in found}
     return {**{name: _READ[name](text) for name, text in found.items() if name in _READ}, **dates}
 
 
 def scan_of(lines: list[str], zone: tzinfo) -> Scan | None:
-    """The scan of one section's lines; None for ``none requested`` and anything else."""
+    """Parse the scan in a section's lines; None for ``none requested`` and anything else."""
     whole: list[str] = []
     for line in (line.strip() for line in lines if line.strip()):
         if whole and whole[-1].endswith(","):
-            whole[-1] += f" {line}"  # a narrow window or a mail broke it there
+            whole[-1] += f" {line}"  # a narrow window or a mail broke the line there
         else:
             whole.append(line)
     if not whole:
@@ -195,7 +200,7 @@ def _scan(match: re.Match[str], zone: tzinfo, state: str, more: Mapping[str, Any
 
 
 def _detail(scan: Scan, line: str, zone: tzinfo) -> dict[str, Any]:
-    """The fields that a line below the first adds; one of no known form adds nothing."""
+    """Return the fields that a line below the first adds; an unknown line adds nothing."""
     running = scan.state == "running"
     more: dict[str, Any] = {}
     if match := _BEGAN.match(line):
@@ -209,7 +214,7 @@ def _detail(scan: Scan, line: str, zone: tzinfo) -> dict[str, Any]:
         if match["percent"] is None and not scan.two_stage:  # the first stage of Solaris 11.2
             more = {"stage": "scanning" if running else None, "two_stage": True}
     elif match := _SOLARIS_SCANNED.fullmatch(line):
-        # Solaris 11.2's second stage: the walk is over, what is left is not printed.
+        # Solaris 11.2's second stage: the walk is over; the amount left is not printed.
         more = {"stage": "issuing" if running else None}
     elif scan.function == "errorscrub":
         match = _ERROR_BLOCKS.match(line)
@@ -217,7 +222,10 @@ def _detail(scan: Scan, line: str, zone: tzinfo) -> dict[str, Any]:
 
 
 def _two_stages(scan: Scan, match: re.Match[str]) -> dict[str, Any]:
-    """0.8 to 2.1 print ``X scanned, Y issued, T total``; 2.2+ ``X / T scanned, Y / U issued``."""
+    """Return the fields of a two-stage scan.
+
+    0.8 to 2.1 print ``X scanned, Y issued, T total``; 2.2+ ``X / T scanned, Y / U issued``.
+    """
     slashed = "to_issue" in match.groupdict()
     scanned, total = parse_size(match["scanned_bytes"]), match["total_bytes"]
     walked = match["scanned_bytes"] == total or (
@@ -238,7 +246,7 @@ def _two_stages(scan: Scan, match: re.Match[str]) -> dict[str, Any]:
 
 
 def activity_of(lines: list[str], zone: tzinfo) -> Activity | None:
-    """The activity of one section; None for a line of no known form."""
+    """Parse the activity in a section; None if no line has a known format."""
     stripped = [line.strip() for line in lines if line.strip()]
     if not stripped:
         return None
@@ -253,7 +261,7 @@ def _activity_of(stripped: list[str], zone: tzinfo) -> Activity | None:
             continue
         told = _told(match, zone)
         if kind == "removal":
-            # What is left of it has the name that vdev_get_name (lib/libzfs) gives it.
+            # Its remains have the name that vdev_get_name (lib/libzfs) gives them.
             left = f"indirect-{told['vdev']}"
             told["vdev"] = left if state == "finished" else disk_name(told["vdev"], None)
         return _with_copied(Activity(kind, state, **told), details, zone)

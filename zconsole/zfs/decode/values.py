@@ -1,4 +1,4 @@
-"""Numbers, dates and JSON documents from outside text."""
+"""Parses numbers, dates and JSON documents in external text."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from zconsole.units import LARGEST, parse_size
 from zconsole.zfs.raw import numbers
 
 POOL_LINE = re.compile(r"^[^\S\n]*pool: +(\S+(?:[^\S\n]+\S+)*)[^\S\n]*$", re.MULTILINE)
-"""Where ``zpool status`` begins a pool, with its name. No part may match what the next one does,
-nor the next lines: to try every way would take the square of a damaged file's length."""
+"""The line that begins a pool in ``zpool status``, with the pool's name. No part of the pattern may
+match what the next part or the next lines match: backtracking would take time quadratic in the
+length of a damaged file."""
 
 _MONTHS = {
     month: index
@@ -35,29 +36,32 @@ _FOREIGN_DATE = re.compile(
 
 
 _MANY_DIGITS = 40
+"""More digits than any figure has (64 bits take 20). Python is slow to convert very long
+strings, and refuses those of more than 4300 digits."""
 _INTEGERS = frozenset({int})
 _END_OF_TIME = 1e11
-"""Epoch seconds of the year 5138: later ones are damage."""
+"""Epoch seconds of the year 5138; later times are damage."""
 
 
 def is_time(value: object) -> bool:
-    """Whether a JSON leaf is a moment in epoch seconds, such as a sample has."""
+    """Return whether a JSON leaf is a time in epoch seconds, as a sample has."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return number and -1 < value < _END_OF_TIME  # type: ignore[operator]
 
 
 def unspaced(text: str) -> str:
-    """Text copied from a web page, whose tables are aligned with no-break spaces, in plain ones.
+    """Replace no-break spaces in text copied from a web page, where they align the tables.
 
-    Other text is left alone: a damaged file's name may have such a character of its own.
+    Other text is unchanged: the name of a damaged file may contain such a character.
     """
     return text.replace("\xa0", " ") if "NAME\xa0" in text or "pool\xa0" in text else text
 
 
 def parse_date(text: str, zone: tzinfo) -> float | None:
-    """Epoch seconds of a ctime date (``Sun Aug  3 15:14:45 2014``) in ``zone``; None for junk.
+    """Parse a ctime date (``Sun Aug  3 15:14:45 2014``) in ``zone`` to epoch seconds.
 
-    Also read: date(1)'s forms with a zone word or AM/PM, which plain ``-j`` prints.
+    Returns None if invalid. Also accepts the forms of date(1) with a zone or AM/PM, which plain
+    ``-j`` prints.
     """
     match = _DATE.search(text) or _FOREIGN_DATE.search(text)
     if match is None or match["month"] not in _MONTHS:
@@ -80,9 +84,10 @@ def parse_date(text: str, zone: tzinfo) -> float | None:
 
 
 def unbroken(lines: list[str]) -> list[list[str]]:
-    """The lines with the first one put together in each way that gives it the date it lacks.
+    """Return the ways to join the first two lines that give the first its missing date.
 
-    A window breaks words, a mail takes a blank. The lines themselves where it lacks none.
+    A window breaks lines inside words, a mail at a blank. The unchanged lines come last, and alone
+    if no date is missing.
     """
     if len(lines) < 2 or parse_date(lines[0], UTC) is not None:
         return [lines]
@@ -92,18 +97,18 @@ def unbroken(lines: list[str]) -> list[list[str]]:
 
 
 def is_rounded(value: object) -> bool:
-    """Whether a JSON leaf is a human-rounded number (``"12.9T"``) rather than digits."""
+    """Return whether a JSON leaf is a rounded number (``"12.9T"``) rather than digits."""
     return isinstance(value, str) and not value.isdigit() and parse_size(value) is not None
 
 
 def is_cell(word: str) -> bool:
-    """Whether a word of a table is a figure, or the dash for an unknown one."""
+    """Return whether a word of a table is a figure, or the dash for an unknown one."""
     return word == "-" or parse_size(word) is not None
 
 
 def number(value: object) -> int | None:
-    """The integer of a JSON leaf: a number, digits as a string, or a printed size (×1024^k)."""
-    if type(value) is int:  # first, as most are: a pool has a dozen of them for each device
+    """Return a JSON leaf (number, string of digits, printed size ×1024^k) as an integer."""
+    if type(value) is int:  # checked first, as most are: a pool has a dozen of them per device
         return value if -LARGEST < value < LARGEST else None
     if isinstance(value, (int, float)):
         return round(value) if abs(value) < LARGEST else None
@@ -113,12 +118,12 @@ def number(value: object) -> int | None:
 
 
 def count(node: Mapping[str, Any], key: str) -> int:
-    """A counter of a JSON object; zpool leaves out those that are 0."""
+    """Return a counter of a JSON object; zpool omits counters that are 0."""
     return number(node.get(key)) or 0
 
 
 def integers(values: Sequence[int] | bytes, what: str) -> Sequence[int]:
-    """``values`` if they all are integers that ZFS can have counted.
+    """Return ``values`` if all are integers in ZFS's range.
 
     Raises NotUnderstoodError, naming ``what``.
     """
@@ -132,43 +137,46 @@ def integers(values: Sequence[int] | bytes, what: str) -> Sequence[int]:
 
 
 def check_range(values: Sequence[int], what: str) -> None:
-    """Raise NotUnderstoodError, naming ``what``, for integers that ZFS cannot have counted."""
+    """Raise NotUnderstoodError, naming ``what``, for integers outside ZFS's range."""
     if not -LARGEST < min(values) <= max(values) < LARGEST:
         raise NotUnderstoodError(f"damaged ZFS output: {what} holds more than 64 bits")
 
 
 def word(value: object) -> str | None:
-    """A string that may be absent."""
+    """Return a value as a string, or None if it is absent."""
     return None if value is None else str(value)
 
 
 def epoch(seconds: float | None) -> float | None:
-    """Epoch seconds; None for 0 (never) and for what no clock can show."""
+    """Return epoch seconds; None for 0 (never) and for times out of range."""
     return float(seconds) if seconds and 0 < seconds < _END_OF_TIME else None
 
 
 def moment(value: object, zone: tzinfo) -> float | None:
-    """Epoch seconds of a JSON leaf: a number, digits, or a printed date; None for 0 and junk."""
+    """Convert a JSON leaf (number, digits or a printed date) to epoch seconds.
+
+    None for 0 and junk.
+    """
     if isinstance(value, str) and ":" in value:
         return parse_date(value, zone)
     return epoch(number(value))
 
 
 def text_of(value: object) -> str | None:
-    """A wrapped message as one line, None when there is none."""
+    """Return a wrapped message as one line, None if there is none."""
     if not isinstance(value, str):
         return None
     return " ".join(value.split()) or None
 
 
 def mapping(value: object, what: str) -> Mapping[str, Any]:
-    """``value`` if it is a JSON object, {} if it is absent.
+    """Return ``value`` if it is a JSON object, {} if it is absent.
 
-    Raises NotUnderstoodError, naming ``what`` it should have been.
+    Raises NotUnderstoodError, which names ``what`` should have been an object.
     """
     if value is None:
         return {}
-    if not isinstance(value, (dict, Mapping)):  # asked of dict first: the other takes five calls
+    if not isinstance(value, (dict, Mapping)):  # dict first: isinstance of an ABC takes five calls
         raise NotUnderstoodError(f"not ZFS output: {what} is not an object")
     return value
 
@@ -180,14 +188,14 @@ Document = dict[str, Any]
 
 
 def has_documents(text: str) -> bool:
-    """Whether the text is JSON, or a line in it, as below a login's banner, begins an object."""
+    """Return whether the text is JSON or contains a JSON object, as after a login banner."""
     return text.lstrip().startswith("{") or _FIRST.search(text) is not None
 
 
 def documents_of(text: str) -> list[Document]:
-    """Every JSON object that begins a line, whatever stands around it: a banner, a prompt.
+    """Parse every JSON object that begins a line, ignoring text around it: a banner, a prompt.
 
-    Raises NotUnderstoodError, with the number of the line, where one is damaged.
+    Raises NotUnderstoodError, with the line number, if one is damaged.
     """
     decoder, found, end = json.JSONDecoder(), [], 0
     number, counted = 1, 0
@@ -202,9 +210,9 @@ def documents_of(text: str) -> list[Document]:
 
 
 def together(documents: Sequence[Document]) -> Document:
-    """The last of several (``zpool status -j 1``, files put together).
+    """Return the last of several documents (``zpool status -j 1``, concatenated files).
 
-    It has the pools of those before it that are about other pools only.
+    Pools from the documents just before it are added as long as these are only about other pools.
     """
     *earlier, document = documents
     known = document.get("pools")

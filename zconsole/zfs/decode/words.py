@@ -1,4 +1,4 @@
-"""The words and names that zpool prints: for the kernel's numbers, and what a name tells."""
+"""The words that zpool prints for the kernel's numbers, and the information in vdev names."""
 
 from __future__ import annotations
 
@@ -68,13 +68,14 @@ _CANT_OPEN = {"CORRUPT_DATA": "FAULTED", "BAD_LOG": "FAULTED", "SPLIT_POOL": "SP
 _UNCHANGED = frozenset({"OFFLINE", "REMOVED", "FAULTED", "DEGRADED", "ONLINE"})
 
 AUX_TEXTS = ("corrupted data", "too many slow I/Os", *_AUX_TEXTS.values())
-"""Every text of an auxiliary state."""
+"""All texts for auxiliary states."""
 
 
 def aux_text(aux: str, slow_only: bool = False) -> str:
-    """What ``zpool status`` prints for an auxiliary state, "" for none.
+    """Return the text that ``zpool status`` prints for an auxiliary state, "" for none.
 
-    ``slow_only``: a leaf with slow I/Os but no errors, which 2.2+ words differently.
+    ``slow_only`` means a leaf with slow I/Os but no errors, which 2.2+ words differently.
+
     Source: print_status_config in cmd/zpool/zpool_main.c (2.3.9).
     """
     if aux in ("", "NONE"):
@@ -85,9 +86,10 @@ def aux_text(aux: str, slow_only: bool = False) -> str:
 
 
 def state_word(state: str, aux: str = "") -> str:
-    """The printed state of a vdev, from its enum word and auxiliary word.
+    """Return the printed state of a vdev, from its enum word and auxiliary word.
 
-    Source: zpool_state_to_name in lib/libzfs/libzfs_pool.c (2.3.9). An unknown word is kept.
+    Source: zpool_state_to_name in lib/libzfs/libzfs_pool.c (2.3.9). An unknown word is returned
+    unchanged.
     """
     if state in _UNCHANGED:
         return state
@@ -101,13 +103,14 @@ _NO_IO = re.compile(
     r"in response to I/?O failures|ZFS-8000-(?:HC|JQ)\b|pool is suspended|is currently suspended",
     re.IGNORECASE,
 )
-"""What zpool prints of no pool but a suspended one (check_status in lib/libzfs/libzfs_status.c)."""
+"""Texts that zpool prints only for a suspended pool (check_status in
+lib/libzfs/libzfs_status.c)."""
 
 
 def suspension(state: str | None, *said: str | None) -> str | None:
-    """Why a pool is suspended, by its state and zpool's sentences; None if it is not.
+    """Return why a pool is suspended, by its state and zpool's messages; None if it is not.
 
-    zpool shows SUSPENDED as a state since 0.8; before that only its sentences tell.
+    zpool shows SUSPENDED as a state since 0.8; before that only its messages show it.
     """
     text = " ".join(filter(None, said))
     if _OTHER_HOSTS.search(text):
@@ -118,7 +121,7 @@ def suspension(state: str | None, *said: str | None) -> str | None:
 
 
 _REMEMBERED = 8192
-"""Names kept between samples: the same leaves come again every second."""
+"""Names cached between samples: the same leaves occur again every second."""
 
 _SEARCH_PATHS = (
     "/dev/disk/by-vdev/",
@@ -131,13 +134,13 @@ _SEARCH_PATHS = (
     "/dev/disk/by-path/",
     "/dev/",
 )
-"""Prefixes a disk's name loses (zfs_strip_path, zpool_default_search_paths in lib/libzutil, Linux,
-2.3)."""
+"""Prefixes that are removed from a disk's path (zfs_strip_path, zpool_default_search_paths in
+lib/libzutil, Linux, 2.3)."""
 
 _PARTITION = re.compile(
     r"(?P<disk>.+)-part\d+|(?P<numbered>.+\d)p\d+|(?P<letters>(?:[hsv]d|xvd)[a-z]+)\d+"
 )
-"""A whole disk's name, and zpool's partition of it (zfs_strip_partition, Linux)."""
+"""Name of a whole disk, followed by zpool's own partition (zfs_strip_partition, Linux)."""
 _GROUP = re.compile(r"(mirror|raidz[123]?|draid[123]?|replacing|spare)(?::[\w:]+)?(?:-\d+)?")
 _DSPARE = re.compile(r"draid[123]-\d+-\d+")
 _NUMBERED = re.compile(r"(indirect|hole|missing)-\d+")
@@ -153,16 +156,16 @@ CLASSES = {
     "special": "special",
     "dedup": "dedup",
 }
-"""What zpool's headings, JSON and nvlists call the classes of vdevs that are not normal."""
+"""Class of vdevs by its name in zpool's headings, JSON and nvlists; normal vdevs have none."""
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def disk_name(path: str, whole_disk: bool | None) -> str:
-    """The name of a disk at ``path`` as ``zpool status`` without options prints it.
+    """Return the name of the disk at ``path`` as ``zpool status`` without options prints it.
 
-    Where it is unknown whether zpool partitioned the disk itself (JSON has no ``whole_disk``),
-    partition 1 is taken for zpool's own, which always is number 1; a partition 1 made by hand
-    then loses its suffix (``sda1`` shows as ``sda``). Other numbers keep theirs.
+    If it is unknown whether zpool partitioned the disk itself (JSON has no ``whole_disk``),
+    partition 1 is taken for zpool's own, which always has number 1; a partition 1 made by hand then
+    loses its suffix (``sda1`` shows as ``sda``). Other partition numbers are kept.
     """
     name = next((path[len(each) :] for each in _SEARCH_PATHS if path.startswith(each)), path)
     if whole_disk is None:
@@ -175,7 +178,7 @@ def disk_name(path: str, whole_disk: bool | None) -> str:
 
 @lru_cache(maxsize=_REMEMBERED)
 def kind_of(name: str) -> str | None:
-    """The kind that a printed name tells: mirror, raidz2, draid1, replacing, …; None for a disk.
+    """Return the kind in a printed name: mirror, raidz2, draid1, replacing, …; None for a disk.
 
     A bare ``raidz`` (before names had a number) is single parity.
     """
@@ -192,23 +195,23 @@ def kind_of(name: str) -> str | None:
 
 
 def leaf_kind(name: str) -> str:
-    """``file`` for a name that is a path outside /dev, else ``disk``."""
+    """Return ``file`` for a name that is a path outside /dev, else ``disk``."""
     return "file" if name.startswith("/") and not name.startswith("/dev/") else "disk"
 
 
 class DraidShape(NamedTuple):
-    """What a dRAID's name tells: data disks, distributed spares, and failure groups."""
+    """Layout given in a dRAID's name: data disks, distributed spares, and failure groups."""
 
     data: int
     spares: int
     width: int
-    """Devices in all."""
+    """Total number of devices."""
     group: int | None = None
-    """Devices of a failure group, where there are several of them (``w``, since 2.4.99)."""
+    """Devices per failure group, if there are several groups (``w``, since 2.4.99)."""
 
 
 def draid_shape(name: str) -> DraidShape | None:
-    """The shape of ``draid1:3d:7c:1s-0``, or of ``draid1:2d:4c:8w:1s-0``, two groups of four."""
+    """Parse ``draid1:3d:7c:1s-0``, or ``draid1:2d:4c:8w:1s-0``, two groups of four."""
     match = re.match(r"draid\d?:(\d+)d:(\d+)c:(?:(\d+)w:)?(\d+)s", name)
     if match is None:
         return None
@@ -217,7 +220,7 @@ def draid_shape(name: str) -> DraidShape | None:
 
 
 def parity_of(kind: str) -> int | None:
-    """Parity devices of a raidz or dRAID kind, else None."""
+    """Return the number of parity devices of a raidz or dRAID kind, else None."""
     if kind.startswith(("raidz", "draid")) and kind[-1:].isdigit():
         return int(kind[-1])
     return None

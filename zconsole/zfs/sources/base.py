@@ -1,4 +1,4 @@
-"""What every source of samples offers, live, recorded or simulated."""
+"""Interface that every source of samples implements, whether live, recorded or simulated."""
 
 from __future__ import annotations
 
@@ -11,37 +11,38 @@ NO_READER = "none"
 
 
 class Capabilities(NamedTuple):
-    """What a source can do; the console greys out the rest, with the reason."""
+    """Capabilities of a source; the console grays out what is unavailable and shows the reason."""
 
     name: str
     """libzfs, json, text, replay or demo."""
     reason: str = ""
     """Why no better source is used: ``libzfs: /dev/zfs: Permission denied``."""
     live: bool = True
-    """Whether pools can be acted on through it."""
+    """True if actions on the pools are possible through this source."""
     denied: str = ""
-    """Why actions are not possible (``not root``), empty when they are."""
+    """Why actions are not possible (``not root``); empty when they are."""
     version: str | None = None
     flags: tuple[str, ...] = ()
     """Words for the header: REPLAY, DEMO."""
 
 
 class Source(Protocol):
-    """Takes one raw sample of every pool it watches, and waits only so long for one that hangs.
+    """Takes one raw sample of every watched pool, with a time limit for pools that do not answer.
 
-    The first time that is as long as a read may take (``live.DEADLINE`` for each attempt, after
-    the start of what reads), later ``live.PATIENCE``; a source over a network has its own bounds.
+    The first sample waits as long as a read may take (``live.DEADLINE`` for each attempt, counted
+    from the start of the reader); later ones wait ``live.PATIENCE``. A source over a network has
+    its own limits.
     """
 
     @property
     def capabilities(self) -> Capabilities:
-        """What this source can do; may improve or fall back between samples."""
+        """Current capabilities of this source; they may improve or fall back between samples."""
 
     async def sample(self) -> tuple[Raw, ...] | None:
-        """One raw form per pool, in a fixed order; a pool without one has ``problem`` set.
+        """Return one raw form per pool, in a fixed order; a pool without one has ``problem`` set.
 
-        ``None`` means that the source has ended (a recording played to its end).
-        Raises UnavailableError or NotFoundError only before the first sample.
+        ``None`` means that the source has ended (a recording played to its end). Raises
+        UnavailableError or NotFoundError only before the first sample.
         """
 
     async def aclose(self) -> None:

@@ -1,9 +1,9 @@
-"""Block devices under leaves: which rows of /proc/diskstats are theirs, and what they are.
+"""Block devices under leaves: which rows of /proc/diskstats belong to them, and their properties.
 
 Fields of /proc/diskstats: Documentation/admin-guide/iostats.rst of Linux. Partitions and device
-mapper nodes have counters of their own, so a leaf needs the row of the node it was given. Where
-there is no such file psutil's counters stand in: on FreeBSD (untested there) those of whole disks
-only (devstat(9)), so that a partition has its disk's row.
+mapper nodes have counters of their own, so a leaf needs the row of the node it was given. Without
+/proc/diskstats, psutil's counters are used: on FreeBSD (untested there) these cover whole disks
+only (devstat(9)), so a partition gets the row of its disk.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ from zconsole.system.host import ROOT, bytes_in, text_in
 from zconsole.zfs.sources.kstat import find_psutil
 
 SECTOR = 512
-"""Bytes; what /sys/block/*/size counts in, whatever the device's sectors are."""
+"""Bytes per unit of /sys/block/*/size, whatever the device's own sector size is."""
 
 
 def node_name(path: str, root: Path = ROOT) -> str | None:
-    """The kernel's name of a leaf's device, as in /proc/diskstats; None for a file or nothing."""
+    """Return the kernel's name of a leaf's device, as in /proc/diskstats.
+
+    None for a file or a missing device.
+    """
     resolved = Path(os.path.realpath(root / path.lstrip("/")))
     devices = Path(os.path.realpath(root / "dev"))
     if not resolved.is_relative_to(devices):
@@ -30,7 +33,7 @@ def node_name(path: str, root: Path = ROOT) -> str | None:
     name = resolved.relative_to(devices).as_posix()
     if _class(root, name).exists():
         return name
-    # A node that is no link, as in a /dev/mapper made without udev, is known by its number.
+    # A node that is not a link, as in a /dev/mapper made without udev, is identified by its number.
     try:
         status = resolved.stat()
     except OSError:
@@ -43,13 +46,13 @@ def node_name(path: str, root: Path = ROOT) -> str | None:
 
 
 def diskstats_names(path: str, known: Iterable[str], root: Path = ROOT) -> tuple[str, ...]:
-    """The rows of /proc/diskstats that carry a leaf's I/O, () when there are none.
+    """Return the rows of /proc/diskstats that count a leaf's I/O, () if there are none.
 
-    ``known`` are the names that have a row. A device mapper node (LUKS, LVM, multipath) without
-    one is replaced by what it is made of.
+    ``known`` are the names that have a row. A device mapper node (LUKS, LVM, multipath) without a
+    row is replaced by the devices it is made of.
     """
     if not (root / "sys/class/block").exists():
-        # The row of the disk that a leaf is on, as psutil has them; a label or a file has none.
+        # psutil has a row per disk, not per partition. A GPT label or a file gets no row.
         disk, rows = path.removeprefix("/dev/"), frozenset(known)
         return next(((each,) for each in (disk, _PART.sub("", disk)) if each in rows), ())
     name = node_name(path, root)
@@ -64,7 +67,7 @@ def _rows(name: str, known: frozenset[str], root: Path) -> tuple[str, ...]:
 
 
 def slaves(name: str, root: Path = ROOT) -> tuple[str, ...]:
-    """The devices a stacked device is made of (/sys/class/block/NAME/slaves)."""
+    """Return the devices a stacked device is made of (/sys/class/block/NAME/slaves)."""
     try:
         return tuple(sorted(each.name for each in (_class(root, name) / "slaves").iterdir()))
     except OSError:
@@ -72,7 +75,7 @@ def slaves(name: str, root: Path = ROOT) -> tuple[str, ...]:
 
 
 def diskstats_rows(root: Path = ROOT) -> Mapping[str, str]:
-    """The lines of /proc/diskstats by device name, or psutil's figures instead."""
+    """Return the lines of /proc/diskstats by device name, or equivalent lines made from psutil."""
     try:
         lines = bytes_in(root / "proc/diskstats").decode("utf-8", "replace").splitlines()
     except OSError:
@@ -81,7 +84,7 @@ def diskstats_rows(root: Path = ROOT) -> Mapping[str, str]:
 
 
 def udev_properties(block: Path, root: Path = ROOT) -> Mapping[str, str]:
-    """Properties in udev's database, ``E:KEY=VALUE`` lines of /run/udev/data/bMAJOR:MINOR."""
+    """Return a device's udev properties: ``E:KEY=VALUE`` lines of /run/udev/data/bMAJOR:MINOR."""
     text = text_in(root / "run/udev/data" / f"b{text_in(block / 'dev')}")
     pairs = (line[2:].partition("=") for line in text.splitlines() if line.startswith("E:"))
     return {key: value for key, _, value in pairs}
@@ -96,11 +99,11 @@ _PSUTIL_KEYS = (
     "busy_time",
 )
 _PART = re.compile(r"(?:p\d+|s\d+[a-h]?)(?:\.eli)?$")
-"""A GPT partition or an MBR slice behind a disk's name (gpart(8))."""
+"""GPT partition or MBR slice suffix of a disk's name (gpart(8))."""
 
 
 def _psutil_rows() -> Mapping[str, str]:
-    """A line in the form of /proc/diskstats for every disk; empty where psutil has none.
+    """Return a line in the format of /proc/diskstats for every disk; empty without psutil.
 
     Fields 1 to 14 of iostats.rst; merged and in-flight requests are unknown here.
     """

@@ -1,4 +1,4 @@
-"""``zpool events -Hvf``: what the kernel reports, followed where that is permitted (root).
+"""Follow ``zpool events -Hvf``, the kernel's event log, where that is permitted (root).
 
 Format: zpool_do_events_nvprint in cmd/zpool/zpool_main.c (2.3.9): a line with date and class,
 indented ``key = value`` lines, an empty line. Classes: include/sys/sysevent/eventdefs.h,
@@ -20,13 +20,13 @@ from zconsole.zfs.decode.words import VDEV_STATES, state_word
 
 COMMAND = ("zpool", "events", "-Hvf")
 KEPT = 200
-"""Newest different events kept for a pool that is not watched."""
+"""Number of distinct events, the newest, that are kept for a pool that is not watched."""
 
 BURST = 50
-"""Events of one class that are read between two samples."""
+"""Number of events of one class that are read between two samples."""
 
 RESTART_AFTER = 10.0
-"""Seconds until an ended command is restarted: normally it never ends."""
+"""Seconds before the command is restarted after it ended, which it normally never does."""
 
 _LEVELS = {
     "warning": (
@@ -42,10 +42,10 @@ _LEVELS = {
     ),
 }
 SEVERITIES = {name: level for level, names in _LEVELS.items() for name in names.split()}
-"""Severity by class of event; others are informational."""
+"""Severity by event class; classes not listed here are informational."""
 NOISE = frozenset({"config_sync", "history_event"})
 SCAN_HISTORY = ("scan aborted", "starting deferred resilver", "scan setup", "scan done")
-"""Internal history records that explain a scan's course (module/zfs/dsl_scan.c)."""
+"""Internal history records that explain the course of a scan (module/zfs/dsl_scan.c)."""
 
 _PREFIX = re.compile(r"^(?:sysevent|ereport|resource)\.fs\.zfs\.")
 _PARTITION = re.compile(r"-part1$")
@@ -53,13 +53,13 @@ _PAIR = re.compile(r"\s+(\w+) = (.*)")
 
 
 def parse_event(lines: Iterable[str]) -> dict[str, str]:
-    """The payload of one event as ``zpool events -v`` prints it: quoted texts without quotes."""
+    """Return the payload of one event as ``zpool events -v`` prints it, without quotation marks."""
     pairs = (_PAIR.fullmatch(line) for line in lines)
     return {pair[1]: pair[2].strip().strip('"') for pair in pairs if pair is not None}
 
 
 def describe_event(payload: Mapping[str, str]) -> dict[str, Any] | None:
-    """An event in the raw form's names; None for noise and what has no class or time."""
+    """Return an event with the raw form's keys; None for noise and events without class or time."""
     name = _PREFIX.sub("", payload.get("class", ""))
     t = _time(payload.get("time", ""))
     if not name or t is None:
@@ -89,19 +89,19 @@ def _details(payload: Mapping[str, str]) -> Iterator[str]:
 
 
 def _state(value: str) -> str:
-    """``"ONLINE" (0x7)`` or ``0x7`` as a word."""
+    """Convert ``"ONLINE" (0x7)`` or ``0x7`` to a state word."""
     number = _number(value.rpartition("(")[2].rstrip(")"))
     known = number is not None and number < len(VDEV_STATES)
     return state_word(VDEV_STATES[number or 0]) if known else ""
 
 
 def _device(path: str) -> str | None:
-    """The last part of a leaf's path, without the number of zpool's own partition."""
+    """Return the last part of a leaf's path, without zpool's own partition suffix."""
     return _PARTITION.sub("", path.rpartition("/")[2]) or None
 
 
 def _time(value: str) -> float | None:
-    """Epoch seconds of ``0xSECONDS 0xNANOSECONDS``."""
+    """Convert ``0xSECONDS 0xNANOSECONDS`` to epoch seconds; None if it is not in that format."""
     numbers = [_number(word) for word in value.split()]
     if len(numbers) != 2 or numbers[0] is None or numbers[1] is None:
         return None
@@ -109,7 +109,7 @@ def _time(value: str) -> float | None:
 
 
 def _number(word: str) -> int | None:
-    """An unsigned number of at most 64 bits, as the kernel has them."""
+    """Parse an unsigned number of at most 64 bits, as the kernel prints it, or return None."""
     try:
         number = int(word, 0)
     except ValueError:
@@ -120,8 +120,9 @@ def _number(word: str) -> int | None:
 class EventFollower:
     """Follows ``zpool events`` from ``since`` (epoch seconds) on.
 
-    A failing device reports hundreds of errors a second: repeated events are reported once, with
-    a count, and beyond BURST of a class between two calls of ``take`` they are not even read.
+    A failing device can report hundreds of errors a second. Repeated events are therefore reported
+    once, with a count, and after BURST events of a class between two calls of ``take`` further ones
+    are skipped unparsed.
     """
 
     def __init__(self, spawner: Spawner, since: float) -> None:
@@ -134,18 +135,18 @@ class EventFollower:
         self._read: Counter[str] = Counter()
 
     async def start(self) -> None:
-        """Begin to follow; a command that is not there or not permitted gives no events."""
+        """Start following. A command that is missing or not permitted gives no events."""
         with contextlib.suppress(OSError):
             self._process = await self._spawner.spawn(COMMAND)
             self._task = asyncio.create_task(self._follow(self._process))
 
     def take(self, pool: str) -> list[dict[str, Any]]:
-        """The pool's events since the last call, oldest first."""
+        """Return the pool's events since the last call, oldest first."""
         self._read.clear()
         return [_counted(*each) for each in self._waiting.pop(pool, {}).values()]
 
     def close(self) -> None:
-        """Stop following without waiting."""
+        """Stop following, without waiting for the command to end."""
         if self._task is not None:
             self._task.cancel()
         if self._process is not None:
@@ -156,7 +157,7 @@ class EventFollower:
             while True:
                 await self._read_all(process)
                 await asyncio.sleep(RESTART_AFTER)
-                # A new one begins with whatever the kernel still has.
+                # A new process starts with all events that the kernel still holds: skip those seen.
                 self._since = max(self._since, math.nextafter(self._newest, math.inf))
                 self._process = process = await self._spawner.spawn(COMMAND)
 
@@ -164,6 +165,7 @@ class EventFollower:
         lines: list[str] = []
         wanted = False
         while (line := await process.readline()) is not None:
+            # Not indented: the date and class of the next event, with a TAB between them.
             if line[:1].strip():
                 name = line.rpartition("\t")[2]
                 self._read[name] += 1
@@ -183,12 +185,13 @@ class EventFollower:
         key = (event["text"], event["vdev"])
         first, count = waiting.get(key, (event, 0))
         waiting[key] = first, count + 1
+        # Drop the oldest.
         if len(waiting) > KEPT:
             del waiting[next(iter(waiting))]
 
 
 def _counted(event: dict[str, Any], count: int) -> dict[str, Any]:
-    """The event, with its count where it came more than once."""
+    """Return the event, with a count in its text if it occurred more than once."""
     if count == 1:
         return event
     times = f"{count} times" if count < BURST else f"{count} times or more"

@@ -1,8 +1,8 @@
-"""Facts of the machine that can be read while every ``zpool`` command hangs.
+"""Facts about the machine that can be read even while every ``zpool`` command hangs.
 
-Of the ZFS kernel module: imported pools, their state word, ARC (files below /proc/spl/kstat/zfs:
-module/zfs/spa_stats.c, module/zfs/arc.c), parameters. And CPU and memory: proc_stat(5),
-proc_meminfo(5); where there are no such files, psutil's figures stand in.
+From the ZFS kernel module: imported pools, their state word, ARC (files below /proc/spl/kstat/zfs:
+module/zfs/spa_stats.c, module/zfs/arc.c) and module parameters. CPU and memory come from
+proc_stat(5) and proc_meminfo(5), or from psutil where these files do not exist.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from zconsole.system.host import ROOT, bytes_in, number_in, text_in
 
 HANGING_STATES = frozenset({"SUSPENDED", "UNAVAIL", "FAULTED"})
 """State words under which a call could hang: zpool is not run, and the kernel is asked for the
-config once at most, with a short deadline (``PoolPoller._glance``)."""
+config at most once, with a short deadline (``PoolPoller._glance``)."""
 
 
 def pool_states(root: Path = ROOT) -> Mapping[str, str]:
-    """Every imported pool with its state word, ``""`` where it could not be read.
+    """Return every imported pool with its state word, ``""`` where it could not be read.
 
-    While ``zpool import`` looks at a pool, the kernel has it as ``$import-…`` (TRYIMPORT_NAME,
-    include/sys/spa.h); no pool's own name begins so.
+    While ``zpool import`` examines a pool, the kernel lists it as ``$import-…`` (TRYIMPORT_NAME,
+    include/sys/spa.h); no real pool name begins with ``$``.
     """
     folder = f"{root}/proc/spl/kstat/zfs"
     try:
@@ -37,7 +37,7 @@ def pool_states(root: Path = ROOT) -> Mapping[str, str]:
 
 
 def _state(file: str) -> str | None:
-    """The state word in a file; None where there is none, as of a pool that has just gone."""
+    """Return the state word in a file; None without one, as for a pool just exported."""
     try:
         return bytes_in(file).decode("utf-8", "replace").strip()
     except FileNotFoundError:
@@ -47,12 +47,12 @@ def _state(file: str) -> str | None:
 
 
 def pool_state(pool: str, root: Path = ROOT) -> str:
-    """The state word of one pool; empty where it could not be read."""
+    """Return the state word of one pool; empty if it could not be read."""
     return text_in(root / "proc/spl/kstat/zfs" / pool / "state")
 
 
 def arc_bytes(root: Path = ROOT) -> int | None:
-    """Bytes the ARC holds now; None without the module."""
+    """Return the current size of the ARC in bytes; None without the module."""
     try:
         text = bytes_in(root / "proc/spl/kstat/zfs/arcstats")
     except OSError:
@@ -62,7 +62,7 @@ def arc_bytes(root: Path = ROOT) -> int | None:
 
 
 def module_version(root: Path = ROOT) -> str | None:
-    """The running OpenZFS, ``2.3.9``; None where the module is not loaded."""
+    """Return the version of the loaded OpenZFS module (``2.3.9``); None if it is not loaded."""
     word = text_in(root / "sys/module/zfs/version")
     return word.partition("-")[0] or None
 
@@ -89,27 +89,29 @@ PARAMETERS = (
     "zfs_top_maxinflight",
     "zfs_txg_timeout",
 )
-"""Those that can hold a scan back, and how long a transaction group may last, which tells slow from
-stuck. Everybody may read them."""
+"""Parameters that can slow a scan down, and ``zfs_txg_timeout``, the longest duration of a
+transaction group, which tells slow from stuck. Any user may read them."""
 
 EVERY = 5.0
-"""Seconds between two reads of what changes slowly: parameters change by hand only."""
+"""Seconds between two reads of values that change slowly: parameters change by hand only."""
 
 
 _COUNTED = 8
-"""Fields of the ``cpu`` line; the time of guests, behind them, is part of user and nice."""
+"""Fields of the ``cpu`` line that are summed; guest time, which follows, is part of user and
+nice."""
 _IDLE, _IOWAIT = 3, 4
+"""Indices of idle and iowait in the ``cpu`` line (proc_stat(5))."""
 
 
 class CpuTime(NamedTuple):
-    """What all processors did since the machine started, in any one unit."""
+    """CPU time of all processors since the machine started; the unit depends on its source."""
 
     idle: float
     total: float
 
 
 class LoadMeter:
-    """CPU and memory of the machine, and parameters of scans, in the raw form's names."""
+    """Reads CPU and memory load of the machine and scan parameters, with the raw form's keys."""
 
     def __init__(self, root: Path = ROOT) -> None:
         self._root = root
@@ -119,11 +121,13 @@ class LoadMeter:
         self._tunables: Mapping[str, int] = {}
 
     def read(self, now: float) -> Mapping[str, Any]:
-        """``host``, and ``tunables``: those of PARAMETERS that this kernel has (zfs(4)).
+        """Return ``host`` (load) and ``tunables`` (the PARAMETERS that this kernel has, zfs(4)).
 
-        CPU share since the last call, absent from the first; memory and ARC in bytes. The kernel
-        writes hundreds of lines to tell the latter. ``now`` in steady seconds.
+        CPU is the share since the last call, absent on the first; memory and ARC are in bytes.
+        Memory, ARC and parameters are read only every EVERY seconds, as the kernel formats hundreds
+        of lines for them. ``now`` is in steady seconds.
         """
+        # The kernel formats hundreds of lines for memory and ARC.
         if now - self._read_at >= EVERY:
             self._memory = {**memory(self._root), "arc_bytes": arc_bytes(self._root)}
             folder = self._root / "sys/module/zfs/parameters"
@@ -135,14 +139,14 @@ class LoadMeter:
         cpu = None
         if spent is not None and before is not None and spent.total > before.total:
             busy = 1 - (spent.idle - before.idle) / (spent.total - before.total)
-            cpu = min(1.0, max(0.0, busy))  # the kernel's idle and iowait can run back
+            cpu = min(1.0, max(0.0, busy))  # the kernel's idle and iowait counters can go backwards
         found = {"cpu": cpu, **self._memory}
         host = {key: value for key, value in found.items() if value is not None}
         return {"host": host, "tunables": self._tunables}
 
 
 def cpu_time(root: Path = ROOT) -> CpuTime | None:
-    """The first line of /proc/stat, or psutil's figures; None without either."""
+    """Return CPU time from the first line of /proc/stat, else from psutil; None without either."""
     try:
         words = bytes_in(root / "proc/stat").split(b"\n", 1)[0].split()
         ticks = [int(word) for word in words[1 : 1 + _COUNTED]]
@@ -154,7 +158,7 @@ def cpu_time(root: Path = ROOT) -> CpuTime | None:
 
 
 def memory(root: Path = ROOT) -> Mapping[str, int]:
-    """``memory_total`` and ``memory_available`` in bytes; empty where nobody knows them."""
+    """Return ``memory_total`` and ``memory_available`` in bytes; empty if they are unknown."""
     try:
         lines = bytes_in(root / "proc/meminfo").splitlines()
         kilobytes = {words[0]: int(words[1]) for line in lines if len(words := line.split()) > 1}
@@ -169,7 +173,7 @@ def memory(root: Path = ROOT) -> Mapping[str, int]:
 
 
 def find_psutil() -> ModuleType | None:
-    """The module whose figures stand in; a program of one file has no compiled modules."""
+    """Return the psutil module, or None: a single-file (zipapp) program has no compiled modules."""
     try:
         import psutil
     except ImportError:

@@ -1,4 +1,4 @@
-"""The live source: every watched pool of this machine, each read the best way that works."""
+"""The live source: every watched pool of this machine, each read by the best method that works."""
 
 from __future__ import annotations
 
@@ -46,21 +46,22 @@ DEADLINE = 5.0
 """Seconds after which a call counts as stuck and is abandoned."""
 
 PATIENCE = 1.0
-"""Seconds a later sample waits for a slow pool before the others are shown without it."""
+"""Seconds a later sample waits for a slow pool before it is shown without that pool."""
 
 BESIDE = 1.0
-"""Seconds between two reports of what runs beside the JSON or text of zpool."""
+"""Seconds between two reports of ``zpool iostat``, which runs alongside the JSON or text reader."""
 
 CLOSE_DEADLINE = 0.3
-"""Seconds for tasks, and then processes, to end when the source is closed."""
+"""Seconds that tasks, and then processes, have to end when the source is closed."""
 
 FILES_DEADLINE = 1.0
+"""Seconds for reads of /proc and /sys in a thread."""
 LOCK_HELD = "the kernel's pool lock is held: no pool answers; kstat and disk counters only"
 
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """What the live source uses of the machine; tests replace it."""
+    """Access to the machine that the live source needs; tests replace it."""
 
     runner: CommandRunner
     spawner: ProcessRunner
@@ -68,19 +69,19 @@ class System:
     clocks: Clocks = field(default_factory=Clocks)
     deadline: float = DEADLINE
     history: ProcessRunner | None = None
-    """Runs ``zpool history``, which only root may; None where nobody asks."""
+    """Runs ``zpool history``, which only root may; None if the user is not root."""
 
 
 def this_system() -> System:
-    """The machine the console runs on."""
+    """Return the access to the machine that the console runs on."""
     runner = ProcessRunner()
     return System(runner, runner, history=ProcessRunner(LINES) if is_root() else None)
 
 
 class LiveSource:
-    """Samples the pools named, or all imported ones: the kernel's config, zpool's JSON or text.
+    """Samples the named pools, or all imported ones, by the kernel's config or by zpool.
 
-    The first sample waits for every pool as long as a read may take, a later one PATIENCE.
+    The first sample waits for every pool as long as a read may take, later ones PATIENCE.
     """
 
     def __init__(
@@ -99,17 +100,17 @@ class LiveSource:
         self._probe: PoolPoller | None = None
         self._states: Mapping[str, str] = {}
         self._listed = False
-        """Whether it ever knew which pools are imported."""
+        """True once the list of imported pools has been read."""
         self._unlisted: Sequence[str] = ()
         self._version: str | None = None
         self._boot: str | None = None
         self._began = 0.0
-        """When the present sample began, on the steady clock."""
+        """When the current sample began, on the steady clock."""
         self._events: EventFollower | None = None
 
     @property
     def capabilities(self) -> Capabilities:
-        """See Source.capabilities."""
+        """Name of the reader in use, and why no better one is."""
         readers = self._pollers.readers if self._pollers else None
         reader = readers.reader if readers else None
         return Capabilities(
@@ -120,31 +121,31 @@ class LiveSource:
         )
 
     async def sample(self) -> tuple[Raw, ...]:
-        """See Source.sample."""
+        """Read every pool; pools that are slow or must not be queried get ``problem`` set."""
         self._began = self._system.clocks.steady()
         first = self._pollers is None
         pollers = self._pollers = self._pollers or await self._open()
         polled = [pollers.of(name) for name in await self._list(pollers, first)]
-        # The first sample waits as long as a read may take: each has its own deadline.
+        # The first sample has no time limit of its own: each read has its deadline.
         patience = None if first else PATIENCE
         await pollers.read({each: self._states.get(each.name) for each in polled}, patience)
         readings = {each: each.take() for each in polled}
-        # After the readings, which say what disks there are.
+        # After the readings, because these say which disks there are.
         rows, load = await self._survey(readings)
         return tuple(self._raw(each, readings[each], rows, load) for each in polled)
 
     async def aclose(self) -> None:
-        """See Source.aclose."""
+        """Stop events and readers, then wait up to CLOSE_DEADLINE for their processes to end."""
         if self._events is not None:
             self._events.close()
         if self._pollers is not None:
             await self._pollers.aclose(CLOSE_DEADLINE)
-        # Last: pollers and events let go of their processes above, which have to end here.
+        # Last: pollers and events abandoned their processes above, and these must be reaped here.
         for runner in filter(None, (self._system.spawner, self._system.history)):
             await runner.settle(CLOSE_DEADLINE)
 
     async def _open(self) -> PoolPollers:
-        """Find out what this machine offers. Raises UnavailableError."""
+        """Detect what this machine offers. Raises UnavailableError."""
         system = self._system
         device = system.root / "dev/zfs"
         if not device.exists():
@@ -159,6 +160,7 @@ class LiveSource:
         )
         self._boot = boot_id(system.root)
         if is_root():
+            # From now on: the kernel still lists older events, too.
             self._events = EventFollower(system.spawner, system.clocks.wall())
             await self._events.start()
         readers = FallbackReader(self._options(), self._prefer)
@@ -173,7 +175,7 @@ class LiveSource:
         return (libzfs, *zpool_readers(*runners, BESIDE, self._version, system.clocks))
 
     async def _list(self, pollers: PoolPollers, first: bool) -> tuple[str, ...]:
-        """The pools of this sample; a name that never existed raises NotFoundError."""
+        """Return the pools of this sample. Raises NotFoundError for a name that never existed."""
         self._states = await self._imported()
         if not self._asked_for:
             pollers.forget(self._states)
@@ -185,12 +187,12 @@ class LiveSource:
         return self._asked_for
 
     async def _confirmed(self, names: Sequence[str]) -> Sequence[str]:
-        """The same names if all of them are pools, as where kstats are hidden.
+        """Return ``names`` if all of them are pools, which kstats may hide.
 
-        zpool is not asked where kstats show other pools: a call that the pool lock holds up would
-        keep this process from ending.
+        zpool is not run if kstats list other pools: a call blocked by the pool lock would keep this
+        process from exiting.
 
-        Raises NotFoundError naming those that are not, UnavailableError without an answer.
+        Raises NotFoundError naming those that are not pools, UnavailableError without an answer.
         """
         if names and self._states:
             raise NotFoundError(f"no such pool: {', '.join(names)}")
@@ -200,7 +202,10 @@ class LiveSource:
         return names
 
     async def _exists(self, name: str) -> bool:
-        """Ask libzfs_core, else ``zpool``. Raises UnavailableError without an answer."""
+        """Ask libzfs_core, else ``zpool``, whether a pool exists.
+
+        Raises UnavailableError without an answer.
+        """
         deadline = self._system.deadline
         try:
             known = await self._files.run(lambda: pool_exists(load_lzc(), name), deadline)
@@ -213,10 +218,10 @@ class LiveSource:
         return known is not False
 
     async def _imported(self) -> Mapping[str, str]:
-        """Imported pools and their state words, empty where the system has no kstat of them.
+        """Return imported pools and their state words, which are empty where there are no kstats.
 
-        The last answer where there is none in time. Raises UnavailableError where there never
-        was: that no pool is imported must not be guessed.
+        Returns the previous answer if there is no new one in time. Raises UnavailableError if there
+        never was one: "no pool is imported" must not be a guess.
         """
         root, patience = self._system.root, self._system.deadline
         try:
@@ -236,9 +241,10 @@ class LiveSource:
     async def _survey(
         self, readings: Mapping[PoolPoller, Raw | None]
     ) -> tuple[Mapping[str, str], Mapping[str, Any]]:
-        """Disk counters and load of the machine, and the disks under leaves that changed.
+        """Return disk counters and load of the machine; look up disks under leaves that changed.
 
-        The kernel tells the former from its memory: to ask in a thread would cost more.
+        The counters are read without a thread: the kernel has them in memory, so a thread would
+        cost more than the read.
         """
         now, root = self._system.clocks.steady(), self._system.root
         rows = diskstats_rows(root)
@@ -287,7 +293,7 @@ class LiveSource:
         return cast("Raw", {**known, **times, "pool": poller.name, "problem": why})
 
     def _lock_held(self) -> bool:
-        """Whether no pool answers although the kernel calls some healthy."""
+        """Return whether no pool answers although the kernel reports some of them as healthy."""
         if self._pollers is None:
             return False
         healthy = [name for name, state in self._states.items() if state not in HANGING_STATES]
@@ -296,7 +302,7 @@ class LiveSource:
             return False
         if len(polled) > 1 or len(healthy) < len(self._states):
             return True
-        # Ask a pool that is not watched; the answer, or its lack, is known at a later sample.
+        # Query a pool that is not watched; whether it answers is known at a later sample.
         others = [name for name in healthy if name not in polled]
         if self._probe is None or self._probe.name not in others:
             if not others:
@@ -308,10 +314,10 @@ class LiveSource:
 
 
 def load_lzc() -> ModuleType | None:
-    """The distribution's ``libzfs_core`` module (``python3-pyzfs``); None where there is none.
+    """Return the distribution's ``libzfs_core`` module (``python3-pyzfs``); None if there is none.
 
-    Only OpenZFS' own: the package of that name on PyPI is another, abandoned one whose calls no
-    longer fit the C library.
+    Only OpenZFS's own is accepted: the package of that name on PyPI is another, abandoned one whose
+    calls no longer fit the C library.
     """
     try:
         module = importlib.import_module("libzfs_core")
@@ -321,12 +327,12 @@ def load_lzc() -> ModuleType | None:
 
 
 def pool_exists(module: ModuleType | None, pool: str) -> bool | None:
-    """Whether a pool of that name is imported; None where the module cannot tell.
+    """Return whether a pool of that name is imported; None if the module cannot tell.
 
-    It may block in the kernel: call it in a thread.
+    May block in the kernel: call it in a thread.
     """
     if any(mark in pool for mark in "/@#"):
-        return False  # lzc_exists knows datasets, snapshots and bookmarks, too
+        return False  # lzc_exists also accepts datasets, snapshots and bookmarks
     try:
         return bool(module.lzc_exists(pool.encode("utf-8", "surrogateescape"))) if module else None
     except Exception:  # its exceptions have no common base: ZFSError, OSError, …

@@ -1,15 +1,15 @@
-"""What zpool is asked now and then, beside the samples: who sits out, its words, its history.
+"""Commands that zpool is asked occasionally, between samples: sit-outs, status messages, history.
 
-**Who sits out.** Reads go around a device that is much slower than its siblings. Neither a pool's
+**Sit-outs.** ZFS reads around a device that is much slower than its siblings. Neither a pool's
 config nor ``zpool status`` says so, only the property ``sit_out`` of each leaf of a raidz or dRAID
 (vdevprops(7), 2.4 and later).
 
-**Its words.** What only ``zpool status`` knows, for a config that has none of it.
+**Status messages.** Text that only ``zpool status`` knows; a config has none of it.
 
-**Its history.** ``zpool history -i`` tells which scrubs finished, also before zconsole ran (root
-only). Neither a config nor ``zpool status`` tells a scrub of everything from one that goes on from
-the last (``-C``) or of a range of dates (``-S``, ``-E``); the record of its start does. The first
-record, of the pool's creation, is never overwritten (module/zfs/spa_history.c).
+**History.** ``zpool history -i`` shows which scrubs finished, also before zconsole ran (root only).
+Neither a config nor ``zpool status`` distinguishes a full scrub from one that continues from the
+last scrubbed txg (``-C``) or covers a range of dates (``-S``, ``-E``); the record of its start
+does. The first record, of the pool's creation, is never overwritten (module/zfs/spa_history.c).
 """
 
 from __future__ import annotations
@@ -43,41 +43,45 @@ from zconsole.zfs.sources.reader import (
 AT_MOST_EVERY = 10.0
 """Seconds between two commands, however fast a failing disk's counters move."""
 AT_LEAST_EVERY = 300.0
+"""Seconds between two commands if nothing changes."""
 STILL_EVERY = 30.0
-"""Seconds between two commands while a leaf sits out: nothing tells when it no longer does."""
+"""Seconds between two commands while a leaf sits out: nothing signals when it no longer does."""
 HISTORY_DEADLINE = 60.0
-"""Seconds: a log may have grown to 1 GB."""
+"""Seconds; a history log may have grown to 1 GB."""
 
 
 class OccasionalCommand(ABC):
-    """A command whose newest answer goes with each sample; one is in flight at most."""
+    """A command whose newest answer is added to each sample; at most one is in flight."""
 
     readers: Collection[str] = ("libzfs", "json", "text")
-    """Names of the readers whose forms lack what it tells."""
+    """Names of the readers whose forms lack the information this command gives."""
     patience = 2.0
     """Seconds that a pool's first sample waits for the first answer."""
     pause = AT_LEAST_EVERY
-    """Seconds between two commands while the form's condition stays the same."""
+    """Seconds between two commands while the condition of the pool stays the same."""
 
     def __init__(self, runner: CommandRunner, pool: str, deadline: float) -> None:
         self._runner = runner
         self._pool = pool
         self._deadline = deadline
         self.task: asyncio.Task[None] | None = None
-        """The command in flight, or the last."""
+        """The command in flight, or the last one."""
         self._hung: DeadlineError | None = None
         self._asked = float("-inf")
         self._seen: object = None
-        """What of the form the answer depends on, when it was last asked for."""
+        """The pool's condition when the command was last started."""
         self._found: Mapping[str, Any] = NOTHING
 
     async def first(self, patience: float) -> None:
-        """Ask for the first answer and wait for it, at most ``patience`` seconds."""
+        """Start the first command and wait for its answer, at most ``patience`` seconds."""
         if self.task is None:
             await asyncio.wait((self._start(),), timeout=patience)
 
     def newest(self, form: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The keys it adds to a raw form; starts to ask again when the form or the time says so."""
+        """Return the keys to add to a raw form.
+
+        Rerun the command when the form or the time says so.
+        """
         seen = self.condition(form)
         changed = self._seen is not None and seen != self._seen
         if self._again(AT_MOST_EVERY if changed else self.pause) or self._seen is None:
@@ -85,7 +89,10 @@ class OccasionalCommand(ABC):
         return self._found
 
     def _again(self, wait: float) -> bool:
-        """Ask again if the last time was ``wait`` seconds ago and nothing hangs; whether it did."""
+        """Start the command unless it hangs or ran within ``wait`` seconds.
+
+        Return True if started.
+        """
         idle = self.task is None or self.task.done()
         hanging = self._hung is not None and self._hung.alive()
         if asyncio.get_running_loop().time() - self._asked < wait or not idle or hanging:
@@ -107,29 +114,30 @@ class OccasionalCommand(ABC):
             self._found = self._failed()
 
     def _failed(self) -> Mapping[str, Any]:
-        """What is known after a command that failed."""
+        """Return the keys that remain valid after a command failed."""
         return NOTHING
 
     @abstractmethod
     def condition(self, form: Mapping[str, Any]) -> object:
-        """What of the form the answer depends on; equal while it stays the same, never None."""
+        """Return the parts of the form that the answer depends on, for comparison; never None."""
 
     @abstractmethod
     async def _ask(self, commands: Commands) -> Mapping[str, Any]:
-        """Run the command; raises what Commands and decoders raise."""
+        """Run the command and return its keys. Raises what Commands and decoders raise."""
 
 
 _SIT_OUT_SINCE = (2, 4)
+"""The first OpenZFS with the property ``sit_out``."""
 _SLOW_IOS = 34
 """Index in ``vdev_stats`` (include/sys/fs/zfs.h)."""
 _LAYOUTS = ("raidz", "draid")
 
 
 class SitOutReader(OccasionalCommand):
-    """The leaves of one pool that sit out (``sitting_out``), and top-levels with ``autosit``.
+    """Reads which leaves of a pool sit out (``sitting_out``), and ``autosit`` of top-level vdevs.
 
-    One that begins to counts a slow I/O (vdev_raidz_sit_child, module/zfs/vdev_raidz.c): a config
-    tells when to ask.
+    A leaf that begins to sit out counts a slow I/O (vdev_raidz_sit_child, module/zfs/vdev_raidz.c),
+    so the config shows when to ask again.
     """
 
     def __init__(
@@ -139,12 +147,12 @@ class SitOutReader(OccasionalCommand):
         self._exists = parse_version(version) >= _SIT_OUT_SINCE
 
     async def first(self, patience: float) -> None:
-        """See OccasionalCommand.first; nothing is asked of an OpenZFS without the property."""
+        """Wait for the first answer; an OpenZFS without the property is not asked."""
         if self._exists:
             await super().first(patience)
 
     def newest(self, form: Mapping[str, Any]) -> Mapping[str, Any]:
-        """See OccasionalCommand.newest; nothing is asked of a pool of mirrors."""
+        """Return the newest answer; a pool without raidz or dRAID is not asked."""
         tops = _tree(form).get("children", ())
         may = "libzfs" not in form or any(top.get("type") in _LAYOUTS for top in tops)
         told = "libzfs" in form and "sitting_out" not in self._found
@@ -152,7 +160,7 @@ class SitOutReader(OccasionalCommand):
         return super().newest(form) if self._exists and may else NOTHING
 
     def condition(self, form: Mapping[str, Any]) -> object:
-        """The slow I/Os of each leaf."""
+        """Return the slow I/O count of each leaf."""
         leaves = (vdev for vdev in config_vdevs(form) if not vdev.get("children"))
         stats = (numbers(leaf.get("vdev_stats", ())) for leaf in leaves)
         return [each[_SLOW_IOS] for each in stats if len(each) > _SLOW_IOS]
@@ -171,20 +179,23 @@ class SitOutReader(OccasionalCommand):
 
 
 def _tree(form: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The tree of a config, empty of another form."""
+    """Return the vdev tree of a config; empty for another form."""
     tree: Mapping[str, Any] = form.get("libzfs", NOTHING).get("vdev_tree", NOTHING)
     return tree
 
 
 def _config_scan(form: Mapping[str, Any]) -> Sequence[int]:
-    """Function, state, start and end of a config's scan."""
+    """Return function, state, start and end of a config's scan."""
     return numbers(_tree(form).get("scan_stats", ()))[:4]
 
 
 def _values(
     document: Mapping[str, Any], property_name: str
 ) -> Iterator[tuple[Mapping[str, str], str]]:
-    """Each vdev of a ``zpool get -j`` document and its property. Raises NotUnderstoodError."""
+    """Yield each vdev of a ``zpool get -j`` document and its property.
+
+    Raises NotUnderstoodError.
+    """
     for name, value in mapping(document.get("vdevs"), "vdevs").items():
         vdev = mapping(value, name)
         properties = mapping(vdev.get("properties"), name)
@@ -195,22 +206,22 @@ def _values(
 
 
 _STATE, _ERRORS, _DEFERRED = slice(8, 24), slice(160, 184), slice(264, 272)
-"""Bytes in ``vdev_stats`` (include/sys/fs/zfs.h, ``vdev_stat_t``) of state and aux, of errors of
-each kind, and of a deferred resilver."""
+"""Byte ranges in ``vdev_stats`` (include/sys/fs/zfs.h, ``vdev_stat_t``): state and aux, errors of
+each kind, and a deferred resilver."""
 
 _RECORD = r"^\S+ (?:\(\d+ms\) )?\[txg:\d+\] [a-z ]+? ({pool}(?:[/@].*?)?) \((\d+)\)"
 
 
 class StatusMessageReader(OccasionalCommand):
-    """What only ``zpool status`` knows of one pool (``message``): wording, damaged files' names.
+    """Reads the texts and names of damaged files that only ``zpool status`` knows (``message``).
 
-    Asked for once, again when the pool's condition changes, and now and then in between; never
+    It runs once, again when the pool's condition changes, and every few minutes in between; never
     with every sample.
     """
 
     readers = ("libzfs",)
     patience = 5.0
-    """As long as a read may take: why a pool is ill is part of what is told first."""
+    """As long as a read may take: the first sample should say why a pool is unhealthy."""
 
     def __init__(
         self, runner: CommandRunner, pool: str, version: str | None, deadline: float
@@ -219,10 +230,10 @@ class StatusMessageReader(OccasionalCommand):
         self._json = has_json(version)
         self._destroyed: dict[str, str] = {}
         self._sought: set[str] = set()
-        """Ids that the pool's history was searched for."""
+        """Dataset ids that the pool's history was already searched for."""
 
     def condition(self, form: Mapping[str, Any]) -> object:
-        """What of a config the words of ``zpool status`` depend on."""
+        """Return the parts of a config that the texts of ``zpool status`` depend on."""
         config, states = form["libzfs"], []
         for vdev in config_vdevs(form):
             stats, rebuild = vdev.get("vdev_stats", b""), vdev.get("org.openzfs:rebuild_stats", ())
@@ -247,7 +258,7 @@ class StatusMessageReader(OccasionalCommand):
             "errors": None if found.errors is None else list(found.errors),
         }
         if unknown := set(destroyed_ids(message["errors"])) - self._sought:
-            self._sought |= unknown  # once: a history may be long
+            self._sought |= unknown  # Search once per id: a history may be long.
             self._found = {"message": dict(message)}
             with contextlib.suppress(PoolGoneError, ReadFailedError, ReaderUnusableError):
                 printed = await commands.output("zpool", "history", "-i", self._pool)
@@ -257,9 +268,9 @@ class StatusMessageReader(OccasionalCommand):
         return {"message": message}
 
     async def _status(self, commands: Commands) -> Raw:
-        """What zpool prints with the names of damaged files.
+        """Return zpool's status output with the names of damaged files.
 
-        Its JSON ends amid a name that is not UTF-8 (nvlist_print_json_string in
+        zpool's JSON breaks off inside a name that is not UTF-8 (nvlist_print_json_string in
         lib/libnvpair/libnvpair_json.c, 2.3.9); its text does not.
         """
         if self._json:
@@ -270,9 +281,9 @@ class StatusMessageReader(OccasionalCommand):
 
 
 def names_in_history(text: str, pool: str, ids: Collection[str]) -> dict[str, str]:
-    """The last names of datasets of these hexadecimal ids in ``zpool history -i``.
+    """Return the last names, in ``zpool history -i``, of datasets with these hexadecimal ids.
 
-    Each record of what was done to one has its name and id: ``destroy tank/a@b (387)``
+    Each record of an operation on a dataset has its name and id: ``destroy tank/a@b (387)``
     (print_history_records in cmd/zpool/zpool_main.c).
     """
     wanted = {str(int(each, 16)): each for each in ids}
@@ -284,54 +295,55 @@ def names_in_history(text: str, pool: str, ids: Collection[str]) -> dict[str, st
 LINES = re.compile(
     rb"^History for .*\n.*|^\S+ \[txg:\d+\] scan (?:setup|done|cancelled|aborted)\b.*", re.MULTILINE
 )
-"""Of the output, all that is needed: the first record, and those of scans."""
+"""The only lines of the output that are needed: the first record, and those of scans."""
 
 _DATE = r"(\d{4}-\d\d-\d\d\.\d\d:\d\d:\d\d)"
 _FIRST = re.compile(rf"^History for .*\n{_DATE}", re.MULTILINE | re.ASCII)
 _SCAN = re.compile(
     rf"^{_DATE} \[txg:(\d+)\] scan (setup|done|cancelled|aborted)\b(.*)$", re.MULTILINE | re.ASCII
 )
-"""``spa_history_log_internal`` in module/zfs/dsl_scan.c; error scrubs have other names."""
+"""Records written by ``spa_history_log_internal`` in module/zfs/dsl_scan.c; error scrubs have other
+names."""
 _SETUP = re.compile(r" func=(?P<func>\d+) mintxg=(?P<mintxg>\d+) maxtxg=(?P<maxtxg>\d+)", re.ASCII)
 SCRUB = 1
 """POOL_SCAN_SCRUB, include/sys/fs/zfs.h."""
 TXG_INITIAL = 4
-"""The txg a pool begins with (include/sys/txg.h): no block is older."""
+"""The first txg of a pool (include/sys/txg.h): no block is older."""
 _TEXT_SCAN = re.compile(r"^[ \t]*scan: (.*)$", re.MULTILINE)
 
 
 class PastScrub(TypedDict):
-    """A scrub in a pool's history. Epoch seconds."""
+    """A scrub in a pool's history. Times in epoch seconds."""
 
     start: float
     end: float | None
-    """When it was done; None while it runs, and of one that was canceled."""
+    """When it finished; None while it runs, and for one that was canceled."""
     full: bool
-    """Whether it was to read everything."""
+    """True if it covered the whole pool."""
 
 
 class PastScrubs(TypedDict):
-    """What a pool's history tells."""
+    """Creation time and scrubs from a pool's history."""
 
     created: float | None
     scrubs: list[PastScrub]
-    """The newest one, and the newest full one that finished."""
+    """The newest scrub, and the newest full one that finished."""
 
 
 class HistoryReader(OccasionalCommand):
-    """The scrubs of one pool (``history``); asked for once, and whenever a scan starts or ends.
+    """Reads the scrubs of one pool (``history``): once, and whenever a scan starts or ends.
 
-    What was told stays true when a later command fails.
+    The last answer is kept when a later command fails.
     """
 
     pause = math.inf
 
     def __init__(self, runner: CommandRunner, pool: str) -> None:
-        """``runner`` may leave out everything but ``LINES``."""
+        """``runner`` may drop all output except ``LINES``."""
         super().__init__(runner, pool, HISTORY_DEADLINE)
 
     def condition(self, form: Mapping[str, Any]) -> object:
-        """What tells one state of a pool's scan from another: not its progress."""
+        """Return what identifies the state of a pool's scan, without its progress."""
         if "libzfs" in form:
             return _config_scan(form)
         if "status" in form:
@@ -350,7 +362,7 @@ class HistoryReader(OccasionalCommand):
 
 
 def past_scrubs(text: str, zone: tzinfo | None = None) -> PastScrubs:
-    """What the output tells; ``zone`` is that of its dates, None the machine's."""
+    """Parse the scrubs in ``zpool history -i``; ``zone`` is that of its dates, None if local."""
     first = _FIRST.search(text)
     newest: PastScrub | None = None
     full: PastScrub | None = None
@@ -375,7 +387,7 @@ def past_scrubs(text: str, zone: tzinfo | None = None) -> PastScrubs:
 
 
 def _time(date: str, zone: tzinfo | None) -> float | None:
-    """Epoch seconds; None for a date that does not exist."""
+    """Convert to epoch seconds; None for a date that does not exist."""
     try:
         return datetime.strptime(date, "%Y-%m-%d.%H:%M:%S").replace(tzinfo=zone).timestamp()
     except (ValueError, OverflowError, OSError):

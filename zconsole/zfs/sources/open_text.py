@@ -1,7 +1,7 @@
-"""Files as users keep them: plain, packed by gzip, or in the encoding of a shell.
+"""Open files as users keep them: plain, gzip-compressed, or in the encoding of a shell.
 
-They are read in pieces of limited size: of a foreign or malicious file, memory never holds more
-than the longest line.
+Files are read in pieces of limited size, so that even a foreign or malicious file never takes more
+memory than the longest line.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ from zconsole.errors import NotFoundError, NotUnderstoodError, UnavailableError,
 STDIN = "-"
 GZIP = b"\x1f\x8b"
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-"""PowerShell's encoding of any output."""
+"""UTF-16 byte order marks; PowerShell writes any output this way."""
 LONGEST_LINE = 16 * 2**20
-"""Characters of a line. A sample has 3,500 a device: one of 4,000 devices fits, twice what any
+"""Characters per line. A sample has 3,500 per device: one of 4,000 devices fits, twice what any
 pool has."""
 FARTHEST = 256 * 2**20
-"""Characters in which nothing is understood before the rest is given up: a second or two of
-reading. Two gigabytes of zeros are two megabytes of gzip, and a device file has no end."""
+"""Characters read without understanding anything before the rest is given up: a second or two of
+reading. Two gigabytes of zeros compress to two megabytes of gzip, and a device file has no end."""
 
 BARREN = 2**20
-"""Bytes packed by gzip that give nothing before the rest is given up: a header's name and empty
-members have no end either, and Python takes a fifth of a second for a megabyte of them."""
+"""Bytes of gzip data that yield no output before the rest is given up: a header's name and empty
+members have no limit either, and Python takes a fifth of a second per megabyte of them."""
 
 DAMAGE = (EOFError, UnicodeError)
-"""What reading a damaged file raises."""
+"""Exceptions that reading a damaged file can raise."""
 
 
 def place_of(path: str) -> str:
-    """Its name in messages."""
+    """Return the file's name for messages."""
     return "standard input" if path == STDIN else path
 
 
 @contextlib.contextmanager
 def reading(path: str, start: int = 0) -> Iterator[TextIO]:
-    """A file's text, or that of standard input (``-``), bytes that are not UTF-8 surrogate-escaped.
+    """Open a file or stdin (``-``) as text, with bytes that are not UTF-8 surrogate-escaped.
 
-    ``start``: the offset to begin at, of a file that is not packed.
+    ``start`` is the offset to begin at, for a file that is not compressed.
 
-    Errors in the block are raised as one line with the file's name: NotFoundError,
-    UnavailableError (permission), NotUnderstoodError (damaged), ZconsoleError.
+    Errors in the block are raised as one line with the file's name: NotFoundError, UnavailableError
+    (permission), NotUnderstoodError (damaged), ZconsoleError.
     """
     try:
         with _opened(path, start) as file:
@@ -65,13 +65,13 @@ def reading(path: str, start: int = 0) -> Iterator[TextIO]:
 
 
 def lines(file: TextIO) -> Iterator[str | None]:
-    """Each line; None for one that is longer than LONGEST_LINE.
+    """Yield each line; None for one that is longer than LONGEST_LINE.
 
-    Raises EOFError where such a line has no end within FARTHEST characters.
+    Raises EOFError if such a line does not end within FARTHEST characters.
     """
     while line := file.readline(LONGEST_LINE + 1):
         if len(line) <= LONGEST_LINE:
-            yield line.replace("\0", "")  # what a crash leaves at the end of a log
+            yield line.replace("\0", "")  # a crash leaves NULs at the end of a log
             continue
         passed = len(line)
         while line and not line.endswith("\n"):
@@ -99,7 +99,7 @@ def _opened(path: str, start: int) -> Iterator[TextIO]:
 
 
 def _text(file: BinaryIO) -> TextIO:
-    """Its text, with unchanged line ends."""
+    """Return the file as text, with unchanged line ends."""
     head = cast("io.BufferedReader", file).peek(2)[:2]
     if head in UTF_16:
         return io.TextIOWrapper(file, encoding="utf-16", errors="replace", newline="\n")
@@ -109,14 +109,14 @@ def _text(file: BinaryIO) -> TextIO:
 
 
 class _Packed:
-    """The bytes of a packed file; raises EOFError once too many were given for nothing."""
+    """Compressed bytes of a file; raises EOFError after too many that yield no output."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self.given = 0
 
     def read(self, size: int) -> bytes:
-        """See io.RawIOBase.read."""
+        """Return up to ``size`` bytes, as io.RawIOBase.read does."""
         if self.given > BARREN:
             raise EOFError(f"{BARREN >> 20} MiB of gzip data are empty")
         data = self._file.read(size)
@@ -125,10 +125,10 @@ class _Packed:
 
 
 class _Unpacked(io.RawIOBase):
-    """What a file packed by gzip holds, a piece at a time; raises DAMAGE."""
+    """Decompressed content of a gzip file, read in pieces; raises DAMAGE."""
 
     def __init__(self, file: BinaryIO) -> None:
-        import gzip  # only here: few are packed
+        import gzip  # only here: few files are compressed
 
         self._packed = _Packed(file)
         self._file = gzip.GzipFile(fileobj=cast("BinaryIO", self._packed))
@@ -137,15 +137,15 @@ class _Unpacked(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """See io.RawIOBase.readinto."""
+        """Fill ``buffer`` with decompressed bytes, as io.RawIOBase.readinto does."""
         import zlib  # loaded by gzip
 
         self._packed.given = 0
         try:
-            return self._file.readinto1(buffer)  # not more: what comes before damage is whole
+            return self._file.readinto1(buffer)  # not more: what precedes the damage is intact
         except zlib.error as error:
             raise EOFError(str(error)) from None
         except OSError as error:
-            if error.errno is None:  # the module's own: a checksum, or what follows the end
+            if error.errno is None:  # gzip's own error: a bad checksum, or garbage after the end
                 raise EOFError(str(error)) from None
             raise

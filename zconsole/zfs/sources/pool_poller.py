@@ -1,4 +1,4 @@
-"""One watched pool: at most one read in flight, its result, and the disks below it."""
+"""One watched pool: at most one read in flight, its result, and the disks under its leaves."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from zconsole.zfs.sources.reader import (
 )
 
 RESOLVE_EVERY = 30.0
-"""Seconds after which the disks under the leaves are looked up again; links can move."""
+"""Seconds after which the disks under the leaves are looked up again, as links can move."""
 
 GLANCE = 1.0
-"""Seconds the one read of a pool that may not be asked can take; others wait for it."""
+"""Deadline in seconds of the single read of a pool that must not be queried; others wait for it."""
 
 GONE = "no longer imported"
 
 
 class PoolPoller:
-    """Reads one pool, never twice at a time."""
+    """Reads one pool, never twice at the same time."""
 
     def __init__(
         self,
@@ -45,23 +45,23 @@ class PoolPoller:
         clocks: Clocks,
         deadline: float,
     ) -> None:
-        """``asides``: what is asked beside the readings."""
+        """``asides`` are the commands that run occasionally between readings."""
         self.name = name
         self.gate = ""
-        """Why the pool may not be asked at present."""
+        """Why the pool must not be queried at present."""
         self.devices: Mapping[str, tuple[str, ...]] = {}
         self.seen = False
-        """Whether it ever gave a reading."""
+        """True once the pool gave a reading."""
         self._readers = readers
         self._asides = asides
         self._clocks = clocks
         self._deadline = deadline
         self._problem = ""
         self._known = False
-        """Whether it was read, or tried while it may not be asked."""
+        """True once it was read, or a read was tried while it must not be queried."""
         self._task: asyncio.Task[Raw | None] | None = None
         self._late: Raw | None = None
-        """A reading that came after its round; shown where the next one is late, too."""
+        """A reading that came after its round; shown if the next one is late, too."""
         self._began = 0.0
         self._hung: DeadlineError | None = None
         self._paths: tuple[str, ...] = ()
@@ -74,19 +74,19 @@ class PoolPoller:
 
     @property
     def forgettable(self) -> bool:
-        """Whether nothing is known of it, and no read is running."""
+        """True if nothing is known of the pool and no read is running."""
         return not (self.seen or self._task or self.hanging)
 
     @property
     def hanging(self) -> bool:
-        """Whether a call passed its deadline and is still stuck in the kernel."""
+        """True if a call passed its deadline and is still stuck in the kernel."""
         return self._hung is not None and self._hung.alive()
 
     def begin(self, state: str | None) -> asyncio.Task[Raw | None] | None:
-        """The read in flight, begun now if there was none; None while the pool may not be asked.
+        """Return the read in flight, starting one if needed.
 
-        ``state``: the kernel's word for the pool, empty where it is hidden, None where there is no
-        such pool.
+        None while the pool must not be queried. ``state`` is the kernel's state word of the pool,
+        empty if it is hidden, None if there is no such pool.
         """
         self.gate = ""
         if state is None:
@@ -110,11 +110,11 @@ class PoolPoller:
         return self._task
 
     def _glance(self) -> asyncio.Task[Raw | None] | None:
-        """Begin the one read of a pool that may not be asked and of which nothing is known yet.
+        """Start the single read of a pool that must not be queried and is not known yet.
 
-        Only through a reader that can be let go of. What the kernel holds of a suspended pool is
-        mostly to be had (spa_get_stats, module/zfs/spa.c, takes no lock that waits for I/O);
-        ``zpool status`` would wait for the pool's error log.
+        Only the libzfs reader is used, as its helper process can be abandoned. The config of a
+        suspended pool is usually available (spa_get_stats, module/zfs/spa.c, takes no lock that
+        waits for I/O), whereas ``zpool status`` would wait for the pool's error log.
         """
         reader = self._readers.reader
         if self._known or reader is None or reader.name != "libzfs":
@@ -122,9 +122,9 @@ class PoolPoller:
         return self._start(min(GLANCE, self._deadline))
 
     def take(self) -> Raw | None:
-        """What the finished read gave; None, with ``problem`` set, when it gave nothing.
+        """Return the result of the finished read; None, with ``problem`` set, if it has none.
 
-        While it runs: what the one before gave, if nobody has seen that, with its ``age``.
+        While a read runs: the previous reading, if it was not yet shown, with its ``age``.
         """
         if self._task is None:
             return None
@@ -141,10 +141,11 @@ class PoolPoller:
         return reading
 
     def unresolved(self, reading: Raw | None, rows: Container[str]) -> list[str]:
-        """The leaves whose disks are to be looked up: they changed, or it is time; links can move.
+        """Return the leaves whose disks must be looked up: they changed, or it is time to check.
 
-        One whose disk is gone is always among them: it may be back, under another name. ``rows``:
-        the disks there are.
+        A leaf whose disk is gone is always included, as the disk may be back under another name;
+        links can move, so all are looked up again after RESOLVE_EVERY seconds. ``rows`` are the
+        disks that exist.
         """
         if reading is not None:
             paths = tuple(leaf_paths(reading))
@@ -158,16 +159,16 @@ class PoolPoller:
         ]
 
     def resolve(self, found: Mapping[str, tuple[str, ...]], is_read: bool) -> None:
-        """Take in the disks that were looked up, by leaf path.
+        """Store the disks that were looked up, by leaf path.
 
-        Of a pool that is not read, what is gone stays known, so that it can be told.
+        For a pool without a reading, missing disks are kept, so that they can be reported.
         """
         kept = {path: names for path, names in self.devices.items() if path not in found}
         there = {path: names for path, names in found.items() if names}
         self.devices = {**(kept if is_read else self.devices), **there}
 
     def close(self) -> tuple[asyncio.Task[Any], ...]:
-        """Cancel whatever is in flight; returns the tasks that are now ending."""
+        """Cancel whatever is in flight; return the tasks that are now ending."""
         every = (self._task, *(each.task for each in self._asides))
         tasks = tuple(task for task in every if task is not None)
         for task in tasks:
@@ -176,7 +177,7 @@ class PoolPoller:
 
     async def _read(self, deadline: float) -> Raw | None:
         self._problem = ""
-        # Anew each time: another pool's read may have given up the same reader meanwhile.
+        # Look up the reader each time: another pool's read may have given it up in the meantime.
         while (reader := self._readers.reader) is not None:
             try:
                 return await self._read_with(reader, deadline)
@@ -197,7 +198,7 @@ class PoolPoller:
 
     async def _read_with(self, reader: PoolReader, deadline: float) -> Raw:
         beside = [each for each in self._asides if reader.name in each.readers and not self.gate]
-        # Later they are asked as the readings call for it, and nobody waits.
+        # Only the first reading waits for them; later ones run in the background.
         waited_for = [] if self.seen else beside
         first = [asyncio.create_task(each.first(each.patience)) for each in waited_for]
         try:
@@ -215,7 +216,7 @@ class PoolPoller:
 
 
 class PoolPollers:
-    """The pollers of one machine's pools, each made when it is first asked for."""
+    """The pollers of one machine's pools, each created when first needed."""
 
     def __init__(
         self,
@@ -226,9 +227,9 @@ class PoolPollers:
         deadline: float,
         history: CommandRunner | None = None,
     ) -> None:
-        """``version``: the running OpenZFS; ``deadline``: seconds a read may take.
+        """``version`` is that of the running OpenZFS, ``deadline`` the seconds a read may take.
 
-        ``history`` runs ``zpool history``; None where this user may not.
+        ``history`` runs ``zpool history``; None if this user may not.
         """
         self.readers = readers
         self._runner = runner
@@ -241,17 +242,17 @@ class PoolPollers:
 
     @property
     def names(self) -> Collection[str]:
-        """The pools with a poller."""
+        """Names of the pools with a poller."""
         return self._pollers.keys()
 
     def of(self, name: str) -> PoolPoller:
-        """The poller of one pool."""
+        """Return the poller of one pool."""
         if name not in self._pollers:
             self._pollers[name] = self.make(name)
         return self._pollers[name]
 
     def make(self, name: str) -> PoolPoller:
-        """A poller that is not kept by name, but closed with the others."""
+        """Return a new poller that is not kept by name but is closed with the others."""
         about = self._runner, name, self._version, self._deadline
         asides: list[OccasionalCommand] = [StatusMessageReader(*about), SitOutReader(*about)]
         if self._history is not None:
@@ -261,21 +262,21 @@ class PoolPollers:
         return poller
 
     def forget(self, imported: Container[str]) -> None:
-        """Drop pools that went before anything was known, as the new one of zpool-split(8)."""
+        """Drop pools that vanished before a first reading, like the new one of zpool-split(8)."""
         for name in [n for n, p in self._pollers.items() if n not in imported and p.forgettable]:
             self._made.remove(self._pollers.pop(name))
 
     async def read(self, states: Mapping[PoolPoller, str | None], patience: float | None) -> None:
-        """Wait for every pool that may be asked, at most ``patience`` seconds.
+        """Wait for every pool that may be queried, at most ``patience`` seconds.
 
-        ``states``: see PoolPoller.begin.
+        ``states`` are the kernel's state words, as for PoolPoller.begin.
         """
         tasks = [task for each, state in states.items() if (task := each.begin(state)) is not None]
         if tasks:
             await asyncio.wait(tasks, timeout=patience)
 
     async def aclose(self, patience: float) -> None:
-        """Abandon whatever is in flight; wait at most ``patience`` seconds for its tasks."""
+        """Abandon whatever is in flight; wait at most ``patience`` seconds for its tasks to end."""
         ending = [task for poller in self._made for task in poller.close()]
         await self.readers.aclose()
         if ending:
@@ -283,9 +284,10 @@ class PoolPollers:
 
 
 def leaf_paths(form: Mapping[str, Any]) -> Iterator[str]:
-    """The path of every device in a raw form: of libzfs and JSON vdevs, or of ``names``.
+    """Yield the path of every device in a raw form: from libzfs or JSON vdevs, or from ``names``.
 
-    A file has no disk, which would be looked for in each sample; text does not tell it apart.
+    Files are left out: they have no disk, and it would be looked up with every sample. Text does
+    not tell files and devices apart.
     """
     if "libzfs" in form:
         for vdev in config_vdevs(form):

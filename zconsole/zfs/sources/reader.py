@@ -1,6 +1,6 @@
-"""The ways to read a pool: what is asked of each, how it can fail, and which is used.
+"""The methods to read a pool, the errors they raise, and the choice among them.
 
-And zpool run for its output: one deadline for a whole read, an exception for each failure.
+Also runs zpool commands: one deadline for a whole read, one exception per kind of failure.
 """
 
 from __future__ import annotations
@@ -16,41 +16,41 @@ from zconsole.system.records import parse_json
 from zconsole.zfs.sources.recording import MOST_MEMORY, MOST_POOLS, memory_of
 
 USAGE = 2
-"""Exit status of an option this zpool does not know (cmd/zpool/zpool_main.c, ``usage``)."""
+"""Exit status of zpool for an option it does not know (cmd/zpool/zpool_main.c, ``usage``)."""
 
 POOLS = ("zpool", "list", "-H", "-o", "name")
-"""Prints the names of all imported pools, or of the one that is named after it."""
+"""Prints the names of all imported pools, or of the one named as an additional argument."""
 
 _POOL_NAME = re.compile(r"[A-Za-z][\w.: -]{0,254}", re.ASCII)
-"""See pool_namecheck, module/zcommon/zfs_namecheck.c."""
+"""Valid pool names (pool_namecheck, module/zcommon/zfs_namecheck.c)."""
 _VERSION = re.compile(r"^(?:zfs|zfs-kmod)-v?(\d+\.\d+(?:\.\d+)?)", re.MULTILINE)
 
 
 class PoolGoneError(Exception):
-    """The pool is not imported (any more)."""
+    """The pool is not imported, or no longer."""
 
 
 class ReadFailedError(Exception):
-    """A read that gave nothing; the next may. The text says why."""
+    """A read failed, but the next may succeed. The text says why."""
 
 
 class ReaderUnusableError(Exception):
-    """A way of reading that does not work on this machine; another must take over."""
+    """A method of reading does not work on this machine; another must take over."""
 
 
 class PoolReader(Protocol):
-    """One way to read pools: the kernel's config (``libzfs``), or zpool's JSON or text."""
+    """One method to read pools: the kernel's config (``libzfs``), or zpool's JSON or text."""
 
     @property
     def name(self) -> str:
-        """libzfs, json or text: the ``source`` of its samples."""
+        """The ``source`` of its samples: libzfs, json or text."""
 
     async def read(self, pool: str, deadline: float) -> Mapping[str, Any]:
-        """The keys of a raw form that hold the pool's state.
+        """Return the keys of a raw form that hold the pool's state.
 
         Raises DeadlineError after ``deadline`` seconds, and the three errors of this module.
-        ``deadline`` is that of one attempt: the start of a helper process does not count, and where
-        that is replaced because another pool hung, a new attempt begins.
+        ``deadline`` applies to one attempt: the start of a helper process does not count, and if
+        that process is replaced because another pool hung, a new attempt begins.
         """
 
     async def aclose(self) -> None:
@@ -58,7 +58,7 @@ class PoolReader(Protocol):
 
 
 class ReaderOption(NamedTuple):
-    """A way to read: how to make its reader, or why it is ruled out from the start."""
+    """A method of reading: how to create its reader, or why it is ruled out from the start."""
 
     name: str
     make: Callable[[], PoolReader]
@@ -66,7 +66,7 @@ class ReaderOption(NamedTuple):
 
 
 class FallbackReader:
-    """Uses the first candidate that works; never goes back to one that failed."""
+    """Uses the first candidate that works; never returns to one that failed."""
 
     def __init__(self, candidates: Sequence[ReaderOption], prefer: str | None = None) -> None:
         names = [candidate.name for candidate in candidates]
@@ -78,7 +78,7 @@ class FallbackReader:
 
     @property
     def reader(self) -> PoolReader | None:
-        """The reader in use; None when no way is left."""
+        """The reader in use; None when no candidate is left."""
         while self._reader is None and self._left:
             candidate = self._left.pop(0)
             if candidate.ruled_out:
@@ -89,34 +89,34 @@ class FallbackReader:
 
     @property
     def reason(self) -> str:
-        """Why no better way is used, empty for the best."""
+        """Why no better method is used, empty for the best."""
         return "; ".join(self._reasons)
 
     def give_up(self, reader: PoolReader, why: str) -> None:
-        """Go on with the next way, unless another pool's read did already."""
+        """Switch to the next candidate, unless another pool's read already did."""
         if reader is self._reader:
             self._reasons.append(f"{reader.name}: {why}")
             self._abandoned.append(reader)
             self._reader = None
 
     async def aclose(self) -> None:
-        """Close every reader ever used."""
+        """Close every reader that was used."""
         for reader in (*self._abandoned, *filter(None, (self._reader,))):
             await reader.aclose()
 
 
 class Commands:
-    """Commands that together must end ``deadline`` seconds from now."""
+    """Runs commands that together must end within ``deadline`` seconds from now."""
 
     def __init__(self, runner: CommandRunner, deadline: float) -> None:
         self._runner = runner
         self._until = asyncio.get_running_loop().time() + deadline
 
     async def output(self, *argv: str) -> str:
-        """What the command printed.
+        """Run a command and return its output.
 
-        Raises DeadlineError, PoolGoneError, ReadFailedError with its last words, and
-        ReaderUnusableError when the command or an option does not exist.
+        Raises DeadlineError, PoolGoneError, ReadFailedError with the command's error text, and
+        ReaderUnusableError if the command or an option does not exist.
         """
         left = max(0.001, self._until - asyncio.get_running_loop().time())
         try:
@@ -133,9 +133,9 @@ class Commands:
         raise ReadFailedError(f"{' '.join(argv[:2])}: {why}")
 
     async def document(self, *argv: str) -> dict[str, Any]:
-        """Its output as a JSON object; raises ReadFailedError when it is none.
+        """Run a command and parse its output as a JSON object; raise ReadFailedError if it is none.
 
-        Another machine's may hold anything.
+        The output may be that of another machine, so it can hold anything.
         """
         text = await self.output(*argv)
         if memory_of(text) > MOST_MEMORY:
@@ -150,9 +150,9 @@ class Commands:
 
 
 def pool_names(printed: str) -> tuple[str, ...]:
-    """The pools that ``POOLS`` printed.
+    """Parse the pool names that the command ``POOLS`` printed.
 
-    Raises ReadFailedError for too many, and for other text, which a shell's profile may add.
+    Raises ReadFailedError for too many names, and for other text, which a shell's profile may add.
     """
     names = tuple(printed.splitlines())
     if len(names) > MOST_POOLS:
@@ -164,7 +164,7 @@ def pool_names(printed: str) -> tuple[str, ...]:
 
 
 async def zpool_version(runner: CommandRunner, deadline: float) -> str | None:
-    """The running OpenZFS as ``zpool version`` (0.8 and later) says, kernel before userland."""
+    """Return the OpenZFS version by ``zpool version`` (0.8 and later), kernel before userland."""
     try:
         text = await Commands(runner, deadline).output("zpool", "version")
     except (ReaderUnusableError, ReadFailedError, PoolGoneError):
@@ -174,5 +174,5 @@ async def zpool_version(runner: CommandRunner, deadline: float) -> str | None:
 
 
 def has_json(version: str | None) -> bool:
-    """Whether ``zpool status -j`` exists: from 2.3; unknown counts as yes, it will be seen."""
+    """Return whether ``zpool status -j`` exists (2.3 and later); True if the version is unknown."""
     return version is None or parse_version(version) >= (2, 3)

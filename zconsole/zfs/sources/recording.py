@@ -1,6 +1,6 @@
-"""Recordings: one line of JSON a pool and sample, as its source gave it, written and read again.
+"""Recordings: one line of JSON per pool and sample, as its source returned it; reading and writing.
 
-Without an event loop, which reports need none of.
+Needs no event loop, so that reports can use it.
 """
 
 from __future__ import annotations
@@ -23,22 +23,25 @@ from zconsole.zfs.raw import FORM_TYPES, FORMS, Raw, plain
 from zconsole.zfs.sources.open_text import LONGEST_LINE
 
 MOST_MEMORY = 128 * 2**20
-"""Bytes that the values of a JSON document may take. Three of them are in memory at a time: the
-one that is shown, the one of the next round and the one that is being read."""
+"""Bytes that the values of a JSON document may take. Up to three documents are in memory at a time:
+the one shown, the one of the next round and the one being read."""
 MOST_POOLS = 1000
-"""Pools of a machine or a recording; what names more is neither. Something is kept of each."""
+"""Pools of a machine or a recording; more than this is damage. Some state is kept for each."""
 _CONTAINER_BYTES = 200
 _VALUE_BYTES = 48
-"""What Python takes for an array or object, which has its own room to grow, and for a value."""
+"""Memory that Python takes for an array or object, with room to grow, and for a value."""
 
 _OBJECTS = frozenset({"names", "message", "host", "devices", "disks", "history"})
-"""Keys beyond the format's own whose values are objects."""
+"""Keys, not part of the base format, whose values must be objects."""
 _OURS = ("gap", "place")
-"""Keys that say what became of a line here, never what another recorder wrote."""
+"""Keys that zconsole itself sets while reading; they are ignored if they occur in a file."""
 
 
 class NotRawError(ValueError):
-    """A line is not a raw form; the text says why. ``t`` and ``pool`` are what it has of these."""
+    """A line is not a raw form; the text says why.
+
+    ``t`` and ``pool`` are its values, if it has them.
+    """
 
     def __init__(self, why: str, t: float | None = None, pool: str | None = None) -> None:
         super().__init__(why)
@@ -47,15 +50,15 @@ class NotRawError(ValueError):
 
 
 def memory_of(text: str) -> int:
-    """Bytes that the values of a JSON text take at most, by what separates them."""
+    """Return an upper bound of the bytes that the values of a JSON text take, by its delimiters."""
     containers = text.count("[") + text.count("{")
     return _CONTAINER_BYTES * containers + _VALUE_BYTES * text.count(",")
 
 
 def raw_of(line: str | None) -> Raw:
-    """A line of a recording as a raw form. Raises NotRawError.
+    """Parse a line of a recording as a raw form. Raises NotRawError.
 
-    None is a line that is too long (``open_text.lines``).
+    ``line`` is None if it was too long (``open_text.lines``).
     """
     if line is None:
         raise NotRawError(f"longer than {LONGEST_LINE >> 20} MiB")
@@ -78,7 +81,7 @@ def raw_of(line: str | None) -> Raw:
 
 
 def is_raw(line: str | None) -> bool:
-    """Whether it is a line of a recording."""
+    """Return whether ``line`` is a line of a recording."""
     if line is None or '"t"' not in line or not line.lstrip().startswith("{"):
         return False
     try:
@@ -89,7 +92,7 @@ def is_raw(line: str | None) -> bool:
 
 
 def pool_name(raw: Raw) -> str:
-    """The pool a raw form is about; empty when it does not say or has several."""
+    """Return the name of the pool in a raw form; empty if it has none or several."""
     if "pool" in raw:
         return str(raw["pool"])
     if "libzfs" in raw:
@@ -103,9 +106,10 @@ def pool_name(raw: Raw) -> str:
 
 
 def _is_ours(key: str, value: object) -> bool:
-    """Whether a key means what zconsole means by it.
+    """Return whether a key has the meaning and type that zconsole gives it.
 
-    Those it added to the format another recorder may use for something else: its host's name.
+    Another recorder may use the keys that zconsole added to the format for something else, such as
+    the name of its host.
     """
     if value is None or key in _OURS:
         return False
@@ -124,21 +128,21 @@ def _is_ours(key: str, value: object) -> bool:
 
 
 class Gaps:
-    """Counts the samples of a recording that are missing; remembers what was wrong first."""
+    """Counts the missing samples of a recording, and keeps the first reason."""
 
     def __init__(self) -> None:
         self.count = 0
         self.first = ""
-        """Where the first one is, and why it could not be read."""
+        """Position of the first gap and why it could not be read."""
 
     def add(self, why: str) -> None:
-        """Count one; ``why`` says where it is and what is wrong."""
+        """Count one gap; ``why`` says where it is and what is wrong."""
         self.first = self.first or why
         self.count += 1
 
     @property
     def words(self) -> str:
-        """All of them in one line; empty when nothing is missing."""
+        """Summary of all gaps in one line; empty if there are none."""
         if not self.count:
             return ""
         many = "1 gap" if self.count == 1 else f"the first of {self.count} gaps"
@@ -150,14 +154,14 @@ KERNEL_LINKS = ("/dev/fd/", "/dev/stdout", "/dev/stderr", "/proc/")
 
 
 def line_of(raw: Raw) -> str:
-    """A raw form as JSON, with plain objects and lists."""
+    """Return a raw form as JSON, with plain objects and lists."""
     return json.dumps(raw, separators=(",", ":"), default=plain)
 
 
 class Recorder:
-    """Appends samples to a recording; what was written stays readable whatever happens.
+    """Appends samples to a recording; whatever happens, what was written stays readable.
 
-    A file that is there must be a recording, or empty; a line cut off by a crash is dropped.
+    An existing file must be a recording or empty; a line cut off by a crash is removed.
     """
 
     def __init__(self, path: str) -> None:
@@ -181,17 +185,18 @@ class Recorder:
         os.close(self._file)
 
     def write(self, raws: Iterable[Raw]) -> int:
-        """Append each raw form that has a form; returns how many.
+        """Append each raw form that holds a pool's state; return how many were written.
 
-        Raises ZconsoleError when the disk refuses.
+        Raises ZconsoleError if the write fails.
         """
         whole = [raw for raw in raws if any(form in raw for form in FORMS)]
         for raw in whole:
+            # json.dumps escapes everything else, including surrogates of names that are not UTF-8.
             self._append(line_of(raw).encode("ascii") + b"\n")
         return len(whole)
 
     def _append(self, line: bytes) -> None:
-        """One whole line or nothing of it."""
+        """Write one whole line or none of it."""
         start = os.fstat(self._file).st_size if self._regular else 0
         try:
             left = memoryview(line)
@@ -226,18 +231,22 @@ class Recorder:
         return file
 
     def _flags(self) -> int:
-        """How to open it; a pipe or terminal cannot be read back."""
+        """Return the flags for os.open.
+
+        A pipe or terminal is write-only, as it cannot be read back.
+        """
         path = Path(self._path)
         special = path.exists() and not path.is_file()
         flags = os.O_WRONLY if special else os.O_RDWR | os.O_CREAT
         if is_root() and not self._path.startswith(KERNEL_LINKS):
-            # A link to another file or a pipe, put there and taken away again, is seen by no check.
+            # A check before opening would miss a link to another file or pipe that another user
+            # puts there for a moment: refuse links, and in a shared directory existing files.
             new = os.O_RDWR | os.O_CREAT | os.O_EXCL
             flags = (new if _others_write(path.parent) else flags) | os.O_NOFOLLOW
         return flags | os.O_APPEND | os.O_CLOEXEC
 
     def _check(self, file: int) -> None:
-        """Refuse a file that is something else, and drop a last line that was cut off."""
+        """Refuse a file that is not a recording, and remove a last line that was cut off."""
         size = os.fstat(file).st_size
         if size == 0:
             return
@@ -246,7 +255,7 @@ class Recorder:
             if not is_raw(first):
                 os.close(file)
                 raise UsageError(f"{self._path} exists and is not a recording")
-            # Behind the last newline.
+            # Search backwards for the position after the last newline.
             end, newline = size, -1
             while end > 0 and newline < 0:
                 start = max(0, end - 65536)
@@ -257,7 +266,7 @@ class Recorder:
 
 
 def _others_write(place: Path) -> bool:
-    """Whether another user can change a name in a directory. Raises FileNotFoundError."""
+    """Return whether another user can change names in a directory. Raises FileNotFoundError."""
     try:
         with directory(place):
             return False

@@ -1,7 +1,7 @@
-"""Pools of another machine, over one multiplexed OpenSSH connection; it needs only zpool there.
+"""Pools of another machine, over one multiplexed OpenSSH connection; that host needs only zpool.
 
-Nothing is ever changed through it. A link that is lost makes pools stale, as one that does not
-answer; it comes back by itself.
+Nothing is ever changed over this connection. A lost connection makes its pools stale, like a pool
+that does not answer; it is restored automatically.
 """
 
 from __future__ import annotations
@@ -41,21 +41,25 @@ CLOCKS = Clocks()
 DEADLINE = 10.0
 """Seconds for a call over the link, a new connection included."""
 CONNECT = 8
+"""Seconds for ssh to connect; fewer than DEADLINE, so that ssh itself reports why it failed."""
 PATIENCE = 2.0
-"""Seconds a sample waits for slow pools before the others are shown without them."""
+"""Seconds a sample waits for slow pools before it is shown without them."""
 LENIENCE = 2.0
-"""How much longer the next answer may take than the last one: a slow link is not a lost one."""
+"""Factor by which the next answer may take longer than the last: a slow link is not a lost one."""
 FIRST_PATIENCE = 12.0
+"""Seconds the first sample waits for its pools."""
 CLOSE = 2.0
+"""Seconds to stop the readers, and to close the shared connection."""
 SETTLE = 0.2
-"""Seconds that a killed ssh has to be gone."""
+"""Seconds a killed ssh has to exit."""
 LOST = 255
 """Exit status of ssh itself when the link fails (ssh(1))."""
 LIST_EVERY = 5.0
-"""Seconds between two looks for pools that joined: each command takes an ssh of its own."""
+"""Seconds between two checks for newly imported pools: each command takes an ssh process of its
+own."""
 REST, LONGEST_REST = 60.0, 900.0
-"""Seconds before a host that gave no answer is asked the same again; twice as long each time, as
-what is stuck in its kernel stays there."""
+"""Seconds before a command that got no answer is sent to the host again; doubled each time up to
+the second value, as what is stuck in the remote kernel stays there."""
 KSTAT = "/proc/spl/kstat/zfs/{}/state"
 REMOTE_PATH = "/usr/sbin:/sbin:/usr/local/sbin:/usr/bin:/bin:/usr/local/bin"
 _HOST = re.compile(r"(?:ssh://)?[\w.%+@:\[\]~-]+", re.ASCII)
@@ -63,7 +67,7 @@ _OFFSET = re.compile(r"([+-])(\d\d)(\d\d)")
 
 
 def hosts_of(words: str) -> tuple[str, ...]:
-    """``root@a,b`` as ssh destinations, each once. Raises UsageError for what is none."""
+    """Parse ``root@a,b`` as ssh destinations, each once. Raises UsageError for an invalid one."""
     hosts = tuple(dict.fromkeys(word.strip() for word in words.split(",")))
     for host in hosts:
         if host.startswith("-") or not _HOST.fullmatch(host):
@@ -72,16 +76,16 @@ def hosts_of(words: str) -> tuple[str, ...]:
 
 
 def remote_words(argv: Sequence[str]) -> str:
-    """A command as one line for the login shell that sshd hands it to, every word quoted.
+    """Return a command as one line for the login shell that sshd runs, with every word quoted.
 
-    ``env`` sets what a plain zpool needs in any shell, csh and fish included.
+    ``env`` sets what zpool needs for plain output, in any shell, csh and fish included.
     """
     plain = ("env", "LC_ALL=C.UTF-8", "NO_COLOR=1", f"PATH={REMOTE_PATH}")
     return shlex.join((*plain, *argv))
 
 
 class SshRunner:
-    """Runs commands on a host through ssh: one connection, shared by all of them."""
+    """Runs commands on a host through ssh, over one shared connection."""
 
     def __init__(self, host: str, runner: CommandRunner, spawner: Spawner, sockets: Path) -> None:
         self._host = host
@@ -89,14 +93,17 @@ class SshRunner:
         self._spawner = spawner
         self._sockets = sockets
         self._rests: dict[tuple[str, ...], float] = {}
-        """Seconds of rest after the newest call of each command that gave no answer."""
+        """Seconds to wait after the last unanswered call of each command."""
         self.lost = ""
-        """Why the newest command that ended found no way to the host; empty when it did."""
+        """Why the last finished command did not reach the host; empty if it did."""
 
     async def run(self, argv: Sequence[str], deadline: float) -> Completed:
-        """See CommandRunner.run; a link that is down is a command that failed with ssh's words.
+        """Run a command on the host.
 
-        What hangs over there cannot be seen to end, so it counts as alive for a minute.
+        A lost link is reported as a failed command with ssh's message.
+
+        A command that hangs on the host cannot be observed, so after a timeout it counts as alive
+        for a rest period that starts at a minute (REST).
         """
         began = steady_clock()
         try:
@@ -118,21 +125,24 @@ class SshRunner:
         return Completed(tuple(argv), done.returncode, done.stdout, done.stderr)
 
     async def spawn(self, argv: Sequence[str], cwd: Path | None = None) -> LineProcess:
-        """See Spawner.spawn."""
-        del cwd  # a directory of this machine, which the other one need not have
+        """Start a long-running command on the host."""
+        del cwd  # a directory of this machine, which the host may not have
         return await self._spawner.spawn(self._ssh(argv))
 
     async def aclose(self) -> None:
-        """End the shared connection; what cannot be ended in time ends by itself."""
+        """Close the shared connection.
+
+        If that fails in time, ssh closes it by itself (ControlPersist).
+        """
         with contextlib.suppress(DeadlineError, OSError):
             argv = ("ssh", "-o", self._path, "-O", "exit", "--", self._host)
             await self._runner.run(argv, CLOSE)
 
     @property
     def _path(self) -> str:
-        """Where the shared connection's socket is; none where others could put one of theirs.
+        """The ssh option with the shared socket; it is not shared if others could plant a socket.
 
-        A cleaner of /tmp may have removed the directory, which is made again.
+        The directory is created again if a cleaner of /tmp removed it.
         """
         with contextlib.suppress(OSError):
             self._sockets.mkdir(0o700, exist_ok=True)
@@ -143,9 +153,10 @@ class SshRunner:
         return "ControlPath=none"
 
     def _ssh(self, argv: Sequence[str]) -> tuple[str, ...]:
-        """ssh_config(5): never ask, share one connection, notice a dead one in 15 seconds.
+        """Return the ssh command line; options as in ssh_config(5).
 
-        Nothing of this machine is lent to the other one: no agent, display or port.
+        It never prompts, shares one connection and detects a dead one in 15 seconds. Nothing of
+        this machine is forwarded to the host: no agent, display or port.
         """
         options = (
             "BatchMode=yes",
@@ -166,7 +177,7 @@ class SshRunner:
 
 
 def next_patience(waited: float) -> float:
-    """Seconds to wait for the next answer, after one that was waited for so long."""
+    """Return how many seconds to wait for the next answer when the last one took ``waited``."""
     return min(DEADLINE, max(PATIENCE, LENIENCE * waited))
 
 
@@ -195,13 +206,13 @@ class RemoteSource:
         self._listed = float("-inf")
         self._patience = PATIENCE
         self.failure = ""
-        """Why the newest sample could not tell which pools there are; empty when it could."""
+        """Why the last sample could not list the pools; empty if it could."""
         self.missing: tuple[str, ...] = ()
-        """Requested pools that the host never had."""
+        """Requested pools that the host has never had."""
 
     @property
     def capabilities(self) -> Capabilities:
-        """See Source.capabilities; nothing can be changed over the link."""
+        """Name of the reader in use; nothing can be changed over ssh."""
         reader = self._pollers.readers.reader if self._pollers else None
         return Capabilities(
             name=reader.name if reader else NO_READER,
@@ -211,7 +222,10 @@ class RemoteSource:
         )
 
     async def sample(self) -> tuple[Raw, ...]:
-        """See Source.sample; a host that was never reached is one problem under its own name."""
+        """Read every pool of the host.
+
+        An unreachable host is one problem under the host's own name.
+        """
         first, asked = self._pollers is None, () if self._nothing_known else self._names
         self.failure, states = await asyncio.gather(self._list(), self._states(asked))
         if self._names != asked and not self._ssh.lost:
@@ -228,11 +242,11 @@ class RemoteSource:
 
     @property
     def seen(self) -> bool:
-        """Whether it has ever shown a pool."""
+        """True once the host has shown a pool."""
         return bool(self._names)
 
     async def aclose(self) -> None:
-        """See Source.aclose; also where it is cut short, what was killed is gone."""
+        """Close the connection; even if that is cut short, killed processes are waited for."""
         try:
             if self._pollers is not None:
                 await self._pollers.aclose(CLOSE)
@@ -245,9 +259,9 @@ class RemoteSource:
         return bool(self.failure or self._ssh.lost or not self._names)
 
     async def _list(self) -> str:
-        """Find out which pools there are; returns why that failed, empty when it did not.
+        """Update the list of pools; return why that failed, or an empty string.
 
-        While all is well, only now and then.
+        While all is well, the list is updated only every LIST_EVERY seconds.
         """
         if self._hung is not None and self._hung.alive():
             return str(self._hung)
@@ -271,7 +285,7 @@ class RemoteSource:
         return ""
 
     async def _open(self) -> None:
-        """Make the pollers, once there are pools."""
+        """Create the pollers once there are pools."""
         if self._pollers is not None:
             return
         ssh, clocks = self._ssh, self._clocks
@@ -281,7 +295,7 @@ class RemoteSource:
         self._pollers = PoolPollers(ssh, readers, self._version, clocks, DEADLINE)
 
     async def _utc_offset(self) -> float | None:
-        """Seconds the host's zone is ahead of UTC, for the dates in text."""
+        """Return how many seconds the host's zone is ahead of UTC, for the dates in text."""
         try:
             done = await self._ssh.run(("date", "+%z"), DEADLINE)
         except (DeadlineError, OSError):
@@ -293,7 +307,10 @@ class RemoteSource:
         return -seconds if match[1] == "-" else seconds
 
     async def _states(self, names: Sequence[str]) -> Mapping[str, str]:
-        """What the host's kernel says of each pool, where it is Linux: zpool hangs on some."""
+        """Return the kernel's state word of each pool, if the host is Linux.
+
+        In some states zpool would hang.
+        """
         if not names:
             return {}
         paths = [KSTAT.format(name) for name in names]
@@ -322,7 +339,7 @@ class RemoteSource:
 
 @contextlib.contextmanager
 def socket_directory() -> Iterator[Path]:
-    """A private, short-lived directory for the connections' sockets; their paths must be short."""
+    """Create a private, temporary directory for ssh sockets, whose paths must be short."""
     path = Path(tempfile.mkdtemp(prefix="zconsole-", dir="/tmp"))
     try:
         yield path

@@ -1,6 +1,6 @@
-"""Playing a recording: a source like any other, with the recording's own time, and steered.
+"""Playback of a recording: a source like any other, in the recording's own time, with controls.
 
-Where in it a time is, is found by halving: nothing of it is kept in memory.
+A time is found in the file by bisection; nothing of the file is kept in memory.
 """
 
 from __future__ import annotations
@@ -33,50 +33,50 @@ from zconsole.zfs.sources.recording import (
 )
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)
-"""Times as fast as recorded that ``faster`` goes through."""
+"""Playback speeds, relative to real time, that ``faster`` steps through."""
 
 
 def next_speed(now: float, step: int) -> float:
-    """The next of SPEEDS up (1) or down (-1); the same at the end of them."""
+    """Return the next of SPEEDS up (1) or down (-1); the same speed at either end."""
     further = [s for s in SPEEDS if (s > now if step > 0 else s < now)]
     return now if not further else further[0] if step > 0 else further[-1]
 
 
 @dataclass(slots=True)
 class Playback:
-    """Steers a replay; times are the recording's own (epoch seconds)."""
+    """Controls of a replay; times are the recording's own (epoch seconds)."""
 
     speed: float | None = 1.0
-    """None plays as fast as it goes."""
+    """None plays as fast as possible."""
     paused: bool = False
     t: float | None = None
-    """Of the newest sample."""
+    """Time of the newest sample."""
     span: tuple[float, float] | None = None
-    """The first and the last time; None where nobody can know, as of standard input."""
+    """The first and the last time; None if they cannot be known, as for standard input."""
     target: float | None = None
-    """Where it is to go on; None while it goes on by itself."""
+    """Time to jump to; None while playing on."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def share(self) -> float | None:
-        """How far it is, 0…1."""
+        """Position in the recording, 0…1."""
         if self.span is None or self.t is None:
             return None
         first, last = self.span
         return min(1.0, max(0.0, (self.t - first) / (last - first))) if last > first else 1.0
 
     def toggle(self) -> None:
-        """Pause, or go on."""
+        """Pause, or resume."""
         self.paused = not self.paused
         self._changed.set()
 
     def faster(self, step: int) -> None:
-        """Go on to the next speed, or to the one before."""
+        """Change to the next higher (1) or lower (-1) speed."""
         self.speed = next_speed(self.speed or 1.0, step)
         self._changed.set()
 
     def seek(self, share: float) -> bool:
-        """Move by a share of the recording; whether that can be done."""
+        """Move by a share of the recording; return whether that is possible."""
         if self.span is None or self.t is None:
             return False
         first, last = self.span
@@ -86,7 +86,7 @@ class Playback:
         return True
 
     async def passes(self, seconds: float) -> bool:
-        """Let so many recorded seconds pass; False as soon as it is to go on elsewhere."""
+        """Wait for a number of recorded seconds; return False as soon as a jump is requested."""
         loop = asyncio.get_running_loop()
         while self.target is None and (self.paused or seconds > 0):
             self._changed.clear()
@@ -103,52 +103,52 @@ class Playback:
 
 
 LINE_COST = 1000
-"""Characters that a line counts for where nothing is understood: to decode a quarter of a million
-lines takes as long as to read FARTHEST characters of few."""
+"""Characters that a line counts for while nothing is understood: decoding a quarter of a million
+lines takes as long as reading FARTHEST characters in a few lines."""
 _STEERED = 0.5
-"""Seconds between when a sample was due and when it came from which on somebody steered."""
+"""If a sample comes this many seconds before or after it was due, somebody changed the playback."""
 LONGEST_PAUSE = 10.0
-"""Seconds a gap in the recording takes at most, however long it was."""
+"""Most seconds that a gap in the recording is played for, however long it was."""
 
 
 _NEAR = 2**16
-"""Bytes between two places that need not be told apart."""
+"""Bytes at which the bisection stops."""
 _TRIED = 100
-"""Lines that are looked at for one that is a sample."""
+"""Lines that are tried to find one that is a sample."""
 _TAILS = tuple(2**n for n in range(16, 26, 3))
-"""Bytes of the end in which the last sample is looked for."""
+"""Sizes in bytes of the end of the file, tried in turn, to find the last sample."""
 
 
 class ReplaySource:
-    """The samples of a recording; ``speed`` 2 plays twice as fast, None as fast as it goes.
+    """The samples of a recording; ``speed`` 2 plays twice as fast, None as fast as possible.
 
-    A line that cannot be read is a sample with nothing but the reason (``gap``).
+    A line that cannot be read becomes a sample that holds only the reason (``gap``).
     """
 
     def __init__(self, path: str, speed: float | None = 1.0, gaps: Gaps | None = None) -> None:
-        """``gaps`` counts the end that is cut off, which is no sample."""
+        """``gaps`` also counts a last line that is cut off, which is not shown as a sample."""
         self._path = path
         self._gaps = Gaps() if gaps is None else gaps
         self.playback = Playback(speed)
-        """Steers it."""
+        """Controls of the replay."""
         self._rounds: Iterator[tuple[Raw, ...]] | None = None
         self._last: float | None = None
         self._due = 0.0
         self._t: float | None = None
-        """Of the newest sample."""
+        """Time of the newest sample read."""
         self._pools: set[str] = set()
 
     @property
     def capabilities(self) -> Capabilities:
-        """See Source.capabilities."""
+        """Name and flags of a replay, which allows no actions."""
         return Capabilities(
             name="replay", live=False, denied="this is a recording", flags=("REPLAY",)
         )
 
     async def sample(self) -> tuple[Raw, ...] | None:
-        """See Source.sample. Raises NotUnderstoodError where there is no line that can be read.
+        """Return the next round of samples. Raises NotUnderstoodError if no line can be read.
 
-        A round that is due while the playback is to go on elsewhere comes at once.
+        A round that is due when a jump is requested is returned at once.
         """
         if self._rounds is None:
             self._rounds = self._group(0)
@@ -161,21 +161,21 @@ class ReplaySource:
         return found
 
     def go_to(self, t: float) -> None:
-        """Have the next sample be one shortly before ``t``. Raises ZconsoleError."""
-        self._gaps = Gaps()  # those of the first time through are counted
+        """Continue shortly before time ``t``. Raises ZconsoleError."""
+        self._gaps = Gaps()  # the gaps were counted when playing for the first time
         try:
             place = place_of(self._path, t)
         except OSError as error:
             raise ZconsoleError(f"{self._path}: {error.strerror}") from error
-        # A line there that cannot be read has no time: that of where it came from is another.
+        # No time yet: an unreadable line there must not get the time of the old position.
         self._rounds, self._last, self._t = self._group(place), None, None
 
     async def aclose(self) -> None:
-        """See Source.aclose."""
+        """End the replay."""
         self._rounds = iter(())
 
     async def _wait_for(self, t: float) -> None:
-        """Let as much time pass as between the two samples, at the asked speed."""
+        """Wait as long as passed between the two samples, at the current speed."""
         loop, speed = asyncio.get_running_loop(), self.playback.speed
         now = loop.time()
         if speed is not None and self._last is not None:
@@ -189,10 +189,10 @@ class ReplaySource:
         self._last = t
 
     def _group(self, start: int) -> Iterator[tuple[Raw, ...]]:
-        """Rounds of one sample a pool: a pool seen again begins the next.
+        """Group samples into rounds of one per pool: a pool seen again starts the next round.
 
-        What names no pool, as a gap may, or the sample of an hour in which none was imported, is a
-        round of its own.
+        A form without a pool name, such as a gap or a sample while no pool was imported, is a round
+        of its own.
         """
         group: dict[str, Raw] = {}
         for raw in self._read(start):
@@ -208,7 +208,7 @@ class ReplaySource:
             yield tuple(group.values())
 
     def _read(self, start: int) -> Iterator[Raw]:
-        """Each sample or gap."""
+        """Yield each sample or gap."""
         try:
             yield from self._samples(start)
         except NotUnderstoodError as error:
@@ -248,10 +248,10 @@ class ReplaySource:
         return raw
 
     def _gap(self, place: str, error: NotRawError, cut: bool) -> Iterator[Raw]:
-        """What a line that cannot be read leaves.
+        """Yield the gap for a line that cannot be read, if there is one to show.
 
-        Before the first sample there is nothing that lacks it, and the end that a crash cut off is
-        no moment at which anything was missing.
+        Before the first sample, a gap belongs to no pool's history; and a last line that a crash
+        cut off marks no time at which a sample was missing. Both are only counted.
         """
         t = self._t if error.t is None else error.t
         if cut:
@@ -264,7 +264,7 @@ class ReplaySource:
 
 
 def span_of(path: str) -> tuple[float, float] | None:
-    """The times of the first and last sample; None of what has no places: a pipe, a packed file."""
+    """Return the times of the first and last sample; None for a pipe or a compressed file."""
     if path == STDIN:
         return None
     try:
@@ -281,7 +281,10 @@ def span_of(path: str) -> tuple[float, float] | None:
 
 
 def place_of(path: str, t: float) -> int:
-    """The offset of a line shortly before the first sample at ``t`` or later. Raises OSError."""
+    """Return the offset of a line shortly before the first sample at ``t`` or later.
+
+    Raises OSError.
+    """
     with Path(path).open("rb") as file:
         low, high = 0, file.seek(0, 2)
         while high - low > _NEAR:
@@ -295,7 +298,7 @@ def place_of(path: str, t: float) -> int:
 
 
 def _sample_from(file: BinaryIO, offset: int) -> tuple[int, float] | None:
-    """Offset and time of the first sample that begins after ``offset``, or at 0."""
+    """Return offset and time of the first sample that begins after ``offset``, or at 0."""
     file.seek(offset)
     if offset:
         file.readline(LONGEST_LINE)

@@ -1,4 +1,4 @@
-"""``--from FILE|-``: saved ``zpool`` output, text or JSON, as a raw form."""
+"""Raw forms from saved ``zpool`` output, text or JSON (``--from FILE|-``)."""
 
 from __future__ import annotations
 
@@ -36,40 +36,42 @@ STATUS = re.compile(
     r"   pool: \S[^\n]{0,300}\n[^\n]{0,1000} id: "
     r"|  pool: \S[^\n]{0,300}\n[^\n]{0,1000} (?:state|id): |NAME {1,99}STATE {1,99}READ "
 )
-"""How ``zpool import`` begins, ``zpool status``, or its table."""
+"""The beginning of the output of ``zpool import`` or ``zpool status``, or of its table."""
 LIST = re.compile(r"NAME {1,99}SIZE |\t[A-Za-z/][^\t\n]*\t\d+(?:\t[\d-]+){5,6}\t-\t[A-Z]")
-"""How ``zpool list`` begins, or a vdev of ``-Hp``, which has no DEDUP: what stands before a pool
-could be part of its name."""
+"""The beginning of ``zpool list``, or a vdev line of ``-Hp``, which has no DEDUP. A pool line of
+``-Hp`` is not used, as a margin before it could be part of the pool's name."""
 
 LONGEST_MARGIN = 1000
-"""Characters before a line; a pattern takes a hundred bytes for each."""
+"""Longest margin in characters; a pattern takes a hundred bytes for each."""
 MOST_MARGINS = 200
-"""Kinds of what stands before a line: machines, names of files. Each line is tried with each."""
+"""Number of different margins, such as machine or file names; each line is tried with each."""
 
 _NUMBER = re.compile(r"(?<! )( *+\d+)")
 _OVERWRITTEN = re.compile(r"^[^\n/<]*\r(?=[^\r\n])", re.MULTILINE)
-"""What a terminal shows no more: a prompt, ``--More--``. A damaged file's name is none of it."""
+"""Text that a terminal overwrites, such as a prompt or ``--More--``. The name of a damaged file
+cannot match it."""
 
 _SIDES = frozenset("|│┃║")
 _EDGES = "+-─━═┌┐└┘┏┓┗┛╔╗╚╝╭╮╰╯"
-"""What the top and bottom of a box are drawn with."""
+"""Characters that draw the top and bottom of a box."""
 
 LARGEST = 16 * 2**20
 """Characters; no ``zpool status`` is longer. Each may take four bytes, in several copies."""
 MOST_LINES = 1_000_000
-"""Lines of ``zpool`` output; each is a string of its own while they are read."""
+"""Most lines of ``zpool`` output; each is a separate string while they are read."""
 
 _HEADING = re.compile(
     r"^(?:(?P<seconds>\d{10})|(?P<date>(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [\w:+\- ]+))\r?$",
     re.MULTILINE | re.ASCII,
 )
-"""The line that ``-T u`` and ``-T d`` print above each sample, as date(1) does."""
+"""The line that ``-T u`` and ``-T d`` print above each sample, the latter as date(1) does."""
 
 
 def read_text(path: str, begins: re.Pattern[str] = STATUS) -> str:
-    """A saved file or stdin as text, bytes that are no UTF-8 surrogate-escaped.
+    """Read a saved file or stdin as text, with bytes that are not UTF-8 surrogate-escaped.
 
-    Without its mark of order of bytes and what stands before each line (``as_printed``).
+    The byte order mark and any margin before each line are removed (``as_printed``).
+
     Raises NotFoundError, UnavailableError (permission) and NotUnderstoodError (too long).
     """
     with reading(path) as file:
@@ -77,7 +79,7 @@ def read_text(path: str, begins: re.Pattern[str] = STATUS) -> str:
 
 
 def _rest(path: str, begun: str, file: TextIO) -> str:
-    """All that stands in a file; ``begun`` was read of it. A NUL is what a crash left of a log."""
+    """Return ``begun``, already read, and the rest of the file, without NULs left by a crash."""
     text = begun + file.read(LARGEST + 1 - len(begun))
     if len(text) > LARGEST or text.count("\n") > MOST_LINES:
         raise NotUnderstoodError(f"{place_of(path)}: too long for zpool output")
@@ -88,11 +90,12 @@ def _rest(path: str, begun: str, file: TextIO) -> str:
 
 
 def read_states(path: str, zone: tzinfo = UTC, gaps: Gaps | None = None) -> tuple[Raw, ...]:
-    """Saved ``zpool status`` output, text or JSON, as a raw form; ``zone`` is that of its dates.
+    """Read saved ``zpool status`` output, text or JSON, as raw forms.
 
-    Of a recording, the newest sample of each pool, the newest of all last, and in ``gaps`` the
-    lines that are none; of anything else, one form. Its time is the one printed in it (``-T``),
-    else the file's, else now; where none is printed, the form is undated. Raises as read_text.
+    ``zone`` is that of the dates in it. A recording gives the newest sample of each pool, the
+    newest of all last; its unreadable lines are counted in ``gaps``. Anything else gives one form.
+    Its time is the one printed in it (``-T``), else that of the file, else now; if none is printed,
+    the form is undated. Raises as read_text does.
     """
     with reading(path) as file:
         begun = list(_begun(file))
@@ -125,7 +128,7 @@ def _saved(path: str, text: str, zone: tzinfo) -> Raw:
 
 
 def _begun(file: TextIO) -> Iterator[str]:
-    """The lines up to the first sample of a recording; all that may be read where none is."""
+    """Yield the lines up to the first sample of a recording, or else all that may be read."""
     size = count = 0
     while size <= LARGEST and count <= MOST_LINES and (line := file.readline(LARGEST + 1 - size)):
         size, count = size + len(line), count + 1
@@ -135,7 +138,7 @@ def _begun(file: TextIO) -> Iterator[str]:
 
 
 def _newest(place: str, every: Iterable[str | None], gaps: Gaps) -> tuple[Raw, ...]:
-    """The last line of a recording about each pool."""
+    """Return the last line of a recording about each pool."""
     newest: dict[str, Raw] = {}
     try:
         for number, line in enumerate(every, 1):
@@ -159,7 +162,7 @@ def _newest(place: str, every: Iterable[str | None], gaps: Gaps) -> tuple[Raw, .
 
 
 def _headed(text: str, zone: tzinfo) -> float | None:
-    """Epoch seconds of the last heading with a time, if every pool of the text stands below it."""
+    """Return epoch seconds of the last heading with a time, if every pool is below it."""
     headings = list(_HEADING.finditer(text))
     if not headings:
         return None
@@ -173,12 +176,14 @@ def _headed(text: str, zone: tzinfo) -> float | None:
 
 
 def as_printed(text: str, begins: re.Pattern[str]) -> str:
-    """The text without what stands before each of its lines.
+    """Return the text without the margin before each of its lines.
 
-    On its way into a file there may be a terminal's log, a pager, a shell's tools, a mail, a forum:
-    numbers, names of files or machines, times, the ``> `` of a mail, a box's frame.
-    ``begins`` is STATUS or LIST: what stands before the first line stands before the others.
-    JSON, which may have such text in it, is left as it is.
+    On its way into a file, output may pass a terminal's log, a pager, shell tools, a mail or a
+    forum, which add line numbers, names of files or machines, times, the ``> `` of a mail or the
+    frame of a box.
+
+    ``begins`` is STATUS or LIST: the text before its match on the first line is the margin of the
+    others. JSON is left unchanged, as it may contain such text.
     """
     if has_documents(text):
         return text
@@ -188,7 +193,7 @@ def as_printed(text: str, begins: re.Pattern[str]) -> str:
         margin = shown[shown.rfind("\n", 0, place) + 1 : place]
         said = begins is LIST or margin.strip() not in ("", "config:")
         if 0 < len(margin) <= LONGEST_MARGIN and said:
-            # One tag, many lines.
+            # HTML: only the first line has the tag, so its trailing blanks vary.
             margins[_alike(margin.rstrip() if margin.startswith("<") else margin)] = None
     before = list(margins)[:MOST_MARGINS]
     if not before:
@@ -197,9 +202,9 @@ def as_printed(text: str, begins: re.Pattern[str]) -> str:
 
 
 def _unframed(text: str, begins: re.Pattern[str]) -> str:
-    """The text without the right side, top and bottom of a box drawn around it.
+    """Remove the right side, top and bottom of a box drawn around the text.
 
-    Its left side is a margin like others.
+    Its left side is removed as a margin.
     """
     sides = set()
     for place in _places(text, begins):
@@ -220,7 +225,7 @@ def _unframed(text: str, begins: re.Pattern[str]) -> str:
 
 
 def _places(text: str, begins: re.Pattern[str]) -> Iterator[int]:
-    """Where it begins, once a line: to look at a line for every place in it takes its square."""
+    """Yield where ``begins`` matches, at most once per line, as more would take quadratic time."""
     match = begins.search(text)
     while match is not None:
         yield match.start()
@@ -229,12 +234,13 @@ def _places(text: str, begins: re.Pattern[str]) -> Iterator[int]:
 
 
 def _alike(margin: str) -> str:
-    """What matches the margin with other numbers in it; an empty line lacks its blanks."""
+    """Return a pattern for the margin with any numbers in it; an empty line may lack its blanks."""
     visible = margin.rstrip()
     blanks = re.escape(margin[len(visible) :])
     parts = _NUMBER.split(visible)
     core = re.escape(parts[0])
     for before, after in zip(("a", *parts[2::2]), parts[2::2], strict=False):
-        # Numbers side by side: without a blank, digits could be either's, in any number of ways.
+        # Between adjacent numbers require a blank: otherwise the digits could be divided between
+        # them in any number of ways (exponential backtracking).
         core += (r" *\d+" if before else r" +\d+") + re.escape(after)
     return f"{core}(?:{blanks}|[ \\t\\r]*$)" if core else blanks

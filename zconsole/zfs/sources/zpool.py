@@ -1,4 +1,4 @@
-"""Pools through ``zpool``: the JSON reader (OpenZFS 2.3 and later) and the text reader (any)."""
+"""Readers that run ``zpool``: JSON (OpenZFS 2.3 and later) and text (any version)."""
 
 from __future__ import annotations
 
@@ -18,21 +18,23 @@ from zconsole.zfs.sources.pool_poller import leaf_paths
 from zconsole.zfs.sources.reader import Commands, ReaderOption, ReadFailedError, has_json
 
 LIST_EVERY = 30.0
-"""Seconds between two ``zpool list -v``: fragmentation, and for text the fill of each vdev."""
+"""Seconds between two ``zpool list -v``, which give fragmentation and, for text, the space used in
+each vdev."""
 
 MANY_ERRORS = 1000
-"""Damaged files whose names are fetched with every sample; more of them only by count."""
+"""Most damaged files whose names are fetched with every sample; beyond this only their number
+is."""
 
 ACTIVITIES = "discard,free,initialize,replace,remove,resilver,scrub,trim"
 CLOCKS = Clocks()
 _DAMAGE = (AttributeError, LookupError, OverflowError, TypeError, ValueError)
-"""What reading a document of another form can run into."""
+"""Exceptions that reading an unexpected document can raise."""
 
 
 def zpool_readers(
     runner: CommandRunner, spawner: Spawner, interval: float, version: str | None, clocks: Clocks
 ) -> tuple[ReaderOption, ...]:
-    """The ways to read pools by ``zpool`` alone, JSON before text."""
+    """Return the options for reading pools by ``zpool`` alone, JSON before text."""
     no_json = "" if has_json(version) else f"zpool {version} has no JSON output"
     return (
         ReaderOption("json", lambda: JsonReader(runner, spawner, interval, clocks), no_json),
@@ -45,13 +47,13 @@ STATUS = ("zpool", "status", "-jP", "--json-int", "-t", "-i")
 
 @dataclass(slots=True)
 class _Pool:
-    """What is kept of one pool between samples."""
+    """State kept of one pool between samples."""
 
     iostat: OutputStream
     wait: OutputStream | None = None
     errors: int = 0
     known: Sequence[str] | None = None
-    """The leaves, or rows, that ``names`` belong to."""
+    """The leaves (JSON) or rows (text) for which ``names`` was built."""
     names: Mapping[str, str] = field(default_factory=dict)
     """Leaf path to printed name."""
     listing: Mapping[str, Any] | str = ""
@@ -59,7 +61,7 @@ class _Pool:
 
 
 class _ZpoolReader(ABC):
-    """What both readers do: ``zpool iostat`` runs all the time, ``zpool list`` now and then."""
+    """Base of both readers: ``zpool iostat`` runs continuously, ``zpool list`` occasionally."""
 
     def __init__(
         self, runner: CommandRunner, spawner: Spawner, interval: float, clocks: Clocks = CLOCKS
@@ -71,7 +73,7 @@ class _ZpoolReader(ABC):
         self._pools: dict[str, _Pool] = {}
 
     async def read(self, pool: str, deadline: float) -> Mapping[str, Any]:
-        """See PoolReader.read."""
+        """Read the pool's status, and add the newest ``zpool iostat`` block and ``zpool list``."""
         kept = self._pools.get(pool) or self._pools.setdefault(pool, self._new(pool))
         commands, now = Commands(self._runner, deadline), self._clocks.steady()
         found: dict[str, Any] = dict(await self._form(kept, commands, pool))
@@ -82,7 +84,7 @@ class _ZpoolReader(ABC):
         return {key: value for key, value in found.items() if value}
 
     async def aclose(self) -> None:
-        """See PoolReader.aclose."""
+        """Stop the running commands."""
         for kept in self._pools.values():
             kept.iostat.close()
             if kept.wait is not None:
@@ -99,11 +101,12 @@ class _ZpoolReader(ABC):
 
 
 class JsonReader(_ZpoolReader):
-    """``zpool status -jP --json-int`` for each sample."""
+    """Reads pools by ``zpool status -jP --json-int``, run for each sample."""
 
     name = "json"
 
     def _new(self, pool: str) -> _Pool:
+        # -y leaves out the first report, which averages since boot.
         argv = ("zpool", "iostat", "-HpPvlqy", "-T", "u", pool, f"{self._interval:g}")
         return _Pool(OutputStream(self._spawner, argv, timed=True))
 
@@ -113,6 +116,7 @@ class JsonReader(_ZpoolReader):
             leaves = tuple(leaf_paths({"status": status}))
         except RecursionError:
             raise ReadFailedError("zpool status printed no tree of vdevs") from None
+        # Names only change with the topology, so the second command is rarely needed.
         if leaves != kept.known:
             short = await commands.document("zpool", "status", "-j", pool)
             kept.names, kept.known = _paired_names(status, short), leaves
@@ -123,9 +127,9 @@ class JsonReader(_ZpoolReader):
 
 
 async def _status(kept: _Pool, commands: Commands, pool: str) -> Mapping[str, Any]:
-    """``zpool status``, with the names of damaged files where there are a few.
+    """Return ``zpool status``, with the names of damaged files if there are not too many.
 
-    Without them where one is not UTF-8: zpool's JSON ends amid such a name.
+    Names are left out if one is not UTF-8: zpool's JSON breaks off inside such a name.
     """
     found = await _with_names(commands, pool) if 0 < kept.errors <= MANY_ERRORS else None
     if found is None:
@@ -137,7 +141,7 @@ async def _status(kept: _Pool, commands: Commands, pool: str) -> Mapping[str, An
 
 
 async def _with_names(commands: Commands, pool: str) -> Mapping[str, Any] | None:
-    """``zpool status`` with the names of damaged files; None if that is not JSON."""
+    """Return ``zpool status`` with the names of damaged files; None if that is not valid JSON."""
     with contextlib.suppress(ReadFailedError):
         return await commands.document(*STATUS, "-v", pool)
     return None
@@ -151,9 +155,9 @@ def _error_count(status: Mapping[str, Any], pool: str) -> int:
 
 
 def _paired_names(full: Mapping[str, Any], short: Mapping[str, Any]) -> dict[str, str]:
-    """Leaf path to printed name; {} when the topology changed between the two documents.
+    """Map leaf paths to printed names; {} if the topology changed between the two documents.
 
-    Raises ReadFailedError for a document of another form.
+    Raises ReadFailedError for an unexpected document.
     """
     leaves, named = (_leaves_of(document) for document in (full, short))
     if len(leaves) != len(named):
@@ -171,7 +175,7 @@ def _leaves_of(status: Mapping[str, Any]) -> list[Vdev]:
 
 
 class TextReader(_ZpoolReader):
-    """``zpool status`` as text, with exact bytes from ``zpool wait`` where 2.0 to 2.2 run."""
+    """Reads ``zpool status`` as text, and exact bytes from ``zpool wait`` on 2.0 to 2.2."""
 
     name = "text"
 
@@ -191,12 +195,14 @@ class TextReader(_ZpoolReader):
         long = "-Hpvlqy" if self._version >= (0, 8) else "-v"
         iostat = ("zpool", "iostat", long, "-T", "u", pool, every)
         wait = None
+        # ``zpool wait`` came with 2.0; 2.3 brought JSON, which has exact bytes itself.
         if (2, 0) <= self._version < (2, 3):
             argv = ("zpool", "wait", "-Hp", "-t", ACTIVITIES, pool, every)
             wait = OutputStream(self._spawner, argv, timed=False)
         return _Pool(OutputStream(self._spawner, iostat, timed=True), wait)
 
     async def _form(self, kept: _Pool, commands: Commands, pool: str) -> Mapping[str, Any]:
+        # Only root may list damaged files.
         flags: tuple[str, ...] = ("-v",) if is_root() else ()
         flags += ("-s", "-p") if self._version >= (0, 8) else ()
         text = await commands.output("zpool", "status", *flags, pool)
@@ -212,12 +218,12 @@ class TextReader(_ZpoolReader):
         return found
 
     async def _listing(self, commands: Commands, pool: str) -> str:
-        """With every digit, the only text with each vdev's fill."""
+        """List with exact numbers; the only text with the space used in each vdev."""
         return await commands.output("zpool", "list", "-v", "-p", pool)
 
 
 def config_names(text: str) -> Iterator[str]:
-    """The first column of the ``config:`` table of ``zpool status``, headings included."""
+    """Yield the first column of the ``config:`` table of ``zpool status``, headings included."""
     inside = False
     for line in text.splitlines():
         if line.startswith("\tNAME "):
@@ -229,22 +235,22 @@ def config_names(text: str) -> Iterator[str]:
 
 
 RESTART_AFTER = 5.0
-"""Seconds between two starts of a command that ended."""
+"""Seconds between two starts of a command that exits."""
 SILENT = 30.0
-"""Seconds without a line after which a command is restarted: ``zpool iostat`` goes on without a
-word when its pool is exported, and says nothing of it either when it is imported again."""
+"""Seconds without a line after which a command is restarted: when its pool is exported, ``zpool
+iostat`` keeps running silently, and stays silent when the pool is imported again."""
 
 
 MOST_BLOCK = 16 * 2**20
-"""Bytes of a block: those of eleven thousand leaves take a quarter."""
+"""Bytes of a block; eleven thousand leaves take a quarter of it."""
 OF_LINE = 64
-"""Bytes that a line takes beside its characters."""
+"""Bytes that a line takes in addition to its characters."""
 
 
 class OutputStream:
-    """Keeps one long-lived command running and the newest block it printed.
+    """Keeps one long-lived command running, and the newest block it printed.
 
-    ``timed``: blocks begin with a line of epoch seconds (``-T u``); else each line is a block.
+    ``timed``: blocks begin with a line of epoch seconds (``-T u``); otherwise each line is a block.
     """
 
     def __init__(self, spawner: Spawner, argv: Sequence[str], timed: bool) -> None:
@@ -259,7 +265,10 @@ class OutputStream:
         self._at = float("-inf")
 
     async def newest(self, max_age: float) -> str | None:
-        """The newest whole block not older than ``max_age`` seconds, starting the command."""
+        """Return the newest complete block up to ``max_age`` seconds old.
+
+        Start the command if needed.
+        """
         now = asyncio.get_running_loop().time()
         gone = self._process is None or not self._process.alive
         silent = now - max(self._at, self._started) >= max(SILENT, max_age)
@@ -269,6 +278,7 @@ class OutputStream:
             with contextlib.suppress(OSError):
                 self._process = await self._spawner.spawn(self._argv)
                 self._task = asyncio.create_task(self._read(self._process))
+        # As long as the last block: it is complete, although the next heading has not come yet.
         if len(self._block) >= max(1, len(self._last)):
             return "\n".join(self._block)
         return "\n".join(self._last) if self._last and now - self._at <= max_age else None
@@ -291,7 +301,7 @@ class OutputStream:
             if not (self._timed and line.isdigit()):
                 self._block.append(line)
                 length += len(line) + OF_LINE
-            if length > MOST_BLOCK:  # it is no zpool iostat, or never dates what it prints
+            if length > MOST_BLOCK:  # not zpool iostat, or it never prints a time
                 self._block, self._last = [], ()
                 process.abandon()
                 return

@@ -1,1 +1,1 @@
-"""A config as the kernel packs it: a helper process asks for it, so that it can be abandoned."""
+"""Pool configs as the kernel packs them, read by a helper process that can be abandoned."""

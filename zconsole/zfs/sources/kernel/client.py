@@ -1,4 +1,4 @@
-"""The console's end of the helper process: asks, waits until a deadline, restarts it."""
+"""Client of the helper process: sends requests, enforces deadlines, restarts the helper."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, Read
 
 COMMAND = own("zconsole.zfs.sources.kernel.helper")
 CRASHES_ALLOWED = 2
-"""Reads of one pool that may end so one after another; an answer about it begins the count anew."""
+"""Consecutive reads of one pool that may end with a crash; an answer about it resets the count."""
 REMIND = 0.1
-"""Seconds after which the helper goes on with other pools where one does not come back."""
+"""Seconds after which the helper is told to continue with other pools if one does not return."""
 START_DEADLINE = 30.0
-"""Seconds to load Python, which touches no pool: a busy machine may need many."""
+"""Seconds to start Python, which touches no pool; a busy machine may need this long."""
 
 
 class KernelReader:
-    """Reads pools through a helper process, replaced when a call passes its deadline."""
+    """Reads pools through a helper process, which is replaced when a call passes its deadline."""
 
     name = "libzfs"
 
@@ -38,10 +38,11 @@ class KernelReader:
         self._helper: _Helper | None = None
         self._starting = asyncio.Lock()
         self._crashes: Counter[str] = Counter()
-        """Reads of each pool that ended with the helper, since it last answered about that pool."""
+        """Number of reads of each pool that ended with the helper, since it last answered about
+        that pool."""
 
     async def read(self, pool: str, deadline: float) -> Mapping[str, Any]:
-        """See PoolReader.read; ``deadline`` begins once the helper has started."""
+        """Ask the helper for the pool's config; ``deadline`` starts once the helper has started."""
         while True:
             try:
                 helper = await self._running()
@@ -66,12 +67,12 @@ class KernelReader:
             raise ReaderUnusableError(str(why))
 
     async def aclose(self) -> None:
-        """See PoolReader.aclose."""
+        """Abandon the helper process."""
         self._replace(self._helper)
-        await asyncio.sleep(0)  # one turn of the loop, in which the pipes close
+        await asyncio.sleep(0)  # one turn of the event loop, in which the pipes close
 
     async def _running(self) -> _Helper:
-        """The helper, started if necessary. Raises ReaderUnusableError if that fails."""
+        """Return the helper, started if necessary. Raises ReaderUnusableError if that fails."""
         if self._helper is not None and self._helper.serving:
             return self._helper
         async with self._starting:
@@ -106,7 +107,7 @@ class KernelReader:
 
 
 class _HelperEndedError(Exception):
-    """The helper ended before it answered."""
+    """The helper exited before it answered."""
 
 
 class _HelperReplacedError(Exception):
@@ -129,34 +130,36 @@ class _Helper:
 
     @property
     def usable(self) -> bool:
-        """Whether it can still be asked."""
+        """True while it can still be asked."""
         return self._ended is None
 
     @property
     def serving(self) -> bool:
-        """Whether it has started and can be asked."""
+        """True once it has started and while it can be asked."""
         return self.usable and self._hello.done() and "ready" in self._hello.result()
 
     def alive(self) -> bool:
-        """Whether the process is still there, perhaps stuck in the kernel."""
+        """Return whether the process still exists, perhaps stuck in the kernel."""
         return self.channel.alive
 
     async def ready(self) -> None:
-        """Wait until it can ask the kernel. Raises ReaderUnusableError when it cannot."""
+        """Wait until it can ask the kernel. Raises ReaderUnusableError if it cannot."""
         hello = await asyncio.shield(self._hello)
         if "ready" not in hello:
             raise ReaderUnusableError(str(hello.get("unusable", "unknown helper")))
 
     async def ask(self, pool: str, deadline: float) -> Mapping[str, Any]:
-        """Its answer about one pool. Raises TimeoutError after ``deadline`` seconds.
+        """Return the answer about one pool. Raises TimeoutError after ``deadline`` seconds.
 
-        Not by asyncio.timeout(), which drops an answer that came while this process was stopped.
+        asyncio.timeout() is not used: it drops an answer that arrived while this process was
+        stopped.
         """
         if self._ended is not None:
             raise self._ended
         answer: asyncio.Future[Mapping[str, Any]] = self._loop.create_future()
         self._waiting[pool] = answer
         late = self._loop.call_later(deadline, _expire, answer)
+        # Sent at the end of this turn of the event loop, together with other pools.
         if not self._unsent:
             self._loop.call_soon(self._send)
         self._unsent.append(pool)
@@ -166,9 +169,9 @@ class _Helper:
             late.cancel()
 
     def _send(self) -> None:
-        """Ask for all pools in one write, which wakes one thread of the helper.
+        """Request all waiting pools in one write, which wakes one thread of the helper.
 
-        Again while several are awaited: another thread goes on where that one is stuck.
+        Repeat while several answers are awaited: another thread continues where that one is stuck.
         """
         if self._reminder is not None:
             self._reminder.cancel()
@@ -179,14 +182,14 @@ class _Helper:
             self._reminder = self._loop.call_later(REMIND, self._send)
 
     def abandon(self) -> None:
-        """Kill it without waiting; pending calls get an error."""
+        """Kill the process without waiting; pending calls get an error."""
         self.channel.abandon()
         self._end(_HelperReplacedError())
 
     def hear(self, data: memoryview) -> None:
-        """Take in its output; no bytes mean that it has ended."""
+        """Process output of the helper; empty data means that it has exited."""
         if not data:
-            self._loop.call_soon(self._close)  # what it last said to stderr comes by then
+            self._loop.call_soon(self._close)  # by then, the last line of stderr has arrived
             return
         try:
             for answer in self._answers.take(data):

@@ -1,16 +1,15 @@
-"""The helper process: asks the kernel for the pools that are requested over its standard input.
+"""The helper process: reads pool configs from the kernel, as requested over its standard input.
 
-A request is the name of a pool in a record of fixed length: threads that read from the same pipe
-never get half of one. An empty name has the rest of earlier requests answered although one of them
-does not come back from the kernel. An answer is a dictionary, marshalled, which takes a fifth of
-JSON's time and is safe between two processes of the same Python, behind its length.
+A request is the name of a pool in a record of fixed length, so that threads reading from the same
+pipe never get half of one. An empty name asks for the remaining earlier requests to be answered
+although one of them is stuck in the kernel. An answer is a marshalled dictionary, preceded by its
+length; marshal takes a fifth of JSON's time and is safe between two processes of the same Python.
 
-The answer is ``{"pool": NAME, …}`` with one of ``config`` (as ``nvlist`` reads it), ``gone`` (it is
-not imported) or ``error`` (this way of reading it does not work). The first thing written is
-``{"ready": DEVICE}`` or ``{"unusable": WHY}``. A call that blocks in the kernel holds up its own
-pool, the others only until the console reminds the helper of them (``client.REMIND``), and never
-the end of the process. Where the kernel's pool lock (``spa_namespace_lock``) is held, every call
-blocks.
+The answer is ``{"pool": NAME, …}`` with one of ``config`` (as read by ``nvlist``), ``gone`` (not
+imported) or ``error`` (this way of reading does not work). The first message is ``{"ready":
+DEVICE}`` or ``{"unusable": WHY}``. A call that blocks in the kernel delays its own pool, other
+pools only until the console sends a reminder (``client.REMIND``), and never the exit of the
+process. While the kernel's pool lock (``spa_namespace_lock``) is held, every call blocks.
 """
 
 from __future__ import annotations
@@ -30,43 +29,46 @@ from zconsole.zfs.sources.kernel.nvlist import ConfigReader, NvlistError
 
 DEVICE = "/dev/zfs"
 POOL_STATS = 0x5A05
+"""ZFS_IOC_POOL_STATS (include/sys/fs/zfs.h)."""
 COMMAND_ROOM = 1 << 14
-"""Bytes; the kernel takes as much of it as its own ``zfs_cmd_t`` has, 13,744."""
+"""Bytes of the command buffer; the kernel uses as much as its own ``zfs_cmd_t`` takes, 13,744."""
 DESTINATION, DESTINATION_AT = Struct("=QQ"), 4112
-"""``zc_nvlist_dst``, ``zc_nvlist_dst_size``: where the config goes, and the bytes it may take."""
+"""``zc_nvlist_dst``, ``zc_nvlist_dst_size``: the address for the config, and the bytes
+available."""
 ROOM = 4096
-"""Bytes beyond a packed config, for what is added to it until it is asked for again."""
+"""Bytes to add to the size of a config, as it may have grown by the next call."""
 LARGEST = 1 << 28
-"""Bytes beyond which it is no config: a leaf takes several thousand."""
+"""Bytes; anything larger is not a config, as a leaf takes several thousand."""
 _TRIES = 3
 """Calls for one config: it may grow between two of them."""
 
 Ioctl = Callable[[int, int, bytearray], int]
 Read = Callable[[], dict[str, Any] | None]
-"""See KernelPool.read; called by one thread at a time."""
+"""Type of KernelPool.read; called by one thread at a time."""
 
 
 RECORD = 256
-"""Bytes of a request: a pool's name is shorter (``ZFS_MAX_DATASET_NAME_LEN``)."""
+"""Bytes of a request; pool names are shorter (``ZFS_MAX_DATASET_NAME_LEN``)."""
 AT_ONCE = 16
-"""Requests in one piece, of which a pipe takes all or nothing (PIPE_BUF)."""
+"""Requests per write, small enough that a pipe takes all or nothing (PIPE_BUF)."""
 
 _HEAD = 4
+"""Bytes of the length that precedes an answer."""
 _PLAIN = 2
-"""The version of marshal that writes all out: to look for what came before takes longer."""
+"""The marshal version without references: looking for repeated objects takes longer."""
 _LONGEST = 1 << 28
-"""Longest answer in bytes: a leaf takes two or three thousand."""
+"""Longest answer in bytes; a leaf takes two or three thousand."""
 
 
 def requests(pools: Sequence[str]) -> Iterator[bytes]:
-    """The records that ask for pools, in pieces for one write each."""
+    """Return the request records for pools, in pieces for one write each."""
     names = [pool.encode("utf-8", "surrogateescape")[:RECORD] for pool in pools]
     for start in range(0, len(names), AT_ONCE):
         yield b"".join(name.ljust(RECORD, b"\0") for name in names[start : start + AT_ONCE])
 
 
 def requested(records: bytes) -> Iterator[str]:
-    """The pools that records ask for."""
+    """Yield the pools that records ask for."""
     for start in range(0, len(records), RECORD):
         name = records[start : start + RECORD].rstrip(b"\0")
         if name:
@@ -74,7 +76,7 @@ def requested(records: bytes) -> Iterator[str]:
 
 
 def encoded(answer: dict[str, Any]) -> bytes:
-    """An answer as it goes over the pipe; of text, bytes, numbers, lists and dictionaries."""
+    """Encode an answer for the pipe; it may hold text, bytes, numbers, lists and dictionaries."""
     body = marshal.dumps(answer, _PLAIN)
     return len(body).to_bytes(_HEAD, "little") + body
 
@@ -86,7 +88,7 @@ class Answers:
         self._rest = bytearray()
 
     def take(self, data: bytes | memoryview) -> Iterator[dict[str, Any]]:
-        """The answers that ``data`` completes. Raises ValueError for anything else."""
+        """Yield the answers that ``data`` completes. Raises ValueError for anything else."""
         self._rest += data
         while len(self._rest) >= _HEAD:
             end = _HEAD + int.from_bytes(self._rest[:_HEAD], "little")
@@ -110,18 +112,18 @@ def _opened(body: bytes) -> dict[str, Any]:
 
 
 class KernelPool:
-    """One pool's config, asked of the kernel again and again, into a buffer that is kept.
+    """Reads one pool's config from the kernel repeatedly, into a buffer that is reused.
 
-    It is the one call behind ``zpool_refresh_stats``. libzfs would unpack the config at once, and
-    it would have to be packed again to be read in one piece (see ``nvlist``).
+    It makes the one call behind ``zpool_refresh_stats``. libzfs itself would unpack the config at
+    once, and it would have to be packed again to be read in one piece (see ``nvlist``).
 
     Sources: ``zfs_cmd_t`` (include/sys/zfs_ioctl.h: Linux, the same up to its destination from 0.6
-    to 2.4), ``zfs_ioc_pool_stats`` and ``put_nvlist`` (module/zfs/zfs_ioctl.c), request numbers
+    to 2.4), ``zfs_ioc_pool_stats`` and ``put_nvlist`` (module/zfs/zfs_ioctl.c); request numbers
     never change (include/sys/fs/zfs.h).
     """
 
     def __init__(self, name: str, device: int, ioctl: Ioctl = fcntl.ioctl) -> None:
-        """``device``: the descriptor of /dev/zfs."""
+        """``device`` is the descriptor of /dev/zfs."""
         pool = name.encode("utf-8", "surrogateescape")
         self._device, self._ioctl = device, ioctl
         self._command = bytearray(COMMAND_ROOM)
@@ -130,9 +132,9 @@ class KernelPool:
         self._use(1 << 16)
 
     def read(self) -> dict[str, Any] | None:
-        """The pool's config now (see ConfigReader.read), None when it is not imported.
+        """Return the pool's current config (see ConfigReader.read), None if it is not imported.
 
-        May block for as long as the kernel likes. Raises OSError, NvlistError.
+        May block in the kernel without limit. Raises OSError, NvlistError.
         """
         try:
             packed_config = self.packed()
@@ -141,10 +143,10 @@ class KernelPool:
         return self._configs.read(packed_config)
 
     def packed(self) -> memoryview:
-        """The config in libnvpair's native encoding; what comes after its end means nothing.
+        """Return the config in libnvpair's native encoding; bytes after its end are meaningless.
 
-        Good until the next call. A pool that cannot be opened has a config all the same (its error
-        is in ``zc_cookie``, which says no more than the config). Raises OSError.
+        Valid until the next call. A pool that cannot be opened also has a config (its error is in
+        ``zc_cookie``, which says no more than the config). Raises OSError.
         """
         for tries in range(1, _TRIES + 1):
             DESTINATION.pack_into(self._command, DESTINATION_AT, self._address, len(self._view))
@@ -152,6 +154,7 @@ class KernelPool:
                 self._ioctl(self._device, POOL_STATS, self._command)
                 break
             except OSError as error:
+                # With ENOMEM the kernel returns the size that it needs (put_nvlist).
                 _, wanted = DESTINATION.unpack_from(self._command, DESTINATION_AT)
                 if error.errno != errno.ENOMEM or wanted > LARGEST or tries == _TRIES:
                     raise
@@ -161,14 +164,15 @@ class KernelPool:
     def _use(self, size: int) -> None:
         buffer = array("B", bytes(size))
         self._address, _ = buffer.buffer_info()
-        self._view = memoryview(buffer)  # keeps it where it is
+        self._view = memoryview(buffer)  # keeps the buffer at its address
 
 
 class Helper:
-    """Threads that wait for requests side by side; whichever gets some answers them all.
+    """Threads that wait for requests in parallel; the one that gets them answers them all.
 
-    To wake a thread for each pool would cost more than asking the kernel. One thread is always left
-    to wait: it goes on with what another, stuck in the kernel, has not come to, and sees the end.
+    Waking a thread per pool would cost more than asking the kernel. One thread is always left
+    waiting: it continues with the requests of a thread stuck in the kernel, and notices the end of
+    input.
     """
 
     def __init__(self, requests: int, output: int, open_pool: Callable[[str], Read]) -> None:
@@ -183,7 +187,7 @@ class Helper:
         self._counting, self._writing = threading.Lock(), threading.Lock()
 
     def serve(self, leave: Callable[[], None]) -> None:
-        """Answer until the requests end, then call ``leave``, whatever other threads do."""
+        """Answer until the requests end, then call ``leave``, whatever other threads are doing."""
         while records := os.read(self._requests, AT_ONCE * RECORD):
             with self._counting:
                 self._asked.extend(requested(records))
@@ -202,7 +206,7 @@ class Helper:
         self._write()
 
     def _work(self) -> None:
-        """Answer what was asked for, in one go unless a pool gets stuck meanwhile."""
+        """Answer the requests and write the answers together, unless a pool gets stuck."""
         self._write()
         while pool := self._next():
             turn, read = self._pools[pool]
@@ -211,7 +215,7 @@ class Helper:
         self._write()
 
     def _next(self) -> str:
-        """The next pool that is asked for; empty when there is none."""
+        """Return the next requested pool; empty if there is none."""
         with self._counting:
             pool = self._asked.popleft() if self._asked else ""
             if pool and pool not in self._pools:
@@ -219,7 +223,7 @@ class Helper:
             return pool
 
     def _write(self) -> None:
-        """Write what was not yet written, by one thread at a time."""
+        """Write pending answers, in one thread at a time."""
         with self._writing:
             left = memoryview(b"".join(self._unsaid.popleft() for _ in range(len(self._unsaid))))
             while left:
@@ -237,7 +241,7 @@ def _answer(read: Read) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Serve stdin until it closes, then leave at once, whatever a thread is waiting for."""
+    """Serve stdin until it closes, then exit at once, even if a thread is blocked."""
     try:
         device = os.open(DEVICE, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:

@@ -1,8 +1,9 @@
-"""Reading a pool's config out of its packed nvlist: only the names the decoder asks for.
+"""Reads a pool's config from its packed nvlist: only the names that the decoder needs.
 
-The kernel lays a config out in one piece, as ``nvlist_pack`` does. Where each value lies is found
-once: while all bytes between the values stay the same, they lie where they lay. Encoding:
-``nvs_native_*`` (module/nvpair/nvpair.c); names: ``ZPOOL_CONFIG_*`` (include/sys/fs/zfs.h).
+The kernel lays a config out in one piece, as ``nvlist_pack`` does. Each value is located once: as
+long as all bytes between the values stay the same, the values are still in the same places.
+Encoding: ``nvs_native_*`` (module/nvpair/nvpair.c); names: ``ZPOOL_CONFIG_*``
+(include/sys/fs/zfs.h).
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from typing import Any, NamedTuple
 from zconsole.zfs.raw import HISTOGRAMS, QUEUES
 
 U64, STRING, U64_ARRAY, NVLIST, NVLIST_ARRAY = 8, 9, 16, 19, 20
-"""``data_type_t`` of include/sys/nvpair.h."""
+"""Values of ``data_type_t`` in include/sys/nvpair.h."""
 
 LONGEST_ARRAY = 4096
+"""Most elements of an array; a longer one is damage."""
 SHORTEST = {"vdev_stats": 46, "scan_stats": 15, "org.openzfs:rebuild_stats": 12}
-"""Lengths of OpenZFS 2.1, the oldest read this way; arrays only ever grew."""
+"""Lengths in OpenZFS 2.1, the oldest release read this way; the arrays only ever grew."""
 
 _POOL_FIELDS = {
     **dict.fromkeys(("name", "comment"), STRING),
@@ -31,7 +33,7 @@ _POOL_FIELDS = {
 }
 
 ENCLOSURE = "vdev_enc_sysfs_path"
-"""Where a leaf's slot was in /sys when the pool was imported (ZPOOL_CONFIG_VDEV_ENC_SYSFS_PATH)."""
+"""Path in /sys of a leaf's slot when the pool was imported (ZPOOL_CONFIG_VDEV_ENC_SYSFS_PATH)."""
 
 _VDEV_WORDS = ("type", "path", "devid", "phys_path", "alloc_bias", ENCLOSURE)
 _VDEV_NUMBERS = (
@@ -56,7 +58,7 @@ _VDEV_FIELDS = {
 
 _CONDENSE = "com.klarasystems:condense_stats"
 _CONDENSED = "log_spacemap"
-"""The one type of metadata that is condensed, but for builds that debug (vdev_label.c, 2.4.99)."""
+"""The only type of metadata that is condensed, except in debug builds (vdev_label.c, 2.4.99)."""
 _CONDENSE_FIELDS = dict.fromkeys(("start_time", "end_time", "processed", "total"), U64)
 
 _ROOT_STATS = ("scan_stats", "removal_stats", "checkpoint_stats", "raidz_expand_stats")
@@ -82,20 +84,23 @@ _FIELDS_BELOW: Mapping[str, Mapping[str, int]] = {
     _CONDENSED: _CONDENSE_FIELDS,
 }
 _MOVING = {"txg", "error_count", *_LEAF_FIELDS, *_CONDENSE_FIELDS}
-"""Integers that move; where another one changes, everything is located again."""
+"""Integers that change between samples; if any other changes, all values are located again."""
 
 _HEAD = 12
-"""Encoding, byte order and two spare bytes (``nvs_header_t``), version and flags."""
+"""Length of the header: encoding, byte order and two spare bytes (``nvs_header_t``), version and
+flags."""
 _NATIVE = bytes((0, sys.byteorder == "little"))
+"""The first two bytes: native encoding, and this machine's byte order."""
 _PAIR = Struct("=ihhii")
-"""``nvpair_t``: sizes of the pair and of its name, a spare, number of elements, type."""
+"""``nvpair_t``: size of the pair and of its name, a reserved field, number of elements, type."""
 _END = Struct("=i")
-"""Where a pair's size would be, 0: the nvlist ends."""
+"""A size of 0 in place of a pair's size ends the nvlist."""
 _DEEPEST = 16
+"""Levels of nested nvlists, more than a config has."""
 
 
 class NvlistError(Exception):
-    """The nvlist is not as this reader knows it; another source must take over."""
+    """The nvlist is not in the expected format; another source must take over."""
 
 
 class ConfigReader:
@@ -103,13 +108,13 @@ class ConfigReader:
 
     def __init__(self) -> None:
         self.layout: ConfigLayout | None = None
-        """That of the last config; None before the first, and after one that cannot be read."""
+        """Layout of the last config; None before the first, and after one that cannot be read."""
 
     def read(self, packed: memoryview) -> dict[str, Any]:
-        """The config as plain objects, keyed as in the nvlist; arrays of integers are packed.
+        """Return the config as plain objects, keyed as in the nvlist.
 
-        ``packed`` may be longer than the nvlist. Raises NvlistError when it is not a config as
-        OpenZFS 2.1 and later make it.
+        Arrays of integers are packed. ``packed`` may be longer than the nvlist. Raises NvlistError
+        if it is not a config as written by OpenZFS 2.1 and later.
         """
         layout = self.layout
         if layout is None or not layout.holds(packed):
@@ -127,7 +132,7 @@ class ConfigReader:
 
 
 class _Pair(NamedTuple):
-    """One name and value; ``start`` and ``end`` are where the value lies."""
+    """One name and value; ``start`` and ``end`` are the offsets of the value."""
 
     name: str
     kind: int
@@ -137,7 +142,7 @@ class _Pair(NamedTuple):
 
 
 class _Node:
-    """One nvlist: what stays of it, where the rest lies, and the nvlists below."""
+    """One nvlist: its constant values, the offsets of the others, and the nvlists below it."""
 
     def __init__(self) -> None:
         self.kept: dict[str, Any] = {}
@@ -147,7 +152,7 @@ class _Node:
         self.below: dict[str, tuple[bool, list[_Node]]] = {}
 
     def moving(self, pair: _Pair) -> None:
-        """Take the value from every sample."""
+        """Register a value that is read from every sample."""
         if not self._names:
             self._begin = self._end = pair.start
         code = "Q" if pair.kind == U64 else f"{8 * pair.elements}s"
@@ -156,7 +161,7 @@ class _Node:
         self._end = pair.start + 8 * pair.elements
 
     def read(self, packed: memoryview) -> dict[str, Any]:
-        """The nvlist with its values of now, and those below it."""
+        """Return the nvlist with its current values, and those below it."""
         values = self._values.unpack_from(packed, self._begin)
         found = {**self.kept, **dict(zip(self._names, values, strict=True))}
         for name, (many, nodes) in self.below.items():
@@ -166,27 +171,27 @@ class _Node:
 
     @cached_property
     def _values(self) -> Struct:
-        """Takes what moves."""
+        """Unpacks the values that change."""
         return Struct("".join(self._codes))
 
 
 class ConfigLayout(NamedTuple):
-    """Where everything lies in a packed config."""
+    """Layout of a packed config: where each value lies."""
 
     top: _Node
     between: Struct
-    """Takes all that does not move."""
+    """Unpacks all bytes that must not change."""
     known: tuple[bytes, ...]
-    """What that was."""
+    """The bytes that ``between`` unpacked when the layout was made."""
 
     def holds(self, packed: memoryview) -> bool:
-        """Whether all that lies between the values is the same."""
+        """Return whether all bytes between the values are unchanged."""
         enough = len(packed) >= self.between.size
         return enough and self.between.unpack_from(packed) == self.known
 
 
 class _Walk:
-    """One way through a packed nvlist, pair by pair."""
+    """One pass through a packed nvlist, pair by pair."""
 
     def __init__(self, packed: memoryview) -> None:
         if bytes(packed[:2]) != _NATIVE:
@@ -197,7 +202,7 @@ class _Walk:
         self._spans = [(0, _HEAD)]
 
     def nvlist(self, fields: Mapping[str, int]) -> _Node:
-        """The nvlist that begins here, with those of ``fields`` that it has."""
+        """Read the nvlist that begins here, with those of ``fields`` that it has."""
         node = _Node()
         self._deep += 1
         if self._deep > _DEEPEST:
@@ -207,12 +212,13 @@ class _Walk:
         self._deep -= 1
         if "guid" in fields and not {"type", "guid"} <= node.kept.keys():
             raise NvlistError("a vdev without type or guid")
+        # Only the queues and histograms of leaves are used.
         if "children" in node.below:
             node.below.pop("vdev_stats_ex", None)
         return node
 
     def between(self) -> Struct:
-        """Takes all that does not move."""
+        """Return the struct that unpacks all bytes that must not change."""
         codes, at = ["="], 0
         for start, end in self._spans:
             codes.append(f"{start - at}x{end - start}s")
@@ -220,7 +226,7 @@ class _Walk:
         return Struct("".join(codes))
 
     def _pair(self) -> _Pair | None:
-        """The pair that begins here, with its value passed; None where the nvlist ends."""
+        """Read the pair that begins here and move past it; return None at the end of the nvlist."""
         begin = self._at
         if not _END.unpack_from(self._packed, begin)[0]:
             self._stays(begin, begin + _END.size)
@@ -236,7 +242,7 @@ class _Walk:
         return _Pair(self._text(begin + _PAIR.size, name_size), kind, count, start, end)
 
     def _take(self, node: _Node, fields: Mapping[str, int], pair: _Pair) -> None:
-        """Put a pair where it belongs in ``node``, and pass the nvlists in it."""
+        """Store a pair in ``node`` if it is wanted, and read or skip the nvlists in it."""
         wanted = fields.get(pair.name)
         if wanted not in (None, pair.kind):
             raise NvlistError(f"{pair.name} is of type {pair.kind}")
@@ -249,7 +255,7 @@ class _Walk:
         elif wanted == U64_ARRAY or (wanted and pair.name in _MOVING):
             least = SHORTEST.get(pair.name, 0)
             if pair.kind == U64_ARRAY and not least <= pair.elements <= LONGEST_ARRAY:
-                # An array no OpenZFS has.
+                # No OpenZFS has an array of this length.
                 raise NvlistError(f"{pair.name} has {pair.elements} entries")
             node.moving(pair)
         elif wanted:
@@ -261,12 +267,12 @@ class _Walk:
                 node.kept[pair.name] = int.from_bytes(number, sys.byteorder)
 
     def _text(self, at: int, size: int) -> str:
-        """What is written there, up to its zero byte."""
+        """Decode the text at an offset, up to its zero byte."""
         text = bytes(self._packed[at : at + size]).partition(b"\0")[0]
         return text.decode("utf-8", "surrogateescape")
 
     def _stays(self, start: int, end: int) -> None:
-        """Bytes that do not move while the layout holds; those right behind others join them."""
+        """Mark bytes as constant while the layout holds; adjacent ranges are merged."""
         self._at = end
         if self._spans[-1][1] == start:
             start = self._spans.pop()[0]
