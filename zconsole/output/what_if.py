@@ -48,7 +48,7 @@ def spread_words(look: Outlook) -> str:
 
 
 def busy_words(share: float) -> str:
-    """What share of new writes the added vdevs get while the disks are busy with them."""
+    """Return the share of new writes that added vdevs get with all disks busy, as text."""
     return f"about {percent(share, 0)} to new vdevs with all disks busy"
 
 

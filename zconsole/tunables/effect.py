@@ -134,7 +134,7 @@ def _rate(side: Iterable[EffectSample]) -> float | None:
 
 
 def _limit(side: Sequence[EffectSample]) -> str:
-    """What limits most of these samples and is out of a tunable's reach."""
+    """Return the most frequent limit of these samples that no tunable lifts; empty if none."""
     limits = [point.limit for point in side]
     return max(set(limits), key=limits.count, default="")
 
