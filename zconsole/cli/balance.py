@@ -18,10 +18,11 @@ from zconsole.output.what_if import duration_object, outlook_lines, outlook_obje
 from zconsole.pool.balance import balance
 from zconsole.pool.model import Vdev
 from zconsole.pool.what_if import Outlook, disk_of, grown, outlook, resize_of, shape_of
+from zconsole.scan_report.report import ScanReport
 from zconsole.scan_report.resilver_time import PastRate, paces, resilver_duration
 from zconsole.scan_report.store import ReportStore
-from zconsole.system.state_dir import state_dirs
-from zconsole.timeline.frame import range_words
+from zconsole.system.state_dir import StateError, state_dirs
+from zconsole.timeline.frame import Frame, range_words
 from zconsole.units import duration
 from zconsole.zfs.decode.measurements import capacities, space_of
 from zconsole.zfs.sources.saved import LIST, read_text
@@ -111,6 +112,14 @@ def _live(args: argparse.Namespace) -> tuple[Sequence[_Seen], ExitCode]:
             code = ExitCode.UNAVAILABLE
         else:
             scans = tuple(view.scan for view in frame.scans)
-            kept = ReportStore(None, state_dirs()).reports(guid=frame.guid) if frame.guid else []
-            found.append(_Seen(frame.root, frame.version, paces(frame.root, scans, kept)))
+            past = paces(frame.root, scans, _reports(frame))
+            found.append(_Seen(frame.root, frame.version, past))
     return found, code
+
+
+def _reports(frame: Frame) -> Sequence[ScanReport]:
+    """Return the reports of a pool's scans; none if their disk does not answer in time."""
+    try:
+        return ReportStore(None, state_dirs()).reports(guid=frame.guid) if frame.guid else ()
+    except StateError:
+        return ()

@@ -268,13 +268,15 @@ def _space_refusal(
 ) -> str | None:
     goal, free = plan.bytes_within(limits), min(each.found.room for each in plans)
     stored = max(1.0, *(each.stored for each in plans))
-    lasting = min(sum(each.pinned_least for each in plans), round(goal * stored))
-    lasting += sum(each.growth(goal) for each in plans)
-    needed = lasting + max(each.in_flight for each in plans)
-    # Copies in flight alone are no reason to refuse: portions adapt to the free space.
-    if lasting and needed > plan.available_bytes:
-        room = size(plan.available_bytes)
-        return f"needs {size(needed)}, with only {room} free above the reserve"
+    grows = sum(each.growth(goal) for each in plans)
+    lasting = min(sum(each.pinned_least for each in plans), round(goal * stored)) + grows
+    in_flight = max(each.in_flight for each in plans)
+    # Copies in flight alone are no reason to refuse: portions adapt to the free space. What only
+    # snapshots hold does not count in a refquota, which bounds ``free``; files that grow do.
+    for lasts, room in ((lasting, plan.available_bytes), (grows, free)):
+        if lasts and lasts + in_flight > room:
+            needed = size(lasts + in_flight)
+            return f"needs {needed}, with only {size(room)} free above the reserve"
     if free <= 0:
         return "no free space above the reserve"
     too_large = any(each.found.skipped[TOO_LARGE] for each in plans)

@@ -51,8 +51,11 @@ REFRESH = 300.0
 """Seconds after which lasting conditions are saved again, in case the watch is killed."""
 SETTLE = 0.5
 """Seconds to wait at the end for pending writes."""
-AFTER_A_WHILE = ("spare", "stalled", "unreachable")
-"""Kinds of conditions that a watch detects only after they have lasted for a while."""
+AFTER_A_WHILE = ("scrub-overdue", "spare", "stalled", "unreachable")
+"""Kinds of conditions that the first sample may not show yet.
+
+They are detected once they have lasted for a while, or by what ``zpool history`` says later.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -294,6 +294,27 @@ def test_old_blocks_that_stay_count_in_no_refquota(
     assert (needs > made.available_bytes) == bool(refused)
 
 
+@rows(("growth", "refused"), [(0, None), (9, None), (50, "needs 50.2G, with only 10G free")])
+def test_files_that_grow_count_in_a_refquota(
+    monkeypatch: pytest.MonkeyPatch, growth: int, refused: str | None
+) -> None:
+    """Old blocks have the room outside it; what files take once they are written again has not."""
+    monkeypatch.setattr(plan.DirectoryPlan, "growth", lambda *_: growth << 30)
+    properties = {"refquota": str(20 * TIB)}
+    place = JobDirectory(b"/tank/a", "zfs", "tank/a", Dataset("tank/a", properties))
+    room = {"size": str(40 * TIB), "free": str(25 * TIB)}
+    spaces = (Space("mirror-0", 20 * TIB, 15 * TIB), Space("mirror-1", 20 * TIB, 0))
+    pool = PoolFacts("tank", room, spaces, (2, 3, 9), used=15 * TIB)
+    found = Survey(b"/tank/a", Ages(21), 10 << 30, files=9, bytes=8 * TIB, allocated=8 * TIB)
+    settings, reader = Settings(("/tank/a",)), FactsReader(lambda *_: None)
+    monkeypatch.setattr(FactsReader, "available", lambda *_: 30 * TIB)
+    monkeypatch.setattr(FactsReader, "version", lambda _: (2, 3, 9))
+    each = plan._directory_plan(Sys(), reader, place, pool, settings, found, Users().look(), [])
+    said = plan.judged([each], pool, settings).document.refused
+    assert (said or "").startswith(refused or "")
+    assert (said is None) == (refused is None)
+
+
 def test_a_send_grows_by_no_more_than_a_limit_lets_move() -> None:
     dataset = Dataset("tank", {}, (Snapshot(20, 0, False),))
     each = walked(JobDirectory(b"/tank", "zfs", "tank", dataset), WHOLE)
