@@ -163,7 +163,7 @@ def _free(vdev: Vdev) -> int | None:
 
 def _speed(vdev: Vdev) -> int | None:
     """How many disks take a vdev's raw bytes at once; None where its disks are not listed."""
-    if vdev.allocating is False:
+    if vdev.allocating is False or _free(vdev) == 0:
         return 0
     if not vdev.kind.startswith(("raidz", "draid")):
         return 1  # the sides of a mirror take the same bytes

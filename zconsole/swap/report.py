@@ -173,7 +173,7 @@ def beside_left(swap: Checklist, view: MachineView) -> tuple[tuple[SwapDisk, str
             continue
         guided = shlex.join(("zconsole", "swap", disk.pool, disk.name))
         said = (
-            f"{disk.words} also held {disk.name} of {disk.pool}, which is {leaf[1].vdev.state}:"
+            f"{swap.old.words} also held {disk.name} of {disk.pool}, which is {leaf[1].vdev.state}:"
             f" it needs a swap of its own ({guided})"
         )
         if (part := partition_of(leaf[1].vdev)) is not None and swap.new is not None:

@@ -296,3 +296,9 @@ def test_no_share_for_busy_disks_where_the_disks_of_a_vdev_are_not_listed():
     root = pool(OLD._replace(children=()))
     look = outlook(root, grown(root, asked("mirror:2x1T").adds, {}))
     assert look.busy_share is None
+
+
+def test_a_full_vdev_takes_nothing_however_busy_the_disks_are():
+    root = pool(raidz("raidz1-0", 5, 5, 5, parity=1))
+    (_, new) = outlook(root, grown(root, asked("raidz2:6x4T").adds, {})).after.vdevs
+    assert (new.new_write_share, new.busy_write_share) == (1, 1)

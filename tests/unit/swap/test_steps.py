@@ -221,7 +221,7 @@ def test_the_other_pool_on_the_disk_is_said_to_need_a_swap_of_its_own(play: Play
     leaf, name = next(iter(second.tops[0].leaves())), then.name
     assert (then.pool, then.key) == ("fast", str(leaf.guid))
     said = " ".join(stage.text)
-    assert f"also held {name} of fast, which is OFFLINE: it needs" in said
+    assert f"{play.checklist.old.words} also held {name} of fast, which is OFFLINE" in said
     assert f"zpool replace fast {name} {play.checklist.new.whole}-part2" in said
 
 
