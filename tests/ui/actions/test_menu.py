@@ -13,6 +13,7 @@ from tests.ui.actions.acting import RUN, acting, pick, reach
 from tests.ui.actions.scripted import AGREED, ESC, ScriptedSession
 from tests.ui.drawn import plain
 from tests.unit.actions.pools import mirror, raidz2
+from zconsole.errors import ZconsoleError
 from zconsole.pool.model import MULTIHOST
 from zconsole.ui.actions.menu import (
     Entry,
@@ -295,6 +296,18 @@ async def test_the_question_for_hours_says_what_is_set():
     await scans_flow(ui, "")
     assert "hours are set (22:00-06:00): outside them the scrub is paused again" in ui.plan
     assert "Set now: 22:00-06:00" in ui.shown[-2]
+
+
+async def test_hours_that_cannot_be_read_are_not_said_to_be_none(monkeypatch):
+    ui = ScriptedSession("healthy", "Scrub only in some hours", "off")
+
+    def damaged():
+        raise ZconsoleError("scrub-windows.json is damaged")
+
+    monkeypatch.setattr(ui.backend.windows, "windows", damaged)
+    await scans_flow(ui, "")
+    assert ui.messages == ["scrub-windows.json is damaged"]
+    assert ui.plans == []
 
 
 async def test_what_can_be_done_with_a_device_keeps_its_order():

@@ -24,7 +24,9 @@ from zconsole.actions.scrub_window import (
     read_hours,
     window_of,
 )
+from zconsole.errors import ZconsoleError
 from zconsole.pool.scrub_window import ScrubWindow
+from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.menu import Entry, run_menu
 from zconsole.ui.actions.plan_lines import said_lines
 from zconsole.ui.actions.session import FlowSession, TextQuestion
@@ -89,8 +91,14 @@ async def window_flow(ui: FlowSession, _: str) -> bool:
         return "" if answer == "off" else read_hours(answer)
 
     while (hours := await ui.ask(question, _read)) is not None:
-        await ui.read_windows()
-        drop = partial(plan_window_off, windows=ui.windows)
-        if await ui.confirm(partial(plan_window, hours=hours) if hours else drop):
+        plan = partial(plan_window, hours=hours)
+        if not hours:
+            try:
+                windows = await in_daemon_thread(ui.backend.windows.windows)
+            except (OSError, ZconsoleError) as error:
+                ui.complain(error)
+                continue
+            plan = partial(plan_window_off, windows=windows)
+        if await ui.confirm(plan):
             return True
     return False
