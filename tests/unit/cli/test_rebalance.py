@@ -237,8 +237,13 @@ def test_a_state_directory_that_does_not_answer_is_said(
     words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = threading.Event()
+    place = patient.state_dir
+
+    def made(create: bool) -> object:
+        return answers.wait(60) if create else place(create)  # its name is told without the disk
+
     monkeypatch.setattr(job_store, "records", lambda: answers.wait(60))
-    monkeypatch.setattr(patient, "state_dir", lambda create: answers.wait(60))
+    monkeypatch.setattr(patient, "state_dir", made)
     monkeypatch.setattr(cli, "ANSWER", 0.1)
     monkeypatch.setattr(in_time, "__defaults__", (0.1,))
     try:
