@@ -99,18 +99,16 @@ class Acting:
 
     async def rest(self) -> None:
         """Let plans, flows and paints come to rest."""
-        for _ in range(3):
-            await self.pilot.pause()
         rests = 0
-        while rests < 3:  # what a thread has read is handed over, and may begin something else
+        while rests < 4:  # what a thread has read is handed over, and may begin something else
+            await self.pilot.pause()
+            rests += 1
             if any(w.group == "plans" and not w.is_finished for w in self.app.workers):
                 self.feed.step()  # of two rounds at once the console may have seen only one
                 rests = 0
             elif self.is_reading():
                 await asyncio.sleep(0.002)
                 rests = 0
-            await self.pilot.pause()
-            rests += 1
         for _ in range(100):  # a list is filled late on a busy machine, and some never are
             if all(w.group != "fill" or w.is_finished for w in self.app.workers):
                 break
