@@ -94,14 +94,14 @@ def _lacks(pool: Node, root: Vdev) -> str | None:
 def _moving(pool: Node, root: Vdev) -> tuple[str | None, str | None]:
     """Return the names of the vdev being removed, or its remains, and of the expanding one.
 
-    The document names both without their numbers.
+    The document names groups without their numbers.
     """
     removal, expansion = (
         mapping(pool.get(key), key) for key in ("removal_stats", "raidz_expand_stats")
     )
     gone = disk_name(str(removal.get("name", "")), None) or None
-    if gone == "indirect":
-        gone = f"indirect-{number(removal.get('removing_vdev'))}"
+    if gone in ("indirect", "mirror"):
+        gone = f"{gone}-{number(removal.get('removing_vdev'))}"
     suffix = f"-{number(expansion.get('expanding_vdev'))}"
     raidz = (v.name for v in root.children if v.kind.startswith("raidz"))
     named = str(expansion["name"]) if "name" in expansion else None
@@ -138,6 +138,8 @@ def _vdev(keyed: tuple[str, Node], names: Mapping[str, str], zone: tzinfo) -> Vd
     for name, (prefix, *amounts) in _PROGRESS.items():
         if f"{prefix}_state" in node:
             told[name] = _progress(node, prefix, amounts, zone)
+    if (unsupported := number(node.get("trim_notsup"))) is not None:
+        told["trimmable"] = not unsupported
     if node.get("used_by"):
         told["note"] = f"in use by pool '{node['used_by']}'"
     return VdevForm(*_identity(key, node, names), below, _figures(node), told)

@@ -255,12 +255,26 @@ def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
         and (_tells_damage(block) or bool(root.children and _DATA_CORRUPTION in (message or ""))),
     }
     root = _cut_short(block, root, unopened)
-    # Before 2.2, the row of a vdev does not show that it is being removed.
-    if leaving := {a.vdev for a in activities if a.kind == "removal" and a.state == "running"}:
-        tops = (v._replace(removing=v.removing or v.name in leaving) for v in root.children)
+    removal = next((a for a in activities if (a.kind, a.state) == ("removal", "running")), None)
+    if removal is not None and (leaving := _leaving(root, removal.vdev)) is not None:
+        told["activities"] = tuple(
+            a._replace(vdev=leaving.name) if a is removal else a for a in activities
+        )
+        tops = (v._replace(removing=True) if v is leaving else v for v in root.children)
         root = root._replace(children=tuple(tops))
     figures = {"state": state or None, "error_count": count, "errlist": names}
     return pool_of({**printed, **figures}, root, told)
+
+
+def _leaving(root: Vdev, named: str | None) -> Vdev | None:
+    """Return the top-level vdev that is being removed, None if the text leaves that open.
+
+    ``named`` is its name in the ``remove:`` line: a path, or a mirror without its number. Since 2.2
+    its row shows it, too.
+    """
+    shown = [v for v in root.children if v.removing]
+    found = shown or [v for v in root.children if named in (v.name, v.kind)]
+    return found[0] if len(found) == 1 else None
 
 
 def _printed(block: _Block) -> dict[str, str | None]:

@@ -42,12 +42,17 @@ def forms(state: Path) -> dict[str, Sample]:
 
 def shape(vdev: Vdev, form: str) -> tuple[Any, ...]:
     """Return what every form has of a vdev: name, kind, class, state, marks and children."""
-    name = disk_name(vdev.name, True) if form == "status-P.txt" else vdev.name
+    name = named(vdev.name, form)
     note = vdev.note.partition("  (un")[0] if form == "status-stip.txt" else vdev.note
     note = "" if note.startswith("(uninit") else note
     marks = (vdev.resilvering, vdev.awaiting_resilver, vdev.removing)
     children = tuple(shape(child, form) for child in vdev.children)
     return (name, vdev.kind, vdev.vclass, vdev.state, note, marks, children)
+
+
+def named(name: str | None, form: str) -> str | None:
+    """Return the name that the other forms have for one of ``form``: -P prints paths."""
+    return disk_name(name, True) if name and form == "status-P.txt" else name
 
 
 def counters(pool: Pool) -> list[tuple[str | None, ...]]:
@@ -76,7 +81,7 @@ class TestAgreement:
                 text.scan.state,
                 text.scan.vdev,
             ), form
-            kinds = [(a.kind, a.state, a.vdev) for a in pool.activities]
+            kinds = [(a.kind, a.state, named(a.vdev, form)) for a in pool.activities]
             assert kinds == [(a.kind, a.state, a.vdev) for a in text.activities], form
             assert scan.end == text.scan.end, form
             if scan.active and text.scan.start:
