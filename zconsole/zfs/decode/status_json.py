@@ -13,6 +13,7 @@ from typing import Any
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import UNKNOWN_KIND, Pool, Progress, Scan, Vdev
+from zconsole.units import parse_size
 from zconsole.zfs.decode.builders import (
     NUMBERS,
     Figures,
@@ -23,7 +24,7 @@ from zconsole.zfs.decode.builders import (
 )
 from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.scans import progress_of, scans_of, work_of
-from zconsole.zfs.decode.values import is_rounded, mapping, moment, number, word
+from zconsole.zfs.decode.values import mapping, moment, number, word
 from zconsole.zfs.decode.words import CLASSES, disk_name, kind_of, leaf_kind
 
 _LEFT_OUT = dict.fromkeys(("alloc_space", "noalloc", "scan_processed"), 0)
@@ -76,7 +77,8 @@ def _is_exact(node: Node) -> bool:
         figures += [rebuild.get("scanned"), rebuild.get("to_scan")]
     for vdev in mapping(node.get("vdevs"), "vdevs").values():
         figures += [vdev.get("alloc_space"), vdev.get("total_space"), vdev.get("rep_dev_size")]
-    return not any(is_rounded(figure) for figure in figures)
+    printed = (figure for figure in figures if isinstance(figure, str) and not figure.isdigit())
+    return all(parse_size(figure) is None for figure in printed)
 
 
 def _lacks(pool: Node, root: Vdev) -> str | None:

@@ -16,7 +16,7 @@ from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import UNKNOWN_KIND, Pool, Vdev
 from zconsole.pool.redundancy import is_incomplete
 from zconsole.pool.topology import data_vdevs
-from zconsole.zfs.decode.builders import check_rows, pool_of
+from zconsole.zfs.decode.builders import MOST_VDEVS, TOO_MANY, pool_of
 from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.scans import in_order
 from zconsole.zfs.decode.text_config import (
@@ -121,7 +121,9 @@ def pools_of(text: str, zone: tzinfo, devices: Devices | None = None) -> tuple[P
         plain = _QUOTED.sub("", plain)
     lines = [line.rstrip("\r\f") for line in plain.split("\n")]
     blocks = [block for block in _blocks(lines) if _means_a_pool(block)]
-    check_rows(len(s.lines) for block in blocks for s in block.all(*_TABLES))
+    # Counted before they are parsed, which takes a hundred times as long; some are headings.
+    if sum(len(s.lines) for block in blocks for s in block.all(*_TABLES)) > 2 * MOST_VDEVS:
+        raise NotUnderstoodError(TOO_MANY)
     if not blocks and not in_place(text):
         raise NotUnderstoodError("not `zpool status` output")
     known = devices or Devices({"t": 0.0})
