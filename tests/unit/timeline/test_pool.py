@@ -536,19 +536,31 @@ def test_what_is_said_of_a_pool_is_that_of_its_newest_sample(change):
         assert own == tuple(why for why in told if not any(word in why for word in remembered))
 
 
-@pytest.mark.slow
-def test_a_slow_disk_is_marked_as_long_as_the_verdict_names_it():
-    """Its latency varies from sample to sample; the limit of the scan stays."""
-    world, session = World("resilver", 7), Session()
-    blamed = set()
-    for second in range(60):
-        world.advance(float(second))
-        (frame,) = session.advance(world.raws())
-        if frame.limit is not None and frame.limit.cause == "slow-disk":
-            blamed.add(frame.limit.disk)
-            (row,) = (row for row in frame.rows if row.vdev.name == frame.limit.disk)
-            assert row.slow_sibling, second
-    assert blamed
+@rows(
+    ("busy", "wait", "marked"),
+    [
+        ((0.99, 0.3, 0.3, 0.3), (0.061, 0.008, 0.008, 0.008), "61ms, siblings 8ms"),
+        ((0.95, 0.75, 0.75, 0.75), (0.03, 0.016, 0.016, 0.016), "95 % busy, siblings 75 %"),
+        ((0.99, 0.99, 0.99, 0.99), (0.8, 0.7, 0.7, 0.7), "99 % busy, 99ms per request"),
+    ],
+)
+def test_the_disk_that_is_blamed_for_a_slow_scan_is_marked_from_the_first_moment_on(
+    busy, wait, marked
+):
+    """For half a minute no disk was marked, although one was blamed."""
+    timeline, blamed = PoolTimeline(), 0
+    for n in range(40):
+        leaves = (
+            disk(name, block=block(10 * n, busy[at] * n, wait[at]))
+            for at, name in enumerate("abcd")
+        )
+        scan = Scan("scrub", "running", "issuing", T, issued_bytes=n * MIB, total_bytes=10**12)
+        frame = timeline.push(sample(n, *leaves, scans=(scan,)))
+        if frame.limit.cause == "slow-disk":
+            blamed += 1
+            marks = {row.vdev.name: row.slow_sibling for row in frame.rows}
+            assert marks["a"] == marked
+    assert blamed > 30
 
 
 @pytest.mark.slow
