@@ -329,13 +329,14 @@ def _errors(place: Place) -> CellRows:
     frame = place.frame
     new = sum(trouble.deltas.total for trouble in frame.troubles)
     every = sum(row.vdev.errors.total for row in frame.rows if not row.vdev.children)
-    label, texts = "NEW ERRORS", (f"{new} in 1 h", f"{count(new)} in 1h")
-    brief = (f"{new} new", count(new))
+    label = "NEW ERRORS"
+    texts: Sequence[str] = (f"{new} in 1 h", f"{count(new)} in 1h")
+    brief: Sequence[str] = (f"{new} new", count(new))
     if every and not new and not place.tall:
         texts = brief = (f"0 of {every}", f"0 of {count(every)}", f"0/{count(every)}")
     if place.small:  # at the right edge, as in the device list: next to the redundancy …
         label = "ERR 1h".rjust(place.width)  # … they would seem to belong to it
-        texts = tuple(text.rjust(place.width) for text in brief)
+        texts = [text.rjust(place.width) for text in brief]
     said = _fitting(texts, place.width)
     rows: CellRows = [[(Span(label, "dim"),)], [(Span(said, "warning" if new else ""),)]]
     if not place.tall:
