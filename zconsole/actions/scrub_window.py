@@ -67,11 +67,20 @@ def read_hours(text: str) -> str:
         raise ZconsoleError(f"{text}: not hours. Example: 22:00-06:00") from None
 
 
-def hours_words(window: ScrubWindow) -> str:
-    """Return the state of the window's scrub as a phrase."""
-    if window.paused:
-        return f"paused until {window.begins}"
-    return "running" if window.begun else "not started"
+def hours_words(window: ScrubWindow, state: str, local: datetime) -> str:
+    """Return how the window's scrub fares, as a phrase.
+
+    ``state`` is that of the scrub, empty if there is none that is running or paused; ``local`` is
+    the machine's local time.
+    """
+    if not state:
+        return "ended" if window.begun else "not started"
+    if state != "paused":
+        return "running"
+    if not window.paused:
+        return "paused by hand"
+    inside = day_hours(window.hours).includes(local)
+    return "resumes now" if inside else f"paused until {window.begins}"
 
 
 def plan_window(situation: Situation, hours: str | None = None) -> ActionPlan:

@@ -273,6 +273,9 @@ async def test_a_scrub_is_kept_to_some_hours_by_keys():
         assert f"scrub hours {hours} paused until {hours[:5]}" in " ".join(
             (await a.read(a.rest())).split()
         )
+        estimate = a.app.view_state.frame.scan.estimate
+        assert estimate.eta > 3600.0, "its hours begin in more than an hour"
+        assert estimate.reason.startswith(f"only {hours} counts")
         await a.pass_time(2.5 * 3600.0, 600.0)
         a.feed.step()
         await a.rest()
