@@ -4,6 +4,9 @@ The allocator gives each vdev new writes in proportion to its free bytes, up to 
 multiplied by its data disks (metaslab_group_alloc_update, module/zfs/metaslab.c). A rewritten block
 leaves its vdev and is placed like a new one, so one pass never balances completely. Its raw bytes
 depend on the parity of the new vdev; its data bytes stay the same.
+
+Writes that keep the disks busy are shared by the vdevs' speed instead (``balance.balance``). Which
+of the two holds depends on the load, so the functions predict either: ``busy`` selects the second.
 """
 
 from __future__ import annotations
@@ -28,6 +31,8 @@ class Space:
     """Share of its bytes that is not parity."""
     disks: int = 1
     """Number of its devices."""
+    speed: float = 0.0
+    """How many disks take its raw bytes at once; 0 if unknown."""
 
     @property
     def fill(self) -> float:
@@ -52,9 +57,15 @@ def shares(spaces: Sequence[Space]) -> list[float]:
     return [space.alloc / total if total else 0.0 for space in spaces]
 
 
-def new_write_shares(spaces: Sequence[Space]) -> list[float]:
-    """Return the share of new writes that each vdev gets now; all 0 if nothing is free."""
+def new_write_shares(spaces: Sequence[Space], busy: bool = False) -> list[float]:
+    """Return the share of new writes that each vdev gets now; all 0 if nothing is free.
+
+    By free bytes, too, if a speed is unknown.
+    """
     weights = [space.free * space.weight for space in spaces]
+    if busy and all(space.speed for space in spaces):
+        pairs = zip(spaces, weights, strict=True)
+        weights = [space.speed if weight else 0.0 for space, weight in pairs]
     total = sum(weights)
     return [weight / total if total else 0.0 for weight in weights]
 
@@ -83,6 +94,7 @@ def rewritten(
     raw: float,
     source: Sequence[float] | None = None,
     pinned: float = 0.0,
+    busy: bool = False,
 ) -> list[Space]:
     """Return the vdevs after rewriting ``raw`` bytes, each byte once.
 
@@ -93,7 +105,7 @@ def rewritten(
     now = list(spaces)
     # Simulate in steps: every step changes the free space, which decides where new blocks go.
     for _ in range(STEPS if raw > 0 else 0):
-        now = _step(now, raw / STEPS, taken, pinned)
+        now = _step(now, raw / STEPS, taken, pinned, busy)
     return now
 
 
@@ -103,6 +115,7 @@ def raw_to_target(
     limit: float,
     source: Sequence[float] | None = None,
     pinned: float = 0.0,
+    busy: bool = False,
 ) -> float | None:
     """Return the raw bytes to rewrite until the spread is ``target``; None if over ``limit``."""
     if spread(spaces) <= target:
@@ -110,7 +123,7 @@ def raw_to_target(
     taken = list(source) if source is not None else shares(spaces)
     now, done, step = list(spaces), 0.0, limit / STEPS
     while done < limit:
-        now = _step(now, step, taken, pinned)
+        now = _step(now, step, taken, pinned, busy)
         done += step
         if spread(now) <= target:
             return done
@@ -118,9 +131,12 @@ def raw_to_target(
 
 
 def expected_move(spaces: Sequence[Space], raw: float) -> float:
-    """Return the raw bytes by which vdevs are expected to grow after rewriting ``raw`` bytes."""
-    after = rewritten(spaces, raw)
-    return sum(max(0.0, b.alloc - a.alloc) for a, b in zip(spaces, after, strict=True))
+    """Return the raw bytes by which vdevs grow at least after rewriting ``raw`` bytes."""
+    afters = [rewritten(spaces, raw, busy=busy) for busy in (False, True)]
+    return min(
+        sum(max(0.0, b.alloc - a.alloc) for a, b in zip(spaces, after, strict=True))
+        for after in afters
+    )
 
 
 def _step(
@@ -128,8 +144,9 @@ def _step(
     raw: float,
     source: Sequence[float],
     pinned: float,
+    busy: bool,
 ) -> list[Space]:
-    given = new_write_shares(spaces)
+    given = new_write_shares(spaces, busy)
     # The same data takes more or fewer raw bytes if the parity of its new vdev differs.
     grows = data_share(spaces, source) / data_share(spaces, given)
     return [

@@ -7,9 +7,8 @@ import os
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from math import inf
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -99,9 +98,7 @@ class JobTerms:
 
     def document(self) -> dict[str, Any]:
         """Return the terms in the format of journals, which ``terms_of`` reads."""
-        fields = attrgetter("name", "size", "alloc", "weight", "data")
-        spaces = [list(fields(each)) for each in self.spaces]
-        return {**asdict(self), "spaces": spaces}
+        return {**asdict(self), "spaces": [list(astuple(each)) for each in self.spaces]}
 
     def reserves_at(self, min_free: float | None) -> dict[str, int]:
         """Return the bytes to leave free by root path, if the floor changes to ``min_free``."""

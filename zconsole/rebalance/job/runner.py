@@ -188,7 +188,7 @@ class JobRunner:
         self.alarm = self._place.alarm
         terms = job.terms
         pool = (pool_of(places) or "") if terms.spaces else ""
-        watch = SpreadWatch(reader, pool, terms, clocks.monotonic)
+        watch = SpreadWatch(reader, pool, job)
         self.accounts = JobAccounts(job, self._directories, watch, show)
         self._benefit = BenefitCheck(job, reader, places, self.accounts)
         policy = Policy(

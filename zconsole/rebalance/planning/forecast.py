@@ -409,16 +409,22 @@ def predicted(
     target = limits.until_spread if limits.until_spread is not None else EVEN
     by_byte = made.stored * made.raw_factor
     limit = by_byte * min(every, limits.max_bytes or every)
-    raw = allocator.raw_to_target(pool.spaces, target, limit, lies, made.pinned)
-    moved = limit if limits.until_spread is None or raw is None else raw
-    after = allocator.rewritten(pool.spaces, moved, lies, made.pinned)
+    outcomes = []
+    for busy in (False, True):
+        raw = allocator.raw_to_target(pool.spaces, target, limit, lies, made.pinned, busy)
+        moved = limit if limits.until_spread is None or raw is None else raw
+        after = allocator.rewritten(pool.spaces, moved, lies, made.pinned, busy)
+        outcomes.append((after, None if raw is None or not by_byte else round(raw / by_byte)))
+    (after, needed), (busy_after, busy_needed) = outcomes
     told = replace(
         told,
         pool=pool.name,
         spread_before=allocator.spread(pool.spaces),
         spread_after=allocator.spread(after),
         target_spread=target,
-        bytes_to_target=None if raw is None or not by_byte else round(raw / by_byte),
+        bytes_to_target=needed,
+        busy_spread_after=allocator.spread(busy_after),
+        busy_bytes_to_target=busy_needed,
         fragmentation=pool.fragmentation,
         scanning=pool.condition.scanning,
         raw_factor=made.raw_factor,

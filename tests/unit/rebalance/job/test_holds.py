@@ -202,13 +202,19 @@ class Snapshotted:
         room: int,
         refquota: bool = False,
         pool_free: float | None = None,
+        **properties: str,
     ) -> None:
         self.notes: list[str] = []
         self.status = ONLINE
+        above = properties.pop("above", "-")
 
         def answer(argv: Sequence[str], deadline: float) -> Completed:
             if argv[0] == "zpool":
                 return Completed(tuple(argv), 0, self.status, "")
+            if argv[1] == "get":
+                one = argv[-1] == "tank/a"
+                text = "".join(f"{k}\t{v}\n" for k, v in properties.items()) if one else above
+                return Completed(tuple(argv), 0, text, "")
             return run(argv, deadline)
 
         watch = PoolWatch(FactsReader(answer), "tank", ["tank/a"], False, self.notes, clock)
@@ -245,15 +251,24 @@ def test_a_new_snapshot_that_would_pin_too_much_holds_the_job_up() -> None:
 
 
 @rows(
-    ("refquota", "pool_free", "waits"),
-    [(False, 0.9, True), (True, 0.9, False), (True, 0.19, True), (True, None, True)],
+    ("refquota", "pool_free", "quotas", "waits"),
+    [
+        (False, 0.9, {}, True),
+        (True, 0.9, {}, False),
+        (True, 0.19, {}, True),
+        (True, None, {}, True),
+        (True, 0.9, {"quota": "100", "used": "91"}, True),
+        (True, 0.9, {"quota": "100", "used": "90"}, False),
+        (True, 0.9, {"above": "9"}, True),
+        (True, 0.9, {"above": "10"}, False),
+    ],
 )
-def test_what_a_new_snapshot_pins_counts_in_no_refquota(
-    refquota: bool, pool_free: float | None, waits: bool
+def test_what_a_new_snapshot_pins_counts_in_a_quota_but_in_no_refquota(
+    refquota: bool, pool_free: float | None, quotas: dict[str, str], waits: bool
 ) -> None:
     clock = Clock()
     run, ready = answering("50\n", "150\n50\n")
-    gate = Snapshotted(run, clock, 5, refquota, pool_free)
+    gate = Snapshotted(run, clock, 5, refquota, pool_free, **quotas)
     assert gate.why() is None
     clock.now += SNAPSHOT_INTERVAL
     ready.set()
