@@ -207,6 +207,7 @@ def terms_made(record: Record, settings: Settings, made: RebalancePlan) -> JobTe
         stored=made.stored,
         source=made.source,
         pinned=made.pinned,
+        grown={root: each.grown for root, each in by_root.items()},
     )
 
 

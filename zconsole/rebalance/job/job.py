@@ -95,6 +95,8 @@ class JobTerms:
     """Share of the bytes to move that was on each vdev; None if unknown."""
     pinned: float = 0.0
     """Share of the bytes to move whose old blocks stay allocated."""
+    grown: Mapping[str, float] = field(default_factory=dict)
+    """Bytes that blocks take once written anew for each byte before, by root path."""
 
     def document(self) -> dict[str, Any]:
         """Return the terms in the format of journals, which ``terms_of`` reads."""
@@ -330,6 +332,7 @@ def terms_of(journal: Journal) -> JobTerms:
             stored=data.get("stored") or 1.0,
             source=data.get("source"),
             pinned=data.get("pinned", 0.0),
+            grown=dict(data.get("grown", {})),
         )
 
 

@@ -55,6 +55,8 @@ class DirectoryPlan:
     """Most bytes that snapshots may hold: changed files may share blocks with a snapshot, too."""
     listed: Listed = field(default_factory=dict)
     """Blocks of the sampled files, as zdb lists them."""
+    grown: float = 1.0
+    """Bytes that its blocks will take for each byte now (``growth_of``)."""
     rewritten: float = 0.0
     """Share of the old files' sampled blocks rewritten since the newest vdev was added."""
 
@@ -89,20 +91,9 @@ class DirectoryPlan:
         return min(allocated, round(goal * max(1.0, self.stored)))
 
     def growth(self, goal: int) -> int:
-        """Bytes by which the blocks grow when ``goal`` bytes of its files have moved.
-
-        Compares the dataset's compression and copies with those of the listed blocks; 0 if they
-        shrink, or nothing is known.
-        """
-        dataset, extents = self.place.dataset, self.extents
-        before = sum(each.stored * each.copies for each in extents)
-        if dataset is None or not before or not self.bytes:
-            return 0
-        compressed = dataset.is_on("compression")
-        after = sum(each.stored if compressed else each.length for each in extents)
-        after *= dataset.number("copies") or 1
-        grown = max(0, round(self.found.allocated * (after / before - 1)))
-        return round(grown * min(1.0, goal / self.bytes))
+        """Bytes by which the blocks grow when ``goal`` bytes of files have moved, at least 0."""
+        share = min(1.0, goal / self.bytes) if self.bytes else 0.0
+        return max(0, round(self.found.allocated * (self.grown - 1) * share))
 
     @property
     def sent(self) -> int | None:
@@ -298,6 +289,35 @@ def narrowed(extents: Sequence[Extent], pool: PoolFacts) -> float | None:
     return after / before if before else None
 
 
+def growth_of(plan: DirectoryPlan, pool: PoolFacts) -> float:
+    """Return the bytes that a directory's blocks will take for each byte now; 1 if unknown.
+
+    As the dataset writes now: with its compression, its copies and, in a copy, its recordsize,
+    which adds parity and padding on raidz.
+    """
+    dataset, extents = plan.place.dataset, plan.extents
+    before = sum(each.raw for each in extents)
+    if dataset is None or not before:
+        return 1.0
+    compressed, copies = dataset.is_on("compression"), dataset.number("copies") or 1
+    record = dataset.number("recordsize") if plan.choice.engine == "copy" else None
+    after = 0.0
+    for each in extents:
+        size = each.stored if compressed else each.length
+        parts = max(1, -(-each.length // record)) if record else 1
+        after += parts * copies * _raw(-(-size // parts), each, pool)
+    return after / before
+
+
+def _raw(size: int, old: Extent, pool: PoolFacts) -> float:
+    """Raw bytes of a new block of ``size`` in the place of an old one."""
+    layouts = layouts_of(pool)
+    if pool.special or not any(share for share, _ in layouts):
+        # It may go to the special vdevs again, or nothing is known: by the layout of the old one.
+        return size * old.size / max(1, old.stored)
+    return sum(share * layout.raw(size) for share, layout in layouts)
+
+
 LARGE_FIRST = "large before small"
 OLD_FIRST = f"older than the newest vdev first, then {LARGE_FIRST}"
 SPECIAL_FULL = 0.75
@@ -404,6 +424,8 @@ def predicted(
     )
     if pool is None:
         return RebalancePlan(plans, pool, told)
+    for plan in plans:
+        plan.grown = growth_of(plan, pool)
     lies, estimate = source(plans, pool)
     made = RebalancePlan(plans, pool, told, lies)
     target = limits.until_spread if limits.until_spread is not None else EVEN

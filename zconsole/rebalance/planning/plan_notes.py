@@ -201,6 +201,13 @@ def of_limits(
     if most is not None and (large := sum(file.st_size > most for file in looked)):
         each = f"{large} of {len(looked)} files looked at exceed {size(most)} each"
         yield f"{each}: such files stay where they are"
+    for each in plans:
+        fits = each.found.room / each.grown
+        if each.choice.engine == "copy" and each.found.largest > fits:
+            yield (
+                f"copies are larger than their files are now: those above {size(fits)} are left"
+                " where they are, unless space is freed"
+            )
     if pool is None and limits.until_spread is not None:
         yield "no pool: no spread to stop at"
 
