@@ -201,9 +201,9 @@ def of_limits(
     if most is not None and (large := sum(file.st_size > most for file in looked)):
         each = f"{large} of {len(looked)} files looked at exceed {size(most)} each"
         yield f"{each}: such files stay where they are"
-    for each in plans:
-        fits = each.found.room / each.grown
-        if each.choice.engine == "copy" and each.found.largest > fits:
+    for plan in plans:
+        fits = plan.found.room / plan.grown
+        if plan.choice.engine == "copy" and plan.found.largest > fits:
             yield (
                 f"copies are larger than their files are now: those above {size(fits)} are left"
                 " where they are, unless space is freed"
