@@ -203,7 +203,7 @@ def of_limits(
         yield f"{each}: such files stay where they are"
     for plan in plans:
         fits = plan.found.room / plan.grown
-        if plan.choice.engine == "copy" and plan.found.largest > fits:
+        if plan.choice.engine == "copy" and plan.grown > 1 and plan.found.largest > fits:
             yield (
                 f"copies are larger than their files are now: those above {size(fits)} are left"
                 " where they are, unless space is freed"

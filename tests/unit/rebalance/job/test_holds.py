@@ -499,7 +499,7 @@ def test_a_copy_that_itself_took_the_room_is_given_up(
         with pytest.raises(SkipError if given_up else StopJobError) as error:
             made.wait(phase)
         assert str(error.value) == ("too large for the free space" if given_up else "stop")
-        assert clock.now - 100 >= (PATIENCE if given_up else 1000)
+        assert clock.now - 100 >= (PATIENCE if given_up else 2 * PATIENCE)
         assert made.accounts.state == ("running" if given_up else "waiting")
 
 
@@ -539,7 +539,7 @@ def test_the_floor_is_the_pools_where_a_quota_is_tighter(
 
 @contextmanager
 def at_the_floor(path: Path, room: int) -> Iterator[tuple[Holds, Clock]]:
-    """Create holds of a job with ``room`` bytes left, which is stopped after 1000 seconds."""
+    """Create holds of a job with ``room`` bytes left, which is stopped after twice the patience."""
     clock = Clock()
     clocks = JobClocks(clock, clock, sleep=clock.sleep)
     places = [JobDirectory(os.fsencode(path.parent), "ext4", "/dev/sda1", None)]
@@ -548,7 +548,7 @@ def at_the_floor(path: Path, room: int) -> Iterator[tuple[Holds, Clock]]:
         job = accounts.job
 
         def service() -> None:
-            if clock.now >= 1100:
+            if clock.now >= 100 + 2 * PATIENCE:
                 job.stop = "stop"
 
         with pytest.MonkeyPatch.context() as patch:
