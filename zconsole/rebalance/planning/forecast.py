@@ -289,33 +289,33 @@ def narrowed(extents: Sequence[Extent], pool: PoolFacts) -> float | None:
     return after / before if before else None
 
 
+DEFLATED = 128 << 10
+"""Size of the block by which ZFS takes parity out of what it calls allocated (vdev_deflate_ratio).
+
+Smaller blocks count with what they need more than that.
+"""
+
+
 def growth_of(plan: DirectoryPlan, pool: PoolFacts) -> float:
     """Return the bytes that a directory's blocks will take for each byte now; 1 if unknown.
 
     As the dataset writes now: with its compression, its copies and, in a copy, its recordsize,
     which adds parity and padding on raidz.
     """
-    dataset, extents = plan.place.dataset, plan.extents
-    before = sum(each.raw for each in extents)
-    if dataset is None or not before:
+    dataset = plan.place.dataset
+    if dataset is None:
         return 1.0
+    layouts = [(share / layout.raw(DEFLATED), layout) for share, layout in layouts_of(pool)]
     compressed, copies = dataset.is_on("compression"), dataset.number("copies") or 1
     record = dataset.number("recordsize") if plan.choice.engine == "copy" else None
-    after = 0.0
-    for each in extents:
+    before = after = 0.0
+    for each in plan.extents:
         size = each.stored if compressed else each.length
         parts = max(1, -(-each.length // record)) if record else 1
-        after += parts * copies * _raw(-(-size // parts), each, pool)
-    return after / before
-
-
-def _raw(size: int, old: Extent, pool: PoolFacts) -> float:
-    """Raw bytes of a new block of ``size`` in the place of an old one."""
-    layouts = layouts_of(pool)
-    if pool.special or not any(share for share, _ in layouts):
-        # It may go to the special vdevs again, or nothing is known: by the layout of the old one.
-        return size * old.size / max(1, old.stored)
-    return sum(share * layout.raw(size) for share, layout in layouts)
+        part = -(-size // parts)
+        before += each.copies * sum(share * layout.raw(each.stored) for share, layout in layouts)
+        after += parts * copies * sum(share * layout.raw(part) for share, layout in layouts)
+    return after / before if before else 1.0
 
 
 LARGE_FIRST = "large before small"

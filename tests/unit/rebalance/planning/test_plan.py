@@ -28,12 +28,7 @@ from zconsole.rebalance.planning.facts import (
     PoolFacts,
     Snapshot,
 )
-from zconsole.rebalance.planning.forecast import (
-    BlockLayout,
-    DirectoryPlan,
-    RebalancePlan,
-    growth_of,
-)
+from zconsole.rebalance.planning.forecast import DirectoryPlan, RebalancePlan, growth_of
 from zconsole.rebalance.planning.plan_document import PlanDocument, plan_lines
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.rebalance.planning.survey import Ages, Survey
@@ -430,27 +425,27 @@ def test_what_is_written_larger_than_it_was_needs_room(
 
 
 @rows(
-    ("engine", "disks", "special", "record", "grown"),
+    ("engine", "name", "record", "grown"),
     [
-        ("copy", 6, False, 128, 1.0),
-        ("copy", 6, False, 4, 2.0),  # each sector of its own has two of parity
-        ("rewrite", 6, False, 4, 1.0),  # keeps the recordsize
-        ("copy", 3, False, 128, 2.0),
-        ("copy", 6, True, 4, 1.0),
+        ("copy", "raidz2-0", 128, 1.0),
+        ("copy", "raidz2-0", 4, 2.0),  # each sector of its own has two of parity
+        ("rewrite", "raidz2-0", 4, 1.0),  # keeps the recordsize
+        ("copy", "raidz2-0", 1024, 1.0),
+        ("copy", "mirror-0", 4, 1.0),
     ],
 )
 def test_what_takes_more_parity_and_padding_needs_room(
-    engine: str, disks: int, special: bool, record: int, grown: float
+    engine: str, name: str, record: int, grown: float
 ) -> None:
-    spaces = (Space("raidz2-0", 40 * TIB, 10 * TIB, disks=disks),)
-    pool = PoolFacts("tank", {}, spaces, (2, 3, 9), special=spaces * special)
+    # The mirror is full: it takes no writes.
+    spaces = Space(name, 40 * TIB, 10 * TIB, disks=6), Space("mirror-1", TIB, TIB, disks=2)
+    pool = PoolFacts("tank", {}, spaces, (2, 3, 9))
     place = JobDirectory(
         b"/tank", "zfs", "tank", Dataset("tank", {"recordsize": f"{record << 10}"})
     )
     found = Survey(b"/tank", Ages(), TIB, files=1, bytes=TIB, allocated=TIB)
     each = DirectoryPlan(place, found, Choice(engine, ""), 1, TIB)
-    raw = BlockLayout(4096, 2, 6).raw(128 << 10)
-    each.listed = {1: [Extent(0, "0", raw, 128 << 10, 128 << 10, 1, raw)]}
+    each.listed = {1: [Extent(0, "0", 192 << 10, 128 << 10, 128 << 10, 1, 192 << 10)]}
     assert growth_of(each, pool) == pytest.approx(grown)
     each.grown = grown
     assert each.growth(TIB // 2) == round(TIB * (grown - 1) / 2)
