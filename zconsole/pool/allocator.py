@@ -11,7 +11,7 @@ of the two holds depends on the load, so the functions predict either: ``busy`` 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 STEPS = 200
@@ -101,12 +101,8 @@ def rewritten(
     ``raw`` is what the blocks take before, ``source`` their share on each vdev (default: that of
     all data), ``pinned`` the share whose old blocks stay (snapshots, clones, checkpoint).
     """
-    taken = list(source) if source is not None else shares(spaces)
-    now = list(spaces)
-    # Simulate in steps: every step changes the free space, which decides where new blocks go.
-    for _ in range(STEPS if raw > 0 else 0):
-        now = _step(now, raw / STEPS, taken, pinned, busy)
-    return now
+    *_, after = _on_the_way(spaces, raw, source, pinned, busy)
+    return after
 
 
 def raw_to_target(
@@ -118,15 +114,9 @@ def raw_to_target(
     busy: bool = False,
 ) -> float | None:
     """Return the raw bytes to rewrite until the spread is ``target``; None if over ``limit``."""
-    if spread(spaces) <= target:
-        return 0.0
-    taken = list(source) if source is not None else shares(spaces)
-    now, done, step = list(spaces), 0.0, limit / STEPS
-    while done < limit:
-        now = _step(now, step, taken, pinned, busy)
-        done += step
+    for step, now in enumerate(_on_the_way(spaces, limit, source, pinned, busy)):
         if spread(now) <= target:
-            return done
+            return limit * step / STEPS
     return None
 
 
@@ -139,17 +129,25 @@ def expected_move(spaces: Sequence[Space], raw: float) -> float:
     )
 
 
-def _step(
+def _on_the_way(
     spaces: Sequence[Space],
     raw: float,
-    source: Sequence[float],
+    source: Sequence[float] | None,
     pinned: float,
     busy: bool,
-) -> list[Space]:
-    given = new_write_shares(spaces, busy)
-    # The same data takes more or fewer raw bytes if the parity of its new vdev differs.
-    grows = data_share(spaces, source) / data_share(spaces, given)
-    return [
-        replace(space, alloc=max(0.0, space.alloc + raw * (grows * new - (1 - pinned) * old)))
-        for space, new, old in zip(spaces, given, source, strict=True)
-    ]
+) -> Iterator[list[Space]]:
+    """Yield the vdevs before rewriting ``raw`` bytes, then after each of STEPS equal parts.
+
+    Every part changes the free space, which decides where the next one goes.
+    """
+    now, taken, part = list(spaces), shares(spaces) if source is None else source, raw / STEPS
+    yield now
+    for _ in range(STEPS if raw > 0 else 0):
+        given = new_write_shares(now, busy)
+        # The same data takes more or fewer raw bytes if the parity of its new vdev differs.
+        grows = data_share(now, taken) / data_share(now, given)
+        now = [
+            replace(space, alloc=max(0.0, space.alloc + part * (grows * new - (1 - pinned) * old)))
+            for space, new, old in zip(now, given, taken, strict=True)
+        ]
+        yield now

@@ -21,7 +21,7 @@ from zconsole.rebalance.engine.journal import Journal, State
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job.job_store import NAME
-from zconsole.rebalance.planning.settings import FLOOR, Settings
+from zconsole.rebalance.planning.settings import FLOOR, Floor, Settings
 from zconsole.system.records import from_json, parse_json
 from zconsole.system.state_dir import read_private
 from zconsole.units import duration, size
@@ -60,13 +60,6 @@ def requested(journal: Journal) -> Request:
         data = parse_json(read_private(file, MOST_BYTES))
         return Request(data.get("order", "run"), data.get("limits") or {})
     return Request()
-
-
-class Floor(NamedTuple):
-    """Bytes of free space that a job must not use, and the total of which min_free is a share."""
-
-    reserve: int
-    size: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from zconsole.rebalance.planning.facts import (
     PoolFacts,
 )
 from zconsole.rebalance.planning.plan_document import PlanDocument, PlannedDirectory, PredictedFill
-from zconsole.rebalance.planning.settings import EVEN, Limits
+from zconsole.rebalance.planning.settings import EVEN, Floor, Limits
 from zconsole.rebalance.planning.survey import Survey
 
 _NUMBER = re.compile(r"(mirror|raidz|draid).*-(\d+)$")
@@ -466,8 +466,8 @@ def fills(before: Sequence[Space], after: Sequence[Space]) -> tuple[PredictedFil
     return tuple(PredictedFill(now.name, now.fill, then.fill) for now, then in pairs)
 
 
-def room_in(root: bytes, pool: PoolFacts | None, limits: Limits) -> tuple[int, tuple[int, float]]:
-    """Return the bytes that may be written to a directory, and the value for ``Survey.floor``."""
+def room_in(root: bytes, pool: PoolFacts | None, limits: Limits) -> tuple[int, Floor]:
+    """Return the bytes that may be written to a directory, and those that may not."""
     status = os.statvfs(root)
     free = status.f_bavail * status.f_frsize
     whole: float = status.f_blocks * status.f_frsize
@@ -476,7 +476,7 @@ def room_in(root: bytes, pool: PoolFacts | None, limits: Limits) -> tuple[int, t
         room = round(min(free, above_floor(pool, limits)))
         whole = pool.number("size") / pool.raw_factor
     room = max(0, room)
-    return room, (free - room, whole)
+    return room, Floor(free - room, whole)
 
 
 def above_floor(pool: PoolFacts, limits: Limits) -> float:

@@ -35,9 +35,9 @@ from zconsole.rebalance.job.holds import (
     SlowDisks,
     WorkPhase,
 )
-from zconsole.rebalance.job.job import Floor, FreeSpace, Job, request_file
+from zconsole.rebalance.job.job import FreeSpace, Job, request_file
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory
-from zconsole.rebalance.planning.settings import Limits, Settings
+from zconsole.rebalance.planning.settings import Floor, Limits, Settings
 from zconsole.system.process import Completed
 
 
