@@ -431,13 +431,17 @@ def predicted(
     target = limits.until_spread if limits.until_spread is not None else EVEN
     by_byte = made.stored * made.raw_factor
     limit = by_byte * min(every, limits.max_bytes or every)
-    outcomes = []
-    for busy in (False, True):
+
+    def outcome(busy: bool) -> tuple[list[Space], int | None]:
         raw = allocator.raw_to_target(pool.spaces, target, limit, lies, made.pinned, busy)
         moved = limit if limits.until_spread is None or raw is None else raw
         after = allocator.rewritten(pool.spaces, moved, lies, made.pinned, busy)
-        outcomes.append((after, None if raw is None or not by_byte else round(raw / by_byte)))
-    (after, needed), (busy_after, busy_needed) = outcomes
+        return after, None if raw is None or not by_byte else round(raw / by_byte)
+
+    after, needed = outcome(busy=False)
+    busy_after, busy_needed = None, None
+    if all(space.speed for space in pool.spaces):
+        busy_after, busy_needed = outcome(busy=True)
     told = replace(
         told,
         pool=pool.name,
@@ -445,7 +449,7 @@ def predicted(
         spread_after=allocator.spread(after),
         target_spread=target,
         bytes_to_target=needed,
-        busy_spread_after=allocator.spread(busy_after),
+        busy_spread_after=None if busy_after is None else allocator.spread(busy_after),
         busy_bytes_to_target=busy_needed,
         fragmentation=pool.fragmentation,
         scanning=pool.condition.scanning,
