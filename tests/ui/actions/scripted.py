@@ -46,7 +46,7 @@ AGREED = Run()
 ESC = None
 Reply = str | Run | Callable[[Any], Any] | None
 """Answer to a question: the beginning of a line to pick, a text to type, or how to run a plan; for
-any other screen, a function that returns its result."""
+a text or any other screen also a function that returns it."""
 
 
 class ScriptedFeed(Feed):
@@ -191,8 +191,8 @@ class ScriptedSession(FlowSession):
         return found[0]
 
     async def typed(self, question: TextQuestion) -> str | None:
-        lines = question.lines(WIDTH)
-        return cast("str | None", self._reply(question.title, *lines, question.example))
+        reply = self._reply(question.title, *question.lines(WIDTH), question.example)
+        return cast("str | None", reply(question) if callable(reply) else reply)
 
     async def confirmed(self, *confirmations: Confirmation) -> bool:
         lines: list[Line | str] = []

@@ -243,7 +243,6 @@ class PlanScreen(ButtonScreen[bool | None]):
     def __init__(self, ui: FlowSession, pool: str, new: NewJob, watch: JobWatch) -> None:
         super().__init__()
         self._ui = ui
-        self._look = ui.look
         self._clock = ui.app.view_state.options.clock
         self._new = new
         self._pool = pool
@@ -316,28 +315,28 @@ class PlanScreen(ButtonScreen[bool | None]):
         title = " REBALANCE  the plan" if made else " REBALANCE  making the plan"
         view = self.query_one("#plan", LinesView)
         view.show(self._lines(), (Span(title, "title"),))
-        key = partial(titled_keys, self._look)
+        key = partial(titled_keys, self.look)
         keys = [key("previous-button next-button", "buttons"), key("press-button")]
         if view.has_more:
             keys.insert(0, key("down", "more"))
         parts = [*(keys if over else ()), key("back", "cancel")]
-        line = hints(parts, self._look, self.app.size.width)
+        line = hints(parts, self.look, self.app.size.width)
         self.query_one("#hint", FooterView).show((line,))
 
     def _lines(self) -> Sequence[Line]:
         width = self.app.size.width
         if self._problem:
-            return tuple(wrapped(self._problem, "error", self._look, width, " "))
+            return tuple(wrapped(self._problem, "error", self.look, width, " "))
         if self.plan is not None:
             frame, settings = self._ui.frame_of(self._pool), self.settings
             jobs = self._watch.jobs.get(self._pool, ())
             scan_rate, found = (scan_pace(frame), frame.balance) if frame else (None, Balance())
             pace = pace_of(self.plan, settings.limits.rate, jobs, scan_rate, found)
             return plan_lines(
-                self.plan, settings, pace, self._command, self._denied, self._look, width
+                self.plan, settings, pace, self._command, self._denied, self.look, width
             )
         silent = self._clock() - self._heard
-        return counting_lines(self._counted, silent, self._look, width)
+        return counting_lines(self._counted, silent, self.look, width)
 
     def on_button_pressed(self, message: Button.Pressed) -> None:
         """Close the screen with the answer of the button."""
