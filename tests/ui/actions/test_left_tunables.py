@@ -112,7 +112,7 @@ async def test_what_is_not_yet_due_is_said_and_restored_when_the_scan_ends(kerne
         leave(kernel, other)
         kill(other)
         console = Seen(a, kernel)
-        promised = "its console is gone; restored by the keeper or a console once no scan runs"
+        promised = "its console is gone; restored by zconsole in the background once no scan runs"
         assert await console.look() == f"{TIME}: {promised}"
         assert kernel.read(TIME) == 5000
         assert promised in " ".join((await a.read(a.press("T"))).split())
@@ -131,7 +131,7 @@ async def test_what_it_set_itself_is_named_before_it_is_left(kernel):
         await console.look()
         asked = " ".join((await a.read(a.press("q"))).split())
         assert "1 tunable set here stays changed" in asked
-        assert "restored by the keeper or a console once no scan runs" in asked
+        assert "restored by zconsole in the background once no scan runs" in asked
 
 
 async def test_a_console_that_dies_while_another_runs_leaves_nothing(kernel, other):
@@ -167,7 +167,7 @@ async def test_a_read_only_console_says_so_and_restores_nothing(kernel, other, s
         kill(other)
         console = Seen(a, kernel)
         assert await console.look() == (
-            f"{TIME}: its console is gone; restored by the keeper or a console once no scan"
+            f"{TIME}: its console is gone; restored by zconsole in the background once no scan"
             " runs; not by this console (read-only). To restore now: zconsole tunables restore"
         )
         while any(view.scan.active for view in a.app.view_state.frame.scans):
@@ -272,7 +272,7 @@ async def test_what_is_set_is_said_before_and_after_in_the_same_words(kernel):
     async with acting("resilver", (80, 24)) as a:
         console = Seen(a, kernel)
         until_gone = (
-            "restored by the keeper or a console once this console is gone (or ssh drops) and"
+            "restored by zconsole in the background once this console is gone (or ssh drops) and"
             " no scan runs; to restore it now: U, when the scan ends: E"
         )
         asked = " ".join((await a.read(a.press("T", "enter", *"5000", "enter"))).split())
