@@ -77,6 +77,14 @@ def test_a_scenario_decodes_and_survives_json(name):
         assert len(set(keys)) == len(keys)
 
 
+@rows("name", names())
+def test_no_replacement_begins_while_a_checkpoint_exists(name):
+    """ZFS refuses it (spa_vdev_attach): a checkpoint may only be taken after that."""
+    for pool in find(name).build(1, 1e9):
+        if pool.checkpoint is not None and pool.resilvering:
+            assert pool.checkpoint.start > pool.scan.start
+
+
 @rows("name", ["resilver", "flaky", "sequential", "scrub-delay"])
 def test_the_same_seed_gives_the_same_samples(name):
     first, again, other = (
