@@ -164,6 +164,19 @@ async def test_another_version_that_has_them_goes_on_as_long_as_it_lives(lit):
     assert not is_on(lit)
 
 
+async def test_a_lock_that_was_taken_for_a_moment_makes_no_light_late(lit):
+    """For example by a console, which tries whether the keeper has it."""
+    lock, until = try_lock(lit.state / HOLDER), lit.now + 75.0
+    held = Held(lit)
+    lit.now += 70.0
+    assert await held.duty.act()
+    os.close(lock)
+    lit.now += held.duty.due(lit.now)
+    await held.run()
+    assert not is_on(lit)
+    assert lit.now <= until + 1.0
+
+
 async def test_a_file_that_cannot_be_read_keeps_no_process(lit):
     (lit.state / NAME).write_text("{")
     assert not await Held(lit).duty.act()
