@@ -38,7 +38,7 @@ from zconsole.system.process import Completed
 from zconsole.timeline.feed import SessionFeed
 from zconsole.timeline.session import Session
 from zconsole.tunables import autopilot, guard
-from zconsole.tunables.autopilot import RUNS, Autopilot, PilotClaim, Status
+from zconsole.tunables.autopilot import Autopilot, PilotClaim, Status
 from zconsole.tunables.control import Control
 from zconsole.tunables.parameters import Parameters
 from zconsole.tunables.store import TunableStore
@@ -352,11 +352,10 @@ class _Claim(PilotClaim):
 
     status: Status | None = None
 
-    def take(self, parameters: Parameters) -> None:
-        """Claim the autopilot. Raises ZconsoleError if one is running."""
+    def take(self, parameters: Parameters) -> bool:
+        """Return whether no autopilot is running."""
         del parameters  # no other process can hold them
-        if self.status is not None:
-            raise ZconsoleError(RUNS)
+        return self.status is None
 
     def tell(self, now: Status) -> None:
         """Keep the status of the running autopilot."""
