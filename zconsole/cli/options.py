@@ -271,7 +271,14 @@ COMMANDS: dict[str, Command] = {
             ),
             _SPEED,
             _json("print JSON samples at simulated time, without a console"),
-            _COUNT,
+            Parameter(
+                "--record",
+                type=file_name,
+                metavar="FILE",
+                help="write a recording for zconsole replay at simulated time, 300 samples"
+                " unless --count says otherwise",
+            ),
+            Parameter("--count", type=whole, metavar="N", help="stop --json or --record after N"),
             _interval(1.0),
         ),
     ),
