@@ -60,15 +60,3 @@ def test_a_demo_that_is_recorded_ends_by_itself(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(demo, "RECORDED", 3)
     assert main(["demo", "--record", str(tmp_path / "demo.jsonl")]) == 0
     assert capsys.readouterr().err.startswith("zconsole: 3 samples in ")
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--record", "x", "--json"], "not both"),
-        (["--count", "2"], "--count needs --json or --record"),
-    ],
-)
-def test_options_that_would_be_ignored_are_refused(words, said, capsys):
-    assert main(["demo", *words]) == 2
-    assert said in capsys.readouterr().err

@@ -194,6 +194,14 @@ def test_bad_input_gets_one_line_and_its_exit_code(words, code, said, saved, tmp
         (["rebalance"], "see zconsole rebalance --help"),
         (["rebalance", "run", "--min-free", "7", "x"], "--min-free"),
         (["demo", "--scenario", ""], "no scenario ''"),
+        (["demo", "--record", "x", "--json"], "not both"),
+        (["demo", "--count", "2"], "--count needs --json or --record"),
+        (["rebalance", "resume"], "resume needs either a JOB or --all"),
+        (["rebalance", "resume", "--all", "x"], "resume needs either a JOB or --all"),
+        (["report", "--list", "--scan", "2"], "not allowed with argument"),
+        (["report", "--list", "--compare", "1", "2"], "not allowed with argument"),
+        (["report", "--list", "--svg"], "--svg draws one scan"),
+        (["report", "--compare", "1", "2", "--svg"], "--svg draws one scan"),
     ],
 )
 def test_a_wrong_command_line_gets_one_line_and_exit_2(words, said, capsys):
