@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from zconsole.rebalance.planning.facts import (
     Condition,
     Dataset,
     FactsReader,
+    Run,
     last_addition,
     mount_of,
     spaces_of,
@@ -34,24 +36,56 @@ LIST = (
 )
 
 
-def dataset(**properties: str) -> Dataset:
-    return Dataset("tank/a", properties)
+ROW = "\t{}\t1063256064\t-\t-\t-\t-\t-\t-\t-\tONLINE\n"
+REPLACING = "".join(map(ROW.format, ("replacing-1", "sdb", "sde")))
+DRAID = LIST.splitlines(keepends=True)[0] + (
+    "\tdraid2:4d:11c:1s-0\t3189768192\t795516416\t2224029696\t-\t-\t18\t26\t-\tONLINE\n"
+    + "".join("\t" + ROW.format(f"sd{letter}") for letter in "abcdefghijk")
+)
+RAIDZ = Space("raidz1-0", 795516416 + 2224029696, 795516416, 2.0, 2 / 3, 3, 3)
+MIRROR = Space("mirror-1", 1006632960, 0, speed=1, disks=0)
 
 
-def test_normal_vdevs_with_what_their_free_bytes_count_for() -> None:
-    (listed,) = capacities(LIST)
-    spaces = spaces_of(listed, (2, 3, 9))
-    assert [(s.name, s.weight) for s in spaces] == [("raidz1-0", 2.0), ("mirror-1", 1.0)]
-    assert spaces[0].size == 795516416 + 2224029696
-    assert [s.weight for s in spaces_of(listed, (2, 4, 4))] == [1.0, 1.0]
+def prints(text: str) -> Run:
+    """Return a runner of commands that all print this text."""
+    return lambda argv, _deadline: Completed(tuple(argv), 0, text, "")
 
 
-def test_a_listing_tells_what_of_a_vdev_is_data() -> None:
-    (listed,) = capacities(LIST)
-    assert [s.data for s in spaces_of(listed, (2, 3, 9))] == [pytest.approx(2 / 3), 1.0]
-    rows = (Vdev("draid2:4d:14c:1s-0", "draid2", width=14), Vdev("raidz1-1", "raidz1"))
-    draid, unknown = spaces_of(Vdev("tank", "root", children=rows), (2, 3, 9))
-    assert (draid.data, draid.weight, unknown.data) == (pytest.approx(4 / 6), 11.0, 1.0)
+@rows(
+    ("listed", "version", "spaces"),
+    [
+        (LIST, (2, 3, 9), [RAIDZ, MIRROR]),
+        (LIST, (2, 4, 4), [replace(RAIDZ, weight=1.0), MIRROR]),
+        # A device and the one that replaces it are one disk.
+        (LIST.replace("\t" + ROW.format("sdb"), REPLACING), (2, 3, 9), [RAIDZ, MIRROR]),
+        # Every group of a dRAID counts for the allocator.
+        (
+            DRAID,
+            (2, 3, 9),
+            [Space("draid2:4d:11c:1s-0", RAIDZ.size, RAIDZ.alloc, 8.0, 4 / 6, 11, 10)],
+        ),
+    ],
+)
+def test_normal_vdevs_with_what_the_allocator_makes_of_them(
+    listed: str, version: tuple[int, ...], spaces: list[Space]
+) -> None:
+    (root,) = capacities(listed)
+    assert list(spaces_of(root, version)) == spaces
+
+
+@rows(
+    ("vdev", "space"),
+    [
+        (Vdev("sda", "disk"), Space("sda", 0, 0, disks=0, speed=1)),
+        (Vdev("raidz1-1", "raidz1"), Space("raidz1-1", 0, 0, disks=0)),
+        (
+            Vdev("draid2:4d:14c:1s-0", "draid2", width=14),
+            Space("draid2:4d:14c:1s-0", 0, 0, 11.0, 4 / 6, 14, 13),
+        ),
+    ],
+)
+def test_a_vdev_without_devices_or_sizes_has_what_its_name_tells(vdev: Vdev, space: Space) -> None:
+    assert spaces_of(Vdev("tank", "root", children=(vdev,)), (2, 3, 9)) == (space,)
 
 
 def test_special_vdevs_are_a_class_of_their_own() -> None:
@@ -62,11 +96,6 @@ def test_special_vdevs_are_a_class_of_their_own() -> None:
     assert spaces_of(listed, (2, 3, 9), "dedup") == ()
 
 
-def test_a_vdev_whose_space_is_not_told_has_none() -> None:
-    listed = Vdev("tank", "root", children=(Vdev("sda", "disk"),))
-    assert spaces_of(listed, (2, 3, 9)) == (Space("sda", 0, 0, disks=0, speed=1),)
-
-
 def test_the_devices_of_a_pool_are_told_by_their_paths(tmp_path: Path) -> None:
     told = (
         "tank\t9\n\t/dev/sda1\t9\n\tmirror-1\t9\n\t\t/dev/sdb1\t9\n\t\tsdc\t9\n"
@@ -74,10 +103,7 @@ def test_the_devices_of_a_pool_are_told_by_their_paths(tmp_path: Path) -> None:
         "logs\t-\n\t/dev/sdf1\t9\ncache\t-\n\tsdg\t9\n"
     )
 
-    def run(argv: Sequence[str], _deadline: float) -> Completed:
-        return Completed(tuple(argv), 0, told, "")
-
-    assert FactsReader(run, root=tmp_path).device_paths("tank") == [
+    assert FactsReader(prints(told), root=tmp_path).device_paths("tank") == [
         ["/dev/sda1", "/dev/sdb1"],
         ["/dev/sdd1", "/dev/sde1"],
         ["/dev/sdf1"],
@@ -85,10 +111,7 @@ def test_the_devices_of_a_pool_are_told_by_their_paths(tmp_path: Path) -> None:
 
 
 def test_a_look_tells_the_fragmentation(tmp_path: Path) -> None:
-    def run(argv: Sequence[str], _deadline: float) -> Completed:
-        return Completed(tuple(argv), 0, LIST, "")
-
-    spaces, fragmentation = FactsReader(run, root=tmp_path).listing("tank")
+    spaces, fragmentation = FactsReader(prints(LIST), root=tmp_path).listing("tank")
     assert fragmentation == pytest.approx(0.09)
     assert [space.name for space in spaces] == ["raidz1-0", "mirror-1"]
 
@@ -107,7 +130,7 @@ def test_a_look_tells_the_fragmentation(tmp_path: Path) -> None:
 def test_nop_write_needs_a_strong_checksum_and_compression(
     properties: dict[str, str], drops: bool
 ) -> None:
-    assert dataset(**properties).drops_unchanged is drops
+    assert Dataset("tank/a", properties).drops_unchanged is drops
 
 
 def test_the_last_addition_in_a_history() -> None:
@@ -195,29 +218,12 @@ def test_the_sector_of_a_pool(
 def test_the_condition_of_a_pool(
     tmp_path: Path, text: str, condition: tuple[str, str | None]
 ) -> None:
-    run = lambda argv, deadline: Completed(tuple(argv), 0, text, "")  # noqa: E731
-    assert FactsReader(run, root=tmp_path).condition("tank")[:2] == condition
+    assert FactsReader(prints(text), root=tmp_path).condition("tank")[:2] == condition
 
 
 def test_a_listing_that_is_none_is_an_answer_that_is_missing(tmp_path: Path) -> None:
-    run = lambda argv, deadline: Completed(tuple(argv), 0, "what?\n", "")  # noqa: E731
     with pytest.raises(UnavailableError, match="not `zpool list` output"):
-        FactsReader(run, root=tmp_path).listing("tank")
-
-
-def test_a_device_and_the_one_that_replaces_it_are_one_disk() -> None:
-    row = "\t{}\t1063256064\t-\t-\t-\t-\t-\t-\t-\tONLINE\n"
-    group = row.format("replacing-1") + row.format("sdb") + row.format("sde")
-    (listed,) = capacities(LIST.replace("\t" + row.format("sdb"), group))
-    assert [(s.disks, s.weight) for s in spaces_of(listed, (2, 3, 9))] == [(3, 2.0), (0, 1.0)]
-
-
-def test_every_group_of_a_draid_counts_for_the_allocator() -> None:
-    row = "\t\t{}\t1063256064\t-\t-\t-\t-\t-\t-\t-\tONLINE\n"
-    top = "\tdraid2:4d:11c:1s-0\t3189768192\t795516416\t2224029696\t-\t-\t18\t26\t-\tONLINE\n"
-    rows = "".join(row.format(f"sd{letter}") for letter in "abcdefghijk")
-    (listed,) = capacities(LIST.splitlines(keepends=True)[0] + top + rows)
-    assert [s.weight for s in spaces_of(listed, (2, 3, 9))] == [8.0]
+        FactsReader(prints("what?\n"), root=tmp_path).listing("tank")
 
 
 @pytest.mark.parametrize(
@@ -306,8 +312,7 @@ def test_what_moves_the_blocks_of_a_vdev_by_itself_is_no_scan(
     tmp_path: Path, capture: str, moving: str | None, checkpoint: bool
 ) -> None:
     text = (CAPTURES / capture / "status.txt").read_text()
-    run = lambda argv, deadline: Completed(tuple(argv), 0, text, "")  # noqa: E731
-    found = FactsReader(run, root=tmp_path).condition("tank")
+    found = FactsReader(prints(text), root=tmp_path).condition("tank")
     assert (found.moving, found.checkpoint) == (moving, checkpoint)
 
 
