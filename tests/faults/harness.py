@@ -231,7 +231,7 @@ def run(
     try:
         journal.retry()
         job, reader = Job(journal, terms_of(journal), clocks or JobClocks()), FactsReader()
-        places = plan.places(job.terms.settings.dirs, reader)
+        places = plan.locate(job.terms.settings.dirs, reader)
         users = users or (Nobody() if clocks is ALONE else Users())
         runner = JobRunner(sys or Sys(), reader, job, places, _show, threads, users)
         signal.signal(signal.SIGIO, runner.alarm)

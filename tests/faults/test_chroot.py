@@ -35,7 +35,7 @@ def test_statfs_tells_the_filesystem_of_a_plain_chroot(area: Path, read_only: bo
         os.environ["ZCONSOLE_STATE"] = "/state"
         if read_only:
             os.statvfs = lambda _: type("Status", (), {"f_flag": os.ST_RDONLY})()  # type: ignore[assignment]
-        (place,) = plan.places(["/tree"], FactsReader())
+        (place,) = plan.locate(["/tree"], FactsReader())
         if read_only:
             return place.kind, place.read_only
         create(Path("/tree"), Path("/job.db"), others=True)

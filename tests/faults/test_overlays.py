@@ -48,7 +48,7 @@ def notes_on(root: Path) -> Sequence[str]:
 def planned(*roots: Path, **settings: Any) -> RebalancePlan:
     wanted = Settings(tuple(map(str, roots)), allow_non_zfs=True, **settings)
     reader = FactsReader()
-    found = plan.places(wanted.dirs, reader)
+    found = plan.locate(wanted.dirs, reader)
     return plan.make(Sys(), reader, found, wanted)
 
 

@@ -99,7 +99,7 @@ def _recall(store: ReportStore, last: LastScans, guid: str) -> None:
 def _jobs(patient: Patient) -> Sequence[Mapping[str, Any]]:
     """Return all rebalance jobs; none if they can't be read in time: pools still have metrics."""
     with contextlib.suppress(StateError, OSError):
-        return [status.as_json() for status in patient.call(partial(control.listed, []), ANSWER)]
+        return [status.as_json() for status in patient.call(partial(control.list_jobs, []), ANSWER)]
     return []
 
 

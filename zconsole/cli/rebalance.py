@@ -19,7 +19,7 @@ from zconsole.cli.config import refuse_denied
 from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, UsageError, ZconsoleError
 from zconsole.rebalance.backend import JobStatus, JobView
 from zconsole.rebalance.job import control, job_store
-from zconsole.rebalance.job.control import Unread
+from zconsole.rebalance.job.control import UnreadableJob
 from zconsole.rebalance.job.job_output import Show, job_line, job_lines, lasting, say, summary_lines
 from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.planning.plan_document import plan_lines
@@ -111,15 +111,15 @@ def _settings(args: argparse.Namespace) -> Settings:
 
 def _plan(args: argparse.Namespace) -> int:
     from zconsole.rebalance.engine.syscalls import Sys
-    from zconsole.rebalance.job.locks import job_in_the_way
+    from zconsole.rebalance.job.locks import conflicting_job
     from zconsole.rebalance.planning import plan
     from zconsole.rebalance.planning.facts import FactsReader
 
     settings, reader = _settings(args), FactsReader()
-    found = plan.places(settings.dirs, reader)
+    found = plan.locate(settings.dirs, reader)
     sink = _counter(time.monotonic) if args.progress else None
     made = plan.make(Sys(), reader, found, settings, sink).document
-    if busy := job_in_the_way([place.root for place in found]):
+    if busy := conflicting_job([place.root for place in found]):
         made = replace(made, notes=(*made.notes, busy))
     if args.json:
         _print_json(made.as_json())
@@ -188,7 +188,7 @@ def _again(args: argparse.Namespace, journal: Path) -> Record:
     dirs = _settings(args).dirs if args.dirs else ()
     creation.refuse_difference(journal, control.status(record).settings, dirs, given)
     say(f"job {record.job}")
-    control.take_up(record, _limits(args))
+    control.run_again(record, _limits(args))
     with control.refusals_kept(record):
         if not args.detach and (recounted := creation.recount(record, FactsReader())):
             _show_plan(recounted.document)
@@ -272,8 +272,8 @@ def _status(args: argparse.Namespace) -> int:
     if args.job:
         _show_job(control.status(job_store.find(args.job), NAMED_FILES), args.json)
         return ExitCode.OK
-    unread: list[Unread] = []
-    for view in control.listed(unread, NAMED_FILES if args.json else 0):
+    unread: list[UnreadableJob] = []
+    for view in control.list_jobs(unread, NAMED_FILES if args.json else 0):
         if args.json:
             _show_job(view, args.json)
         else:
@@ -302,7 +302,7 @@ def _steer(args: argparse.Namespace) -> int:
 def _resume(args: argparse.Namespace) -> int:
     if args.all == bool(args.job):
         raise UsageError("resume needs either a JOB or --all")
-    unread: list[Unread] = []
+    unread: list[UnreadableJob] = []
     log = audit_log()
 
     def _records() -> list[Record]:
@@ -325,7 +325,7 @@ def _resume(args: argparse.Namespace) -> int:
     return code
 
 
-def _tell_unread(unread: Sequence[Unread]) -> ExitCode:
+def _tell_unread(unread: Sequence[UnreadableJob]) -> ExitCode:
     """Report jobs whose journals are gone or damaged; return the exit code for them, else OK."""
     for record, error in unread[:NAMED]:
         forget = f"to forget the job, delete {record.file}"

@@ -95,7 +95,7 @@ class LiveRebalance:
     async def jobs(self, pool: str | None) -> tuple[JobView, ...]:
         """Return the jobs on a pool, or on any filesystem for None."""
         async with self._turn:
-            return await self._beside(self._reading, lambda: self._read(pool), DEADLINE)
+            return await self._in_thread(self._reading, lambda: self._read(pool), DEADLINE)
 
     def _read(self, pool: str | None) -> tuple[JobView, ...]:
         if self._reader is None:
@@ -181,11 +181,11 @@ class LiveRebalance:
         import sqlite3
 
         try:
-            return await self._beside(self._writing, work, deadline)
+            return await self._in_thread(self._writing, work, deadline)
         except sqlite3.Error as error:
             raise UnavailableError(f"the job's journal: {error}") from error
 
-    async def _beside(self, thread: FileThread, work: Callable[[], _T], deadline: float) -> _T:
+    async def _in_thread(self, thread: FileThread, work: Callable[[], _T], deadline: float) -> _T:
         """Do work in a thread that can be abandoned. Raises ZconsoleError."""
         try:
             return await thread.run(work, deadline)

@@ -74,7 +74,7 @@ class Shell:
         seen: list[Any] = []
 
         def _reached() -> bool:
-            seen.append(control.listed([], 100)[-1])
+            seen.append(control.list_jobs([], 100)[-1])
             return wanted(seen[-1].as_json())
 
         with self.state():

@@ -56,7 +56,7 @@ class SpreadWatch:
     now_spaces: tuple[Space, ...] = ()
     fragmentation: float | None = None
     """Fragmentation of free space (0…1), as of the last check."""
-    next_look: int = 0
+    next_check: int = 0
     """Bytes of files after which ``reached`` checks again."""
     step: int = 0
     _looked: float | None = None
@@ -92,7 +92,7 @@ class SpreadWatch:
             self.reader.sync(self.pool)
         return self.look(force=True)
 
-    def look_last(self, wait: bool) -> None:
+    def read_last(self, wait: bool) -> None:
         """Read the vdevs a last time; with ``wait`` after freed space shows."""
         try:
             self.settled() if wait else self.look(force=True)
@@ -104,7 +104,7 @@ class SpreadWatch:
 
         Checks become more frequent as the target comes closer.
         """
-        if not self.pool or handled < self.next_look:
+        if not self.pool or handled < self.next_check:
             return False
         try:
             spaces = self.settled()
@@ -115,7 +115,7 @@ class SpreadWatch:
         left = self._predicted(spaces, target)
         self._expect(target, handled, handled + left)
         self.step = max(SMALLEST_STEP, round(left * STEP_SHARE))
-        self.next_look = handled + self.step
+        self.next_check = handled + self.step
         return False
 
     def _predicted(self, spaces: Sequence[Space], target: float) -> int:
@@ -150,7 +150,7 @@ class SpreadWatch:
             return None
         return max(0, self._goal[1] - handled)
 
-    def in_vain(self, moved: int) -> bool:
+    def moves_nothing(self, moved: int) -> bool:
         """Whether ``moved`` allocated bytes have not changed the vdevs in STRIKES checks."""
         previous = self._looked
         spaces = self.look()
@@ -227,7 +227,7 @@ class JobAccounts:
         """Bytes of files left until the end: the last file, the byte limit or the wanted spread."""
         if self.state == "finished":
             return 0
-        handled, limits = self._through(), self.job.limits
+        handled, limits = self._bytes_handled(), self.job.limits
         left = [self.bytes_total - handled]
         if limits.max_bytes is not None:
             # The byte limit counts moved bytes only.
@@ -291,7 +291,7 @@ class JobAccounts:
 
     def status(self) -> JobStatus:
         """Return the current status."""
-        rate, handled, left = self.rate(), self._through(), self.left()
+        rate, handled, left = self.rate(), self._bytes_handled(), self.left()
         pace, window = rate, self.job.limits.window
         hours = day_hours(window) if window else None
         now = self.job.clocks.local()
@@ -324,7 +324,7 @@ class JobAccounts:
             t=self.job.clocks.epoch(),
         )
 
-    def _through(self) -> int:
+    def _bytes_handled(self) -> int:
         """Bytes of files that the job has processed in all its runs."""
         return min(self.bytes_total, self.ended_bytes.total() + self.unfinished)
 
@@ -358,7 +358,7 @@ class JobAccounts:
         self.state = "finished" if stopped_by in GOALS else "stopped"
         self.why = stopped_by
         if self.watch.pool:
-            self.watch.look_last(wait=self.state == "finished")
+            self.watch.read_last(wait=self.state == "finished")
             self.day()
         self.count()
         self.emit()

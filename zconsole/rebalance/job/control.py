@@ -26,7 +26,7 @@ from zconsole.rebalance.job.job import (
     JobTerms,
     Request,
     left_out,
-    of_key,
+    parse_key,
     request_file,
     requested,
     skipped_files,
@@ -72,16 +72,16 @@ def adopt(journal_path: Path) -> Record:
     return job_store.add(journal_path, name)
 
 
-Unread = tuple[Record, Exception]
+UnreadableJob = tuple[Record, Exception]
 """A job whose journal is gone or unreadable, and the error."""
 
 
-def listed(unread: list[Unread], named: int = 0) -> list[JobView]:
+def list_jobs(unread: list[UnreadableJob], named: int = 0) -> list[JobView]:
     """List jobs, oldest first; unreadable ones go to ``unread``. ``named`` as in ``status``."""
     return [found for _, found in _each(unread, named)]
 
 
-def _each(unread: list[Unread], named: int = 0) -> Iterator[tuple[Record, JobView]]:
+def _each(unread: list[UnreadableJob], named: int = 0) -> Iterator[tuple[Record, JobView]]:
     for record in job_store.records():
         try:
             yield record, status(record, named)
@@ -189,11 +189,11 @@ def _last(log: Path, since: float) -> str:
 
 def pool_of(key: str) -> str:
     """Return the pool in a key ``zfs:tank/data:GUID`` (JobDirectory.key); empty without ZFS."""
-    kind, source, _ = of_key(key)
+    kind, source, _ = parse_key(key)
     return source.split("/")[0] if kind == "zfs" else ""
 
 
-def take_up(record: Record, limits: Mapping[str, Any]) -> None:
+def run_again(record: Record, limits: Mapping[str, Any]) -> None:
     """Request that an ended job run again, whatever its last order, with the given limits.
 
     Raises NotFoundError, NotUnderstoodError.
@@ -243,7 +243,7 @@ def start(record: Record, words: Sequence[str] = ()) -> None:
     while time.monotonic() < until:
         ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         if ended is not None:
-            _judge_end(record, pid, ended, said)
+            _raise_if_failed(record, pid, ended, said)
             break
         alive += job_store.is_alive(record)
         found = _seen(record) if alive else None
@@ -263,7 +263,7 @@ def _seen(record: Record) -> JobView | None:
         return None
 
 
-def _judge_end(record: Record, pid: int, ended: os.waitid_result, said: int) -> None:
+def _raise_if_failed(record: Record, pid: int, ended: os.waitid_result, said: int) -> None:
     """Raise EndedAtOnceError unless the ended process finished its job."""
     found = _seen(record)
     found = found if found is not None and found.pid == pid else None
@@ -276,7 +276,7 @@ def _judge_end(record: Record, pid: int, ended: os.waitid_result, said: int) -> 
     raise EndedAtOnceError(why or last_line(words) or "it has ended at once", code)
 
 
-def resumable(unread: list[Unread]) -> list[Record]:
+def resumable(unread: list[UnreadableJob]) -> list[Record]:
     """List jobs that a crash, a reboot or a closed terminal interrupted, rather than an order."""
     return [
         record

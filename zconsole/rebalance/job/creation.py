@@ -36,7 +36,7 @@ from zconsole.rebalance.job.job import (
     WALKING,
     JobTerms,
     Request,
-    of_key,
+    parse_key,
     request_file,
     requested,
     walking_settings,
@@ -86,9 +86,9 @@ def create(
     no confirmation will be asked for, so an interrupted walk can be resumed. ``ask`` is called with
     the plan while nobody else can run the job; if it raises, nothing is kept, either. ``hold``: the
     job and its trees stay locked for ``execute``. Raises StopJobError if stopped, ZconsoleError,
-    and what ``ask``, ``plan.places`` and ``plan.make`` raise.
+    and what ``ask``, ``plan.locate`` and ``plan.make`` raise.
     """
-    found = plan.places(settings.dirs, reader)
+    found = plan.locate(settings.dirs, reader)
     with ExitStack() as held:
         locks = held.enter_context(closing(_locked(found)))
         record = job_store.by_journal(journal_path) if journal_path else None
@@ -133,7 +133,7 @@ def recount(record: Record, reader: FactsReader) -> RebalancePlan | None:
             raise NotUnderstoodError(f"{record.journal}: the walk was not finished; delete it")
         limits = settings.limits.changed(requested(journal).limits)
         settings = replace(settings, limits=limits)
-        found = plan.places(settings.dirs, reader)
+        found = plan.locate(settings.dirs, reader)
         with closing(_locked(found)):
             journal.clear_walk()
             journal.set("status", JobStatus(state="running", why=WALKING).document())
@@ -176,7 +176,7 @@ def _walk_into(
         made = plan.make(Sys(), reader, found, settings, sink)
         sink.flush()
         sink.obey()
-        terms = terms_made(record, settings, made)
+        terms = terms_of_plan(record, settings, made)
         journal.finish_walk(split_links="copy" in terms.engines.values())
     if refused := made.document.refused:
         ended = JobStatus(state="stopped", why=f"refused: {refused}")
@@ -190,7 +190,7 @@ def _walk_into(
     return made
 
 
-def terms_made(record: Record, settings: Settings, made: RebalancePlan) -> JobTerms:
+def terms_of_plan(record: Record, settings: Settings, made: RebalancePlan) -> JobTerms:
     """Build the terms that the journal of a planned job keeps."""
     pool, by_root = made.pool, {os.fsdecode(each.place.root): each for each in made.directories}
     return JobTerms(
@@ -333,7 +333,7 @@ def is_same_filesystem(one: str, other: str) -> bool:
 
     A renamed dataset keeps its guid; other filesystems have none.
     """
-    return one == other or of_key(one)[2] == of_key(other)[2] != ""
+    return one == other or parse_key(one)[2] == parse_key(other)[2] != ""
 
 
 def how_it_differs(known: str, now: str) -> str:
@@ -347,7 +347,7 @@ def how_it_differs(known: str, now: str) -> str:
 
 def _named(key: str) -> str:
     """Render the key of a filesystem, as ``tank/data (zfs)``."""
-    kind, source, _ = of_key(key)
+    kind, source, _ = parse_key(key)
     return f"{source} ({kind})" if kind else "an unknown one"
 
 

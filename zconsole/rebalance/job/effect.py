@@ -95,7 +95,7 @@ class Samples:
 
 
 STAYED = "nothing moves: blocks stay where they were"
-IN_VAIN = "nothing moves: vdev sizes don't change"
+NOTHING_MOVES = "nothing moves: vdev sizes don't change"
 
 
 class BenefitCheck:
@@ -152,8 +152,8 @@ class BenefitCheck:
         self._told = self._clock()
         row, begun = self.accounts.current, self.accounts.unfinished
         moved = self._moved + (self._stored(row, begun) if row and begun else 0)
-        if self._balancing and self.accounts.watch.in_vain(moved):
-            raise StopJobError(IN_VAIN)
+        if self._balancing and self.accounts.watch.moves_nothing(moved):
+            raise StopJobError(NOTHING_MOVES)
         self.accounts.day()
 
     def _stored(self, row: FileRow, size: int) -> int:

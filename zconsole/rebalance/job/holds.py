@@ -101,7 +101,7 @@ class PeriodicCheck(Generic[_T]):
         return self._thread is not None and self._thread.is_alive()
 
 
-class PoolLook(NamedTuple):
+class PoolCheck(NamedTuple):
     """Result of one check of a pool."""
 
     why: str | None = None
@@ -144,19 +144,19 @@ class PoolWatch:
         self._checkpoint: tuple[bool, bool] | None = None
         """Whether there was a checkpoint at the first check, and is one now."""
 
-    def _look(self) -> PoolLook:
+    def _look(self) -> PoolCheck:
         """Wait if the pool is not ONLINE, moves blocks itself, or scans (unless permitted)."""
         try:
             state, scanning, moving, _ = self.reader.condition(self.pool)
         except UnavailableError as error:
-            return PoolLook(str(error))
+            return PoolCheck(str(error))
         if state != "ONLINE":
-            return PoolLook(f"pool {self.pool} is {state}")
+            return PoolCheck(f"pool {self.pool} is {state}")
         if moving or (scanning and not self.during_scan):
-            return PoolLook(f"a {moving or scanning} is running")
+            return PoolCheck(f"a {moving or scanning} is running")
         with suppress(UnavailableError):
-            return PoolLook(free=self.reader.free(self.pool))
-        return PoolLook()
+            return PoolCheck(free=self.reader.free(self.pool))
+        return PoolCheck()
 
     def _new_pin(self) -> NewPin | None:
         """Return what was made since the first check and pins blocks."""

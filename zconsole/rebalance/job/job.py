@@ -329,7 +329,7 @@ def terms_of(journal: Journal) -> JobTerms:
         )
 
 
-def of_key(key: str) -> tuple[str, str, str]:
+def parse_key(key: str) -> tuple[str, str, str]:
     """Split a ``JobDirectory.key`` into type, source and guid of the filesystem."""
     kind, _, rest = key.partition(":")
     source, _, guid = rest.rpartition(":")

@@ -144,7 +144,7 @@ class TreeLocks:
             os.close(fd)
 
 
-def job_in_the_way(roots: Sequence[bytes]) -> str | None:
+def conflicting_job(roots: Sequence[bytes]) -> str | None:
     """Reason why a job on these directories would be refused now; None if none conflicts."""
     where = state_dir(create=False) / "locks"
     # There may have been no job yet, or this user may not read the state directory.
@@ -220,7 +220,7 @@ def refuse_interrupted(roots: Sequence[bytes]) -> None:
     """
     wanted = [claim(Sys(), root) for root in roots]
     for record in job_store.records():
-        path = _in_the_way(record, wanted)
+        path = _unfinished_root(record, wanted)
         if path is not None:
             raise BusyTreeError(
                 f"job {record.job} was interrupted in {path}:"
@@ -229,7 +229,7 @@ def refuse_interrupted(roots: Sequence[bytes]) -> None:
             )
 
 
-def _in_the_way(record: Record, wanted: Sequence[Claim]) -> str | None:
+def _unfinished_root(record: Record, wanted: Sequence[Claim]) -> str | None:
     """Return a directory that a job left unfinished, if still there, that overlaps ``wanted``."""
     # Ignore a journal that is gone or damaged: its job can't be resumed, either.
     with (

@@ -226,7 +226,7 @@ class JobRunner:
                 self.accounts.notes.append(f"{back} moved files had come back: moved again")
             self.accounts.count()
             self._move_all()
-            if self._left_over():  # settling may have queued files again
+            if self._settle_unfinished():  # settling may have queued files again
                 self._move_all()
             # Raises StopJobError if all directories vanished during the last portion.
             self.job.space.room(fresh=True)
@@ -239,14 +239,14 @@ class JobRunner:
                 raise
             stopped_by = READ_ONLY
         if stopped_by != READ_ONLY:  # settle unfinished files while changes are possible
-            self._left_over()
+            self._settle_unfinished()
         seconds = self.job.clocks.monotonic() - began  # before the end waits for txgs to settle
         self.accounts.end(stopped_by)
         if refused:
             raise ZconsoleError(f"refused: {refused} (--accept-races)") from refused
         return self.accounts.sum_up(stopped_by, seconds)
 
-    def _left_over(self) -> bool:
+    def _settle_unfinished(self) -> bool:
         """Settle files that a failure left unfinished; return whether any were queued again."""
         self._flush()
         self._directories.close()
@@ -398,7 +398,7 @@ def execute(record: Record, show: Show, locks: TreeLocks | None = None) -> tuple
     with held, closing(Journal.open(record.journal)) as journal:
         os.umask(UMASK)
         job, reader, system = Job(journal, terms_of(journal), JobClocks()), FactsReader(), Sys()
-        places = plan.places(job.terms.settings.dirs, reader, snapshots=False)
+        places = plan.locate(job.terms.settings.dirs, reader, snapshots=False)
         for place in places:
             if why := READ_ONLY if place.read_only else hidden(job.terms, place):
                 raise ZconsoleError(f"{os.fsdecode(place.root)}: {why}")

@@ -121,13 +121,13 @@ class DirectoryPlan:
             self.rewritten = sum(each.raw for each in blocks if each.birth >= added) / every
             self.found.old_allocated = round(self.found.old_allocated * (1 - self.rewritten))
 
-    def leave_out(self, reason: str, files: int, size: int) -> None:
+    def skip_files(self, reason: str, files: int, size: int) -> None:
         """Skip a number of files with ``size`` bytes in total."""
         self.found.skipped[reason] += files
         self.files -= files
         self.bytes -= size
 
-    def leave_alone(self, letters: str) -> None:
+    def spare_blocks(self, letters: str) -> None:
         """Subtract blocks that options of ``zfs rewrite`` spare: not moved, pinned or sent."""
         if self.choice.engine != "rewrite":
             return
@@ -277,7 +277,7 @@ def layouts_of(pool: PoolFacts) -> list[tuple[float, BlockLayout]]:
     return list(zip(new_write_shares(pool.spaces), layouts, strict=True))
 
 
-def narrowed(extents: Sequence[Extent], pool: PoolFacts) -> float | None:
+def width_ratio(extents: Sequence[Extent], pool: PoolFacts) -> float | None:
     """Ratio of the raw bytes that listed blocks take if rewritten to those now; None if empty."""
     shares = layouts_of(pool)
     before = sum(extent.raw for extent in extents)
@@ -329,7 +329,7 @@ SAMPLED_BLOCKS = 1 << 16
 """Most blocks to list: zdb prints a line for every block."""
 
 
-def look_at_blocks(
+def list_sampled_blocks(
     reader: FactsReader, plans: Sequence[DirectoryPlan], pool: PoolFacts | None
 ) -> None:
     """List the blocks of each directory's sampled files with zdb (root only)."""

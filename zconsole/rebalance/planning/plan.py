@@ -36,7 +36,7 @@ LEAST_EVENED = 0.0005
 """Least improvement of the pool's spread that justifies a job if old blocks stay pinned."""
 
 
-def places(
+def locate(
     directories: Sequence[str], reader: FactsReader, snapshots: bool = True
 ) -> list[JobDirectory]:
     """Look up the filesystem of each directory, and its snapshots if wanted (there may be many).
@@ -87,8 +87,8 @@ def make(
     ]
     for root, linked, held in split:
         if plans[root].choice.engine == "copy":  # a copy would lose links to names elsewhere
-            plans[root].leave_out("hard links outside the set", linked, held)
-    forecast.look_at_blocks(reader, plans, pool)
+            plans[root].skip_files("hard links outside the set", linked, held)
+    forecast.list_sampled_blocks(reader, plans, pool)
     for each in plans:
         each.differs = tuple(plan_notes.differing(settings.aim, each, pool))
     made = judged(plans, pool, settings)
@@ -96,7 +96,7 @@ def make(
     notes += plan_notes.of_rights()
     notes += plan_notes.of_quotas(reader.run, plans)
     notes += plan_notes.of_shared_blocks(pool, plans)
-    notes += plan_notes.of_others(in_use, plans)
+    notes += plan_notes.of_other_users(in_use, plans)
     if pool is not None and refused is None:
         refused, vain = plan_notes.nothing_to_gain(settings.aim, plans, pool)
         notes += vain
@@ -187,7 +187,7 @@ def _directory_plan(
         pinned_room=_pinned_room(reader, place.dataset, pool, settings.limits, found.room),
         held_most=held_most,
     )  # fmt: skip
-    plan.leave_alone(settings.rewrite_options)
+    plan.spare_blocks(settings.rewrite_options)
     plan.in_flight = min(BATCH_BYTES, found.allocated)
     if chosen.engine == "copy":
         plan.in_flight = max(plan.in_flight, found.largest)
@@ -249,7 +249,7 @@ def _refusal(plan: PlanDocument, plans: Sequence[DirectoryPlan], settings: Setti
     for each in plans:
         if each.choice.engine is None:
             return f"{os.fsdecode(each.place.root)}: {each.choice.why}"
-    if why := plan_notes.spared(settings.rewrite_options, plans):
+    if why := plan_notes.all_spared(settings.rewrite_options, plans):
         return why
     return _space_refusal(plan, plans, settings.limits) or _aim_refusal(plan, plans, settings)
 

@@ -68,7 +68,7 @@ def nothing_to_gain(
     if aim == "width":
         if not any(layout.parity for _, layout in forecast.layouts_of(pool)):
             return "no raidz vdev: there is no width to gain", []
-        shares = [forecast.narrowed(plan.extents, pool) for plan in plans]
+        shares = [forecast.width_ratio(plan.extents, pool) for plan in plans]
         if any(share is None or share < 1 - NO_GAIN for share in shares):
             return None, []
         looked, words = (
@@ -116,7 +116,7 @@ def differing(aim: str, plan: DirectoryPlan, pool: PoolFacts | None) -> Iterator
         yield f"compression={words}: what is there is {'' if compressed else 'not '}compressed"
     if any(extent.copies != copies for extent in extents):
         yield f"copies={copies}: what is there has another number"
-    if (share := forecast.narrowed(extents, pool)) and share < 1 - NO_GAIN:
+    if (share := forecast.width_ratio(extents, pool)) and share < 1 - NO_GAIN:
         yield "parity takes less of what is written now"
 
 
@@ -272,7 +272,9 @@ def _overshoots(plan: PlanDocument) -> bool:
     return emptiest.fill_after - least > (plan.target_spread or 0.0)
 
 
-def of_others(look: FilesInUse, plans: Sequence[DirectoryPlan], proc: Path = PROC) -> Iterator[str]:
+def of_other_users(
+    look: FilesInUse, plans: Sequence[DirectoryPlan], proc: Path = PROC
+) -> Iterator[str]:
     """Note other users of files to copy; rewriting in place does not affect them."""
     copied = [plan for plan in plans if plan.choice.engine == "copy"]
     if not copied:
@@ -401,7 +403,7 @@ def of_options(
         yield "--rewrite-options SC (zfs rewrite -S -C) leaves alone what snapshots or clones hold"
 
 
-def spared(letters: str, plans: Sequence[DirectoryPlan]) -> str | None:
+def all_spared(letters: str, plans: Sequence[DirectoryPlan]) -> str | None:
     """Reason to refuse a job with -S if snapshots hold every block; None otherwise."""
     if "S" in letters and any(plan.files for plan in plans) and not any(p.bytes for p in plans):
         return "the newest snapshots have every block, and -S leaves those alone"

@@ -24,7 +24,7 @@ from zconsole.rebalance.backend import DirectoryListing, Measured
 from zconsole.rebalance.engine.directories import open_path
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning.facts import FactsReader, mount_of
-from zconsole.rebalance.planning.survey import Held
+from zconsole.rebalance.planning.survey import TreeTotals
 from zconsole.rebalance.planning.walk import CONTROL, Portion, Walk
 from zconsole.system.mounts import LOCAL, mount_at, mounts_below
 
@@ -45,7 +45,7 @@ class _Count:
     portions: Iterator[Portion]
     since: float | None
     """When the newest vdev was added, epoch seconds."""
-    held: Held = field(default_factory=Held)
+    held: TreeTotals = field(default_factory=TreeTotals)
     answered: float = 0.0
 
 
@@ -91,7 +91,7 @@ class Measurer:
         count, until = self._counts[-1], self.clock() + SLICE
         try:
             for portion in count.portions:
-                count.held = count.held.plus(portion, count.since)
+                count.held = count.held.with_portion(portion, count.since)
                 if self.clock() >= until:
                     break
             else:

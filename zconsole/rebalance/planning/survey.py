@@ -67,7 +67,7 @@ MOST = 8
 """Most directories to rank."""
 
 
-class Held(NamedTuple):
+class TreeTotals(NamedTuple):
     """Totals of a directory tree."""
 
     files: int = 0
@@ -76,7 +76,7 @@ class Held(NamedTuple):
     old_bytes: int = 0
     """Bytes in files older than the newest vdev."""
 
-    def plus(self, portion: Portion, addition: float | None) -> Held:
+    def with_portion(self, portion: Portion, addition: float | None) -> TreeTotals:
         """Return the totals with a portion added.
 
         ``addition`` is when the newest vdev was added (epoch seconds).
@@ -86,7 +86,7 @@ class Held(NamedTuple):
         if addition is not None:
             files = zip(sizes, portion.files, strict=True)
             old = sum(size for size, (_, status) in files if status.st_ctime < addition)
-        return Held(self.files + len(sizes), self.bytes + sum(sizes), self.old_bytes + old)
+        return TreeTotals(self.files + len(sizes), self.bytes + sum(sizes), self.old_bytes + old)
 
 
 @dataclass(slots=True)
@@ -95,9 +95,9 @@ class Ranking:
 
     _root: int = 0
     _current: DirectoryRow | None = None
-    _held: Held = field(default_factory=Held)
+    _held: TreeTotals = field(default_factory=TreeTotals)
     """Totals of the current subdirectory so far."""
-    _best: list[tuple[bytes, Held]] = field(default_factory=list)
+    _best: list[tuple[bytes, TreeTotals]] = field(default_factory=list)
 
     def add(self, portion: Portion, addition: float | None) -> None:
         """Add a portion. The walk is depth first: one subdirectory ends before the next begins.
@@ -112,9 +112,9 @@ class Ranking:
             self._close()
             self._current = row
         if self._current is not None:
-            self._held = self._held.plus(portion, addition)
+            self._held = self._held.with_portion(portion, addition)
 
-    def note(self, name: bytes, held: Held) -> None:
+    def note(self, name: bytes, held: TreeTotals) -> None:
         """Add a complete subdirectory."""
         self._best.append((name, held))
         self._best.sort(key=lambda x: (x[1].old_bytes, x[1].bytes), reverse=True)
@@ -132,7 +132,7 @@ class Ranking:
     def _close(self) -> None:
         if self._current is not None:
             self.note(self._current.name, self._held)
-        self._current, self._held = None, Held()
+        self._current, self._held = None, TreeTotals()
 
 
 SAMPLES = 300

@@ -27,7 +27,7 @@ from zconsole.rebalance.planning.facts import Condition, Dataset, JobDirectory, 
 from zconsole.rebalance.planning.forecast import DirectoryPlan
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.settings import Settings
-from zconsole.rebalance.planning.survey import Ages, Held, Survey
+from zconsole.rebalance.planning.survey import Ages, Survey, TreeTotals
 from zconsole.sim.disk import ONLINE
 from zconsole.sim.emit import pool_state
 from zconsole.sim.rewrite import scanning, spread, spread_over
@@ -362,7 +362,7 @@ def _directory(pool: PoolState, facts: PoolFacts, root: str, settings: Settings)
         found.bytes,
         {"snapshots": found.snapshot_allocated},
     )
-    made.leave_alone(settings.rewrite_options)
+    made.spare_blocks(settings.rewrite_options)
     return made
 
 
@@ -378,7 +378,7 @@ def _survey(pool: PoolState, root: str, room: int) -> Survey:
     )  # fmt: skip
     for name in _children((pool,), root):
         inside = _measured((pool,), f"{root}/{name}")
-        found.below.note(os.fsencode(name), Held(inside.files, inside.bytes or 0))
+        found.below.note(os.fsencode(name), TreeTotals(inside.files, inside.bytes or 0))
     return found
 
 

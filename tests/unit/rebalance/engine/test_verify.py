@@ -99,7 +99,7 @@ def test_small_copies_are_read_side_by_side(
     assert verdicts(verifier(Gathering(READERS), threads), items) == ["same"] * READERS
 
 
-class Held(Sys):
+class TreeTotals(Sys):
     """Reads that wait for a signal and then ``seconds``, except those of the ``first`` file."""
 
     def __init__(self, first: int = -1, seconds: float = 0.0) -> None:
@@ -117,7 +117,7 @@ class Held(Sys):
 def test_others_are_served_while_a_read_is_waited_for(
     tmp_path: Path, threads: ThreadPoolExecutor
 ) -> None:
-    sys = Held()
+    sys = TreeTotals()
     items = copies(tmp_path, [b"x"])
     assert list(verifier(sys, threads).ahead(items, sys.go.set)) == items
     assert items[0].verdict is True
@@ -131,7 +131,7 @@ def test_no_read_is_left_behind_when_the_end_is_not_reached(
     """Its descriptor is closed next, and the number may be reused for another file."""
     monkeypatch.setattr(verifying, "TOGETHER", 1)
     items = copies(tmp_path, [b"x"] * 2 * READERS)
-    sys = Held(items[0].copy, 0.2)
+    sys = TreeTotals(items[0].copy, 0.2)
     coming = verifier(sys, threads).ahead(items, sys.go.set)
     next(coming)
     coming.close()

@@ -58,7 +58,7 @@ def effect(pool: Any) -> SpreadWatch:
 def test_the_last_look_waits_for_what_was_freed(hangs: bool, wait: bool, shown: Any) -> None:
     watching = effect(Pool(hangs=hangs))
     watching.look()
-    watching.look_last(wait)
+    watching.read_last(wait)
     assert watching.now_spaces == shown
 
 
@@ -134,7 +134,7 @@ def totals(tmp_path: Path, fills: list[float]) -> list[tuple[int, list[str]]]:
         said = [accounts.status()]
         for fill in fills:
             pool.fill = fill
-            accounts.watch.next_look = 0
+            accounts.watch.next_check = 0
             assert not accounts.watch.reached(0.3, accounts.handled)
             said.append(accounts.status())
             accounts.work(GIB)
@@ -258,7 +258,7 @@ def test_a_job_begins_with_the_total_of_its_plan(
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(forecast, "source", lambda *_: (source, "made up"))
             made = plan.judged([each], pool, settings)
-        told = creation.terms_made(Record("abc123", Path("/j"), Path("/f")), settings, made)
+        told = creation.terms_of_plan(Record("abc123", Path("/j"), Path("/f")), settings, made)
         with closing(Journal.create(tmp_path / f"{source}{stored}{pinned}")) as journal:
             journal.set("job", told.document())
             kept = terms_of(journal)

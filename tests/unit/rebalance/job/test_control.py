@@ -220,7 +220,7 @@ def test_a_death_before_the_answer_leaves_a_job_that_only_its_name_begins(tree: 
         )
     for file, data in content.items():
         file.write_bytes(data)
-    (left,) = control.listed([])
+    (left,) = control.list_jobs([])
     assert (left.state, left.agreed) == ("planned", False)
     assert control.resumable([]) == []
 
@@ -258,7 +258,7 @@ def test_no_job_comes_between_the_plan_of_another_and_its_run(
     real = runner.execute
     monkeypatch.setattr(runner, "execute", late)
     assert main(["rebalance", "run", "--yes", "--allow-non-zfs", str(tree)]) == ExitCode.OK
-    assert [view.job for view in control.listed([])] == ran
+    assert [view.job for view in control.list_jobs([])] == ran
     TreeLocks(Sys(), [os.fsencode(tree)]).close()  # the locks end with the job
     assert not any(map(job_store.is_alive, job_store.records()))
 
@@ -291,8 +291,8 @@ def test_a_job_whose_day_is_damaged_hides_no_other(tree: Path, line: str) -> Non
     record = created(tree, "stopped")
     with closing(Journal.open(record.journal)) as journal:
         journal._db.execute("INSERT INTO days VALUES ('2026-01-01', ?)", (line,))
-    unread: list[control.Unread] = []
-    assert control.listed(unread) == []
+    unread: list[control.UnreadableJob] = []
+    assert control.list_jobs(unread) == []
     assert "does not understand" in str(unread[0][1])
 
 
@@ -341,7 +341,7 @@ def test_a_job_that_cannot_be_logged_is_let_go(tree: Path, monkeypatch: pytest.M
         rebalance._execute(made.record, as_json=False, made=made)
     assert not any(map(job_store.is_alive, job_store.records()))
     TreeLocks(Sys(), [os.fsencode(tree)]).close()
-    assert [view.state for view in control.listed([])] == ["planned"]
+    assert [view.state for view in control.list_jobs([])] == ["planned"]
 
 
 class Orders:

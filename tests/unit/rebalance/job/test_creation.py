@@ -26,7 +26,7 @@ from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import control, creation, job_store
 from zconsole.rebalance.job.creation import how_it_differs, is_same_filesystem
 from zconsole.rebalance.job.job import WALKING, request_file
-from zconsole.rebalance.job.locks import BusyTreeError, job_in_the_way
+from zconsole.rebalance.job.locks import BusyTreeError, conflicting_job
 from zconsole.rebalance.planning.facts import FactsReader, mount_of
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.system.audit import MemoryLog
@@ -71,13 +71,13 @@ def create(tree: Path, clocks: JobClocks, agreed: bool = True) -> creation.Creat
 def test_a_stop_while_it_counts_ends_it_and_a_resume_counts_again(tree: Path) -> None:
     with pytest.raises(StopJobError):
         create(tree, meanwhile(lambda record: control.steer(LOG, record, "stop")))
-    (stopped,) = control.listed([])
+    (stopped,) = control.list_jobs([])
     assert (stopped.state, stopped.why) == ("stopped", "stop")
     assert stopped.settings.dirs == (str(tree),)
-    control.take_up(job_store.find(stopped.job), {})
+    control.run_again(job_store.find(stopped.job), {})
     assert creation.recount(job_store.find(stopped.job), FactsReader()) is not None
     assert creation.recount(job_store.find(stopped.job), FactsReader()) is None
-    (counted,) = control.listed([])
+    (counted,) = control.list_jobs([])
     assert counted.state == "planned"
     assert job_store.find(counted.job) == job_store.find(stopped.job)
 
@@ -89,7 +89,7 @@ def test_a_pause_while_it_counts_holds_it_until_it_is_resumed(tree: Path) -> Non
         control.steer(LOG, record, "pause")
 
     def sleep(_seconds: float) -> None:
-        (status,) = control.listed([])
+        (status,) = control.list_jobs([])
         seen.append((status.state, status.why))
         if len(seen) == 3:
             control.resume(LOG, job_store.find(status.job))
@@ -110,14 +110,14 @@ def test_a_job_that_counts_says_so_and_takes_new_limits(tree: Path) -> None:
 
     create(tree, meanwhile(change))
     assert (said[0].state, said[0].why) == ("running", WALKING)
-    (status,) = control.listed([])
+    (status,) = control.list_jobs([])
     assert status.state == "planned"
 
 
 def test_a_stop_of_a_job_nobody_agreed_to_leaves_nothing(tree: Path) -> None:
     with pytest.raises(StopJobError):
         create(tree, meanwhile(lambda record: control.steer(LOG, record, "stop")), agreed=False)
-    assert control.listed([]) == []
+    assert control.list_jobs([]) == []
     assert list((tree.parent / "state/rebalance").iterdir()) == []
 
 
@@ -132,10 +132,10 @@ def test_a_death_while_it_counts_is_not_forgotten(tree: Path) -> None:
     content: dict[Path, bytes] = {}
     with pytest.raises(KeyboardInterrupt):
         create(tree, meanwhile(die))
-    assert control.listed([]) == []
+    assert control.list_jobs([]) == []
     for file, data in content.items():
         file.write_bytes(data)
-    (dead,) = control.listed([])
+    (dead,) = control.list_jobs([])
     assert dead.state == "dead"
     assert control.resumable([]) == [job_store.find(dead.job)]
     shell = Shell(tree.parent)
@@ -186,7 +186,7 @@ def test_it_is_refused_in_below_and_above(small: Path, state: State) -> None:
     for root in (small, small / "below", small.parent):
         with pytest.raises(BusyTreeError, match=f"resume {dead.job}"):
             planned(root)
-    assert [job_store.find(found.job) for found in control.listed([])] == [dead]
+    assert [job_store.find(found.job) for found in control.list_jobs([])] == [dead]
 
 
 @pytest.mark.slow
@@ -207,11 +207,11 @@ def test_it_is_refused_through_a_bind_mount(small: Path) -> None:
 
 def test_a_plan_tells_of_it(small: Path) -> None:
     dead = died(small, State.SWAPPING).record
-    said = job_in_the_way([os.fsencode(small / "below")])
+    said = conflicting_job([os.fsencode(small / "below")])
     assert said is not None
     assert said.startswith(f"job {dead.job} was interrupted in {small}: let it go on first")
     (beside := small.with_name("beside")).mkdir()
-    assert job_in_the_way([os.fsencode(beside)]) is None
+    assert conflicting_job([os.fsencode(beside)]) is None
 
 
 def test_one_beside_it_begins(small: Path) -> None:

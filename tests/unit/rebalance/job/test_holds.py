@@ -30,7 +30,7 @@ from zconsole.rebalance.job.holds import (
     SNAPSHOT_INTERVAL,
     Holds,
     PeriodicCheck,
-    PoolLook,
+    PoolCheck,
     PoolWatch,
     SlowDisks,
     WorkPhase,
@@ -157,18 +157,18 @@ def test_a_slow_zpool_does_not_hold_up_the_work() -> None:
         return free if argv[1] == "list" else status(argv, deadline)
 
     gate = PoolWatch(FactsReader(run), "tank", [], False, [], clock).look
-    assert gate() == PoolLook(free=0.5)
+    assert gate() == PoolCheck(free=0.5)
     clock.now += POOL_INTERVAL
-    assert gate() == PoolLook(free=0.5)
+    assert gate() == PoolCheck(free=0.5)
     ready.set()
     settle(gate)
-    assert gate() == PoolLook("a scrub is running")
+    assert gate() == PoolCheck("a scrub is running")
 
 
 def test_a_scan_that_runs_already_is_seen_before_the_first_file() -> None:
     run, _ = answering(SCRUB)
     watch = PoolWatch(FactsReader(run), "tank", [], False, [], Clock())
-    assert watch.look() == PoolLook("a scrub is running")
+    assert watch.look() == PoolCheck("a scrub is running")
 
 
 REMOVAL = (
@@ -189,7 +189,7 @@ def test_a_pool_that_moves_blocks_itself_is_waited_for_though_scans_are_not(
 ) -> None:
     run, _ = answering(text)
     watch = PoolWatch(FactsReader(run), "tank", [], True, [], Clock())
-    assert watch.look() == PoolLook(f"a {moving} is running")
+    assert watch.look() == PoolCheck(f"a {moving} is running")
 
 
 class Snapshotted:
@@ -225,7 +225,7 @@ class Snapshotted:
         space = SimpleNamespace(room=lambda: room)
         holds.job = SimpleNamespace(space=space, terms=terms, limits=Limits(min_free=0.1))
         holds._has_refquota = refquota
-        watch.look = PeriodicCheck(lambda: PoolLook(free=pool_free), POOL_INTERVAL, clock)
+        watch.look = PeriodicCheck(lambda: PoolCheck(free=pool_free), POOL_INTERVAL, clock)
         holds._of_pool = watch
         self.why: Callable[[], str | None] = holds._pool
 

@@ -58,4 +58,4 @@ def test_what_is_no_record_hides_no_job(state: Path) -> None:
     (state / "rebalance" / "0dd000.json").mkdir()
     (state / "rebalance" / "60e000.json").symlink_to("nowhere")
     assert job_store.find(record.job) == record
-    assert control.listed([]) == []
+    assert control.list_jobs([]) == []

@@ -16,7 +16,7 @@ import pytest
 from zconsole.errors import UsageError
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.job import locks
-from zconsole.rebalance.job.locks import BusyTreeError, Claim, TreeLocks, claim, job_in_the_way
+from zconsole.rebalance.job.locks import BusyTreeError, Claim, TreeLocks, claim, conflicting_job
 from zconsole.system import state_dir
 from zconsole.system.mounts import MountPoint
 from zconsole.system.state_dir import StateError
@@ -62,13 +62,13 @@ def test_the_message_names_both_and_says_what_to_do(tree: Path) -> None:
 
 def test_a_plan_tells_of_a_job_in_the_way_and_leaves_nothing_behind(tree: Path) -> None:
     below = [os.fsencode(tree / "below")]
-    assert job_in_the_way(below) is None
+    assert conflicting_job(below) is None
     assert not (tree.parent / "state").exists()
     with closing(taken(tree)):
-        said = job_in_the_way(below)
+        said = conflicting_job(below)
     assert said is not None
     assert said.startswith(f"another job works in {tree}, which overlaps {tree}/below. Wait for")
-    assert job_in_the_way(below) is None
+    assert conflicting_job(below) is None
 
 
 @pytest.mark.slow

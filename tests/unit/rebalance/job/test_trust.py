@@ -230,7 +230,7 @@ def test_limits_given_count_while_files_are_counted_again(journal: Path) -> None
     record = job_store.by_journal(journal)
     assert record is not None
     edit(journal, "DELETE FROM meta WHERE key = 'job'")
-    control.take_up(record, {"max_bytes": 12345})
+    control.run_again(record, {"max_bytes": 12345})
     creation.recount(record, FactsReader())
     assert control.status(record).settings.limits.max_bytes == 12345
 

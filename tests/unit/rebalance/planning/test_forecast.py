@@ -21,11 +21,11 @@ from zconsole.rebalance.planning.forecast import (
     BlockLayout,
     DirectoryPlan,
     layouts_of,
-    narrowed,
+    width_ratio,
 )
 from zconsole.rebalance.planning.plan_document import PlanDocument, busy_words, cost_sentences
 from zconsole.rebalance.planning.settings import Limits
-from zconsole.rebalance.planning.survey import Ages, Held, Survey
+from zconsole.rebalance.planning.survey import Ages, Survey, TreeTotals
 from zconsole.rebalance.planning.walk import Portion
 from zconsole.system.process import Completed
 
@@ -220,8 +220,8 @@ def test_the_vdevs_of_a_pool_get_writes_by_their_free_space() -> None:
 def test_more_disks_in_a_raidz_take_less_parity() -> None:
     pool = PoolFacts("tank", {}, (Space("raidz1-0", 1 << 40, 0, disks=5),), (2, 3, 9))
     told = listed({7: "  0  L0 0:1000:2c000 20000L/20000P F=1 B=9/9 cksum=1\n"})
-    assert narrowed(told[7], pool) == pytest.approx(160 / 176)
-    assert narrowed([], pool) is None
+    assert width_ratio(told[7], pool) == pytest.approx(160 / 176)
+    assert width_ratio([], pool) is None
 
 
 K = 1024
@@ -332,8 +332,8 @@ def test_what_was_rewritten_is_not_old_though_its_ctime_is(
     """Otherwise everything looked old, and most worth moving, right after a rewrite."""
     plan = measured(old_allocated=100)
     plan.found.ages = Ages(addition=50)
-    plan.found.below.note(b"a", Held(2, 90, 60))
-    plan.found.below.note(b"b", Held(1, 10, 0))
+    plan.found.below.note(b"a", TreeTotals(2, 90, 60))
+    plan.found.below.note(b"b", TreeTotals(1, 10, 0))
     files = [status_of(100, 40) for _ in births]
     plan.found.sample.offer(
         [os.stat_result((*each[:1], at, *each[2:])) for at, each in enumerate(files)]

@@ -42,7 +42,7 @@ def made(
     root: Path, monkeypatch: pytest.MonkeyPatch, room: int, limits: Limits | None = None
 ) -> RebalancePlan:
     monkeypatch.setattr(plan.forecast, "room_in", lambda *_: (room, (0, 0.0)))
-    found = plan.places([str(root)], FactsReader())
+    found = plan.locate([str(root)], FactsReader())
     settings = Settings((), "copy", allow_non_zfs=True, limits=limits or Limits())
     return plan.make(Sys(), FactsReader(), found, settings)
 
@@ -133,7 +133,7 @@ def test_a_copy_without_leases_is_refused_and_says_which_release_grants_them(
     refused: str,
 ) -> None:
     monkeypatch.setattr(FactsReader, "version", lambda _: version)
-    (place,) = plan.places([str(tree(tmp_path / "tree", "small"))], FactsReader())
+    (place,) = plan.locate([str(tree(tmp_path / "tree", "small"))], FactsReader())
     place = replace(place, dataset=dataset)
     for accepted in (False, True):
         settings = Settings((), "copy", allow_non_zfs=True, accept_races=accepted)
@@ -190,7 +190,7 @@ def test_a_plan_leaves_no_database_open(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_directory_named_twice_is_said_to_be_inside_itself_and_no_other(tmp_path: Path) -> None:
     other, twice = tree(tmp_path / "other", "a"), tree(tmp_path / "twice", "b")
     with pytest.raises(UsageError, match=f"^{twice} is inside {twice}$"):
-        plan.places([str(other), str(twice), str(twice)], FactsReader())
+        plan.locate([str(other), str(twice), str(twice)], FactsReader())
 
 
 @pytest.mark.parametrize("aim", ["spread", "width", "recordsize"])
@@ -201,7 +201,7 @@ def test_what_is_refused_stays_so_whatever_there_is_to_gain(
     monkeypatch.setattr(FactsReader, "version", lambda _: (2, 4, 2))
     monkeypatch.setattr(FactsReader, "pool", lambda *_: pool)
     monkeypatch.setattr(plan.forecast, "room_in", lambda *_: (2 << 20, (0, 0.0)))
-    (place,) = plan.places([str(tree(tmp_path / "tree", "large"))], FactsReader())
+    (place,) = plan.locate([str(tree(tmp_path / "tree", "large"))], FactsReader())
     place = replace(place, dataset=Dataset("tank", {}))
     found = plan.make(Sys(), FactsReader(), [place], Settings((), "copy", aim=aim))
     assert found.document.refused == "every file is too large for the 2M free above the reserve"
@@ -492,5 +492,5 @@ def test_the_next_send_grows_by_what_a_snapshot_or_bookmark_is_newer_than(
     dataset = FactsReader(run).dataset("tank/a")
     each = walked(JobDirectory(b"/tank", "zfs", "tank/a", dataset), files)
     assert each.document(1 << 40).next_incremental_bytes == sent
-    each.leave_alone("P")
+    each.spare_blocks("P")
     assert each.document(1).next_incremental_bytes == 0

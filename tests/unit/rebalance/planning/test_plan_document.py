@@ -24,7 +24,7 @@ from zconsole.rebalance.planning.plan_document import (
     sample_words,
 )
 from zconsole.rebalance.planning.settings import Limits, Settings
-from zconsole.rebalance.planning.survey import Ages, Held, Ranking, Survey
+from zconsole.rebalance.planning.survey import Ages, Ranking, Survey, TreeTotals
 from zconsole.system.records import RecordError
 
 PRINTED = (Path(__file__).parents[3] / "fixtures/plans.jsonl").read_text().splitlines()
@@ -45,7 +45,7 @@ def directory(name: str, engine: str) -> DirectoryPlan:
         skipped=Counter({"special file": 2}),
         sampled=Counter({"opened": 3}),
     )
-    best = [(b"media", Held(2, 60, 50)), (b"vm", Held(1, 30, 20))]
+    best = [(b"media", TreeTotals(2, 60, 50)), (b"vm", TreeTotals(1, 30, 20))]
     found.below = Ranking(_best=best)
     dataset, chosen = Dataset(f"tank/{name}", {}), Choice(engine, "verified copies")
     place = JobDirectory(found.root, "zfs", dataset.name, dataset)
@@ -180,7 +180,7 @@ def test_what_the_opened_files_showed_is_told(engine: str, words: str) -> None:
 
 def test_a_plan_tells_of_files_that_are_open_for_writing(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(os.urandom(4096))
-    found = plan.places([str(tmp_path)], FactsReader())
+    found = plan.locate([str(tmp_path)], FactsReader())
     with (tmp_path / "log").open("ab"):
         made = plan.make(Sys(), FactsReader(), found, Settings((), "copy", allow_non_zfs=True))
     assert "1 open for writing" in "\n".join(plan_lines(made.document))

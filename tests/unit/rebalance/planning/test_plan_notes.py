@@ -27,7 +27,7 @@ from zconsole.rebalance.planning.plan_notes import (
     INITIAL,
     Quota,
     held,
-    of_others,
+    of_other_users,
     of_plan,
     of_quotas,
     of_shared_blocks,
@@ -274,7 +274,7 @@ def told(
 ) -> list[str]:
     place = SimpleNamespace(kind=kind)
     plan: Any = SimpleNamespace(choice=Choice(engine, ""), shared=shared, place=place)
-    return list(of_others(look, [plan], proc))
+    return list(of_other_users(look, [plan], proc))
 
 
 def test_a_copy_says_whom_it_touches_and_a_rewrite_touches_nobody(proc: Path) -> None:

@@ -8,7 +8,7 @@ from zconsole.pool.allocator import Space
 from zconsole.rebalance.planning.engine_choice import Choice, checked, flags_of
 from zconsole.rebalance.planning.facts import Dataset, JobDirectory, PoolFacts, Snapshot
 from zconsole.rebalance.planning.forecast import DirectoryPlan
-from zconsole.rebalance.planning.plan_notes import of_options, spared
+from zconsole.rebalance.planning.plan_notes import all_spared, of_options
 from zconsole.rebalance.planning.survey import Ages, Survey
 
 REWRITE = Choice("rewrite", "in place")
@@ -66,7 +66,7 @@ def test_a_copy_obeys_none_of_them_and_is_refused():
 
 def test_p_keeps_sends_from_growing_and_snapshots_as_they_are():
     plan = planned()
-    plan.leave_alone("P")
+    plan.spare_blocks("P")
     assert plan.document(plan.bytes).next_incremental_bytes == 0
     assert plan.document(plan.bytes).pinned_bytes["snapshots"] == 60
     assert plan.bytes == 100
@@ -78,7 +78,7 @@ def test_p_keeps_sends_from_growing_and_snapshots_as_they_are():
 
 def test_s_and_c_leave_alone_what_snapshots_and_clones_hold():
     plan = planned()
-    plan.leave_alone("SC")
+    plan.spare_blocks("SC")
     assert plan.bytes == 40
     assert plan.document(plan.bytes).pinned_bytes == {
         "snapshots": 0,
@@ -89,18 +89,18 @@ def test_s_and_c_leave_alone_what_snapshots_and_clones_hold():
     assert plan.document(plan.bytes).next_incremental_bytes == 0
     assert (plan.found.allocated, plan.found.old_allocated) == (40, 20)
     assert len(list(of_options("SC", [plan], pool()))) == 2
-    assert spared("SC", [plan]) is None
+    assert all_spared("SC", [plan]) is None
 
 
 def test_where_snapshots_have_everything_nothing_is_left_to_do():
     plan = planned(snapshot=100)
-    plan.leave_alone("S")
-    assert "the newest snapshots have every block" in (spared("S", [plan]) or "")
+    plan.spare_blocks("S")
+    assert "the newest snapshots have every block" in (all_spared("S", [plan]) or "")
 
 
 def test_a_copied_directory_is_planned_as_without_options():
     plan = planned(Choice("copy", ""))
-    plan.leave_alone("PSC")
+    plan.spare_blocks("PSC")
     assert plan.bytes == 100
     assert list(of_options("", [plan], pool())) == []
 
