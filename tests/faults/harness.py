@@ -210,7 +210,7 @@ def _nobody_else() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "Users", Nobody)
         patch.setattr(plan.exports, "look", lambda run: [])
-        patch.setattr(plan.plan_notes, "of_others", lambda look, plans: ())
+        patch.setattr(plan.plan_notes, "of_other_users", lambda look, plans: ())
         yield
 
 
