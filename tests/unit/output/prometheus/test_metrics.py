@@ -241,7 +241,7 @@ async def test_pools_are_exported_whatever_the_disk_of_the_jobs_does(resilver, m
             yield Update((resilver,), Capabilities("demo"))
         yield Update((resilver,), Capabilities("demo"))
 
-    monkeypatch.setattr(export.control, "listed", listed)
+    monkeypatch.setattr(export.control, "list_jobs", listed)
     if error is None:
         monkeypatch.setattr(export, "ANSWER", 0.05)
     page = Page()
