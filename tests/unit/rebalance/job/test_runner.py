@@ -59,44 +59,28 @@ def test_a_signal_ends_the_job_unless_it_was_ignored_from_the_start(number: sign
             signal.signal(each, handler)
 
 
-def test_what_has_become_read_only_is_not_begun(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+DISK = MountPoint(1, 0, b"", b"/", b"/", b"ext4", b"", b"/dev/sda1")
+
+
+@pytest.mark.parametrize(
+    ("mount", "nested", "why"),
+    [
+        (replace(DISK, read_only=True), False, "mounted read-only"),
+        (replace(DISK, options=b"rw,nouser_xattr"), False, "mounted nouser_xattr: a copy would"),
+        (DISK, True, "in a user namespace"),
+    ],
+)
+def test_a_job_is_not_begun_where_it_could_not_be_planned_by_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mount: MountPoint, nested: bool, why: str
 ) -> None:
     monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path / "state"))
     (tmp_path / "tree").mkdir()
     create(tmp_path / "tree", tmp_path / "job.db")
     record = by_journal(tmp_path / "job.db")
     assert record is not None
-    read_only = MountPoint(1, 0, b"", b"/", b"/", b"ext4", b"", b"/dev/sda1", read_only=True)
-    monkeypatch.setattr(plan.facts, "mount_of", lambda number: read_only)
-    with pytest.raises(ZconsoleError, match="tree: mounted read-only"):
-        execute(record, lambda event: None)
-
-
-def test_what_hides_attributes_by_now_is_not_begun(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path / "state"))
-    (tmp_path / "tree").mkdir()
-    create(tmp_path / "tree", tmp_path / "job.db")
-    record = by_journal(tmp_path / "job.db")
-    assert record is not None
-    mounted = MountPoint(1, 0, b"", b"/", b"/", b"ext4", b"rw,nouser_xattr", b"/dev/sda1")
-    monkeypatch.setattr(plan.facts, "mount_of", lambda number: mounted)
-    with pytest.raises(ZconsoleError, match="tree: mounted nouser_xattr: a copy would drop"):
-        execute(record, lambda event: None)
-
-
-def test_a_job_planned_on_the_host_is_not_begun_in_a_container(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path / "state"))
-    (tmp_path / "tree").mkdir()
-    create(tmp_path / "tree", tmp_path / "job.db")
-    record = by_journal(tmp_path / "job.db")
-    assert record is not None
-    monkeypatch.setattr("zconsole.rebalance.engine.namespaces.is_nested", lambda: True)
-    with pytest.raises(ZconsoleError, match="tree: in a user namespace"):
+    monkeypatch.setattr(plan.facts, "mount_of", lambda number: mount)
+    monkeypatch.setattr("zconsole.rebalance.engine.namespaces.is_nested", lambda: nested)
+    with pytest.raises(ZconsoleError, match=f"tree: {why}"):
         execute(record, lambda event: None)
 
 
@@ -220,25 +204,6 @@ def test_other_names_of_a_file_are_opened_with_it(journal: Journal) -> None:
     batches = Batches(job_of(journal), files=100)
     batches.directories = 4
     assert handled(batches) == [1, 1]
-
-
-@pytest.mark.parametrize(("outcome", "files"), [("moved", 3), ("skipped", 10), ("failed", 10)])
-def test_only_what_was_moved_counts_against_the_byte_limit(
-    journal: Journal, outcome: str, files: int
-) -> None:
-    walked(journal, [None], [(1, MB)] * 10)
-    batches, seen = (
-        Batches(job_of(journal, settings=Settings((), limits=Limits(max_bytes=3 * MB)))),
-        0,
-    )
-    limited = False
-    try:
-        for rows in batches:
-            seen += len(rows)
-            batches.give_back([FileOutcome(row, outcome) for row in rows])
-    except StopJobError as error:
-        limited = str(error) == "byte limit reached"
-    assert (seen, limited) == (files, outcome == "moved")
 
 
 def test_a_lowered_byte_limit_counts_from_the_next_portion_on(journal: Journal) -> None:
