@@ -59,8 +59,8 @@ class SpreadWatch:
     next_check: int = 0
     """Bytes of files after which ``reached`` checks again."""
     step: int = 0
-    _looked: float | None = None
-    _strikes: int = 0
+    _read_at: float | None = None
+    _checks_without_change: int = 0
     total_changed: str = ""
     """Note on why the total differs from the one published before; empty if it doesn't."""
     _goal: tuple[float, int] | None = None
@@ -71,33 +71,33 @@ class SpreadWatch:
         """The vdevs when the job was planned."""
         return self.job.terms.spaces if self.pool else ()
 
-    def look(self, force: bool = False) -> tuple[Space, ...]:
+    def read(self, force: bool = False) -> tuple[Space, ...]:
         """Return the vdevs; ask zpool if INTERVAL has passed since the last time, or ``force``."""
         now = self.job.clocks.monotonic()
-        due = force or self._looked is None or now - self._looked >= INTERVAL
+        due = force or self._read_at is None or now - self._read_at >= INTERVAL
         if self.pool and due:
-            self._looked = now
+            self._read_at = now
             try:
                 self.now_spaces, self.fragmentation = self.reader.listing(self.pool)
             except UnavailableError:
                 return self.now_spaces or self.before
         return self.now_spaces or self.before
 
-    def settled(self) -> tuple[Space, ...]:
+    def read_settled(self) -> tuple[Space, ...]:
         """Return the vdevs after SETTLING txgs, when freed space shows. Raises UnavailableError.
 
         ZFS holds freed space back for TXG_DEFER_SIZE txgs (include/sys/txg.h).
         """
         for _ in range(SETTLING):
             self.reader.sync(self.pool)
-        return self.look(force=True)
+        return self.read(force=True)
 
     def read_last(self, wait: bool) -> None:
         """Read the vdevs a last time; with ``wait`` after freed space shows."""
         try:
-            self.settled() if wait else self.look(force=True)
+            self.read_settled() if wait else self.read(force=True)
         except UnavailableError:
-            self.look(force=True)
+            self.read(force=True)
 
     def reached(self, target: float, handled: int) -> bool:
         """Whether the spread is down to ``target`` after ``handled`` bytes of files.
@@ -107,7 +107,7 @@ class SpreadWatch:
         if not self.pool or handled < self.next_check:
             return False
         try:
-            spaces = self.settled()
+            spaces = self.read_settled()
         except UnavailableError:
             return False
         if allocator.spread(spaces) <= target:
@@ -152,16 +152,18 @@ class SpreadWatch:
 
     def moves_nothing(self, moved: int) -> bool:
         """Whether ``moved`` allocated bytes have not changed the vdevs in STRIKES checks."""
-        previous = self._looked
-        spaces = self.look()
-        if self._looked == previous or len(spaces) != len(self.before):
+        previous = self._read_at
+        spaces = self.read()
+        if self._read_at == previous or len(spaces) != len(self.before):
             return False
         expected = allocator.expected_move(self.before, moved * self.job.terms.raw_factor)
         if expected < ENOUGH:
             return False
         changes = [abs(a.alloc - b.alloc) for a, b in zip(spaces, self.before, strict=True)]
-        self._strikes = self._strikes + 1 if max(changes) < TOO_LITTLE * expected else 0
-        return self._strikes >= STRIKES
+        self._checks_without_change = (
+            self._checks_without_change + 1 if max(changes) < TOO_LITTLE * expected else 0
+        )
+        return self._checks_without_change >= STRIKES
 
 
 PATHS = 1000
@@ -368,7 +370,7 @@ class JobAccounts:
         if self.moved_before is None:
             return
         day = self.job.clocks.local().strftime("%Y-%m-%d")
-        spaces = self.watch.look()
+        spaces = self.watch.read()
         line = {
             "day": day,
             "moved_bytes": self.moved_before + self.moved,

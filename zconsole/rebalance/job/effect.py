@@ -120,7 +120,7 @@ class BenefitCheck:
         ]
         # With another aim, the allocation of the vdevs need not change.
         self._balancing = settings.aim == "balance" and moves_all
-        self._told, self._moved = float("-inf"), 0
+        self._checked, self._moved = float("-inf"), 0
 
     def begin(self, rows: Sequence[FileRow]) -> None:
         """Record where blocks are before a portion."""
@@ -141,15 +141,15 @@ class BenefitCheck:
         """Check after a portion. Raises StopJobError if nothing moves."""
         if any(sample.stayed() for sample in self.samples):
             raise StopJobError(STAYED)
-        self._look()
+        self._check()
 
     def chunk(self) -> None:
         """Check within a file rewritten in place. Raises StopJobError if nothing moves."""
-        if self._clock() - self._told >= INTERVAL:
-            self._look()
+        if self._clock() - self._checked >= INTERVAL:
+            self._check()
 
-    def _look(self) -> None:
-        self._told = self._clock()
+    def _check(self) -> None:
+        self._checked = self._clock()
         row, begun = self.accounts.current, self.accounts.unfinished
         moved = self._moved + (self._stored(row, begun) if row and begun else 0)
         if self._balancing and self.accounts.watch.moves_nothing(moved):

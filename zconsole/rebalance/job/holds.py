@@ -134,7 +134,7 @@ class PoolWatch:
         """``notes`` receives a line for each new snapshot, hold or checkpoint."""
         self.reader, self.pool, self.datasets = reader, pool, datasets
         self.during_scan, self.notes = during_scan, notes
-        self.look = PeriodicCheck(self._look, POOL_INTERVAL, clock)
+        self.check = PeriodicCheck(self._check, POOL_INTERVAL, clock)
         self.new_pin = PeriodicCheck(self._new_pin, SNAPSHOT_INTERVAL, clock)
         self._snapshots: dict[str, tuple[int, int, int]] = {}
         """txg of the newest snapshot at the first check and now, and number of held ones.
@@ -144,7 +144,7 @@ class PoolWatch:
         self._checkpoint: tuple[bool, bool] | None = None
         """Whether there was a checkpoint at the first check, and is one now."""
 
-    def _look(self) -> PoolCheck:
+    def _check(self) -> PoolCheck:
         """Wait if the pool is not ONLINE, moves blocks itself, or scans (unless permitted)."""
         try:
             state, scanning, moving, _ = self.reader.condition(self.pool)
@@ -293,7 +293,7 @@ class Holds:
         """Wait for the pool, and while new snapshots would pin more than there is free space."""
         if self._of_pool is None:
             return None
-        seen = self._of_pool.look()
+        seen = self._of_pool.check()
         if seen and seen.why:
             return seen.why
         if pin := self._of_pool.new_pin():
@@ -315,7 +315,7 @@ class Holds:
         if why := self.job.space.why(phase is WorkPhase.BETWEEN):
             return why
         # A quota hides the pool: a dataset's available space stays while others fill the pool.
-        seen = self._of_pool.look() if self._of_pool and phase is WorkPhase.BETWEEN else None
+        seen = self._of_pool.check() if self._of_pool and phase is WorkPhase.BETWEEN else None
         is_full = seen and seen.free is not None and seen.free < self.job.limits.floor
         return AT_FLOOR if is_full else None
 

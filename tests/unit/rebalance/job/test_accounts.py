@@ -57,7 +57,7 @@ def effect(pool: Any) -> SpreadWatch:
 @rows(("hangs", "wait", "shown"), [(False, True, AFTER), (False, False, HELD), (True, True, HELD)])
 def test_the_last_look_waits_for_what_was_freed(hangs: bool, wait: bool, shown: Any) -> None:
     watching = effect(Pool(hangs=hangs))
-    watching.look()
+    watching.read()
     watching.read_last(wait)
     assert watching.now_spaces == shown
 

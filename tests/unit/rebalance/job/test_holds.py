@@ -156,7 +156,7 @@ def test_a_slow_zpool_does_not_hold_up_the_work() -> None:
         free = Completed(tuple(argv), 0, "50\t100\n", "")
         return free if argv[1] == "list" else status(argv, deadline)
 
-    gate = PoolWatch(FactsReader(run), "tank", [], False, [], clock).look
+    gate = PoolWatch(FactsReader(run), "tank", [], False, [], clock).check
     assert gate() == PoolCheck(free=0.5)
     clock.now += POOL_INTERVAL
     assert gate() == PoolCheck(free=0.5)
@@ -168,7 +168,7 @@ def test_a_slow_zpool_does_not_hold_up_the_work() -> None:
 def test_a_scan_that_runs_already_is_seen_before_the_first_file() -> None:
     run, _ = answering(SCRUB)
     watch = PoolWatch(FactsReader(run), "tank", [], False, [], Clock())
-    assert watch.look() == PoolCheck("a scrub is running")
+    assert watch.check() == PoolCheck("a scrub is running")
 
 
 REMOVAL = (
@@ -189,7 +189,7 @@ def test_a_pool_that_moves_blocks_itself_is_waited_for_though_scans_are_not(
 ) -> None:
     run, _ = answering(text)
     watch = PoolWatch(FactsReader(run), "tank", [], True, [], Clock())
-    assert watch.look() == PoolCheck(f"a {moving} is running")
+    assert watch.check() == PoolCheck(f"a {moving} is running")
 
 
 class Snapshotted:
@@ -225,7 +225,7 @@ class Snapshotted:
         space = SimpleNamespace(room=lambda: room)
         holds.job = SimpleNamespace(space=space, terms=terms, limits=Limits(min_free=0.1))
         holds._has_refquota = refquota
-        watch.look = PeriodicCheck(lambda: PoolCheck(free=pool_free), POOL_INTERVAL, clock)
+        watch.check = PeriodicCheck(lambda: PoolCheck(free=pool_free), POOL_INTERVAL, clock)
         holds._of_pool = watch
         self.why: Callable[[], str | None] = holds._pool
 
