@@ -60,7 +60,8 @@ class SpreadWatch:
     """Bytes of files after which ``reached`` checks again."""
     step: int = 0
     _read_at: float | None = None
-    _checks_without_change: int = 0
+    _unchanged: int = 0
+    """Consecutive checks without movement."""
     total_changed: str = ""
     """Note on why the total differs from the one published before; empty if it doesn't."""
     _goal: tuple[float, int] | None = None
@@ -160,10 +161,9 @@ class SpreadWatch:
         if expected < ENOUGH:
             return False
         changes = [abs(a.alloc - b.alloc) for a, b in zip(spaces, self.before, strict=True)]
-        self._checks_without_change = (
-            self._checks_without_change + 1 if max(changes) < TOO_LITTLE * expected else 0
-        )
-        return self._checks_without_change >= STRIKES
+        unchanged = max(changes) < TOO_LITTLE * expected
+        self._unchanged = self._unchanged + 1 if unchanged else 0
+        return self._unchanged >= STRIKES
 
 
 PATHS = 1000

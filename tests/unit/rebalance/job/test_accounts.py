@@ -269,6 +269,26 @@ def test_a_job_begins_with_the_total_of_its_plan(
 
 
 @rows(
+    ("limits", "left"),
+    [
+        (Limits(), 651),  # half of the writes return to the full vdev
+        (Limits(rate=1e6), 511),  # 1300 ln(1000 / 675): the share of free bytes changes
+        (Limits(max_latency=0.1), 511),
+    ],
+)
+def test_a_job_that_nothing_slows_down_expects_its_writes_to_keep_the_disks_busy(
+    limits: Limits, left: int
+) -> None:
+    spaces = (Space("raidz1-0", 1000, 700, speed=5), Space("raidz1-1", 1000, 0, speed=5))
+    settings, source = Settings((), limits=limits), [1.0, 0.0]
+    watch = watch_of(FactsReader(), terms_with(spaces=spaces, settings=settings, source=source))
+    assert watch.left(0.05, 0) == pytest.approx(left, rel=0.02)
+    spread = Space("raidz1-0", 1000, 20, speed=5), Space("raidz1-1", 1000, 0, speed=5)
+    even = watch_of(FactsReader(), terms_with(spaces=spread, settings=settings, source=source))
+    assert even.left(0.05, 0) == 0
+
+
+@rows(
     ("window", "hour", "hours"),
     [(None, 22, 40), ("22:00-06:00", 22, 104), ("22:00-06:00", 5, 120), ("00:00-24:00", 5, 40)],
 )
