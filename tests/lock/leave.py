@@ -97,7 +97,7 @@ def _ordered(order: str) -> None:
     from zconsole.rebalance.engine.syscalls import Sys
     from zconsole.rebalance.job import holds, job_store
 
-    holds.LOOK = 0.0
+    holds.CHECK_INTERVAL = 0.0
     create = Sys.open_new
 
     def ordering(*arguments: Any) -> Any:

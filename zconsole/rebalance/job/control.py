@@ -34,7 +34,7 @@ from zconsole.rebalance.job.job import (
     understood,
     walking_settings,
 )
-from zconsole.rebalance.job.job_output import OURS, last_line
+from zconsole.rebalance.job.job_output import PREFIX, last_line
 from zconsole.rebalance.job.job_store import Record
 from zconsole.system.audit import Log
 from zconsole.system.printable import clean
@@ -172,7 +172,7 @@ def refusals_kept(record: Record) -> Iterator[None]:
             with suppress(OSError, StateError):
                 flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
                 with os.fdopen(open_private(record.log, flags), "a") as log:
-                    log.write(f"{OURS}{clean(str(error))}\n")
+                    log.write(f"{PREFIX}{clean(str(error))}\n")
         raise
 
 
@@ -184,7 +184,7 @@ def _last(log: Path, since: float) -> str:
     except (OSError, StateError):
         return ""
     last = lines[-1] if lines and late else ""
-    return last.removeprefix(OURS) if last.startswith(OURS) else ""
+    return last.removeprefix(PREFIX) if last.startswith(PREFIX) else ""
 
 
 def pool_of(key: str) -> str:

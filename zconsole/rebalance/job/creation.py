@@ -31,7 +31,7 @@ from zconsole.rebalance.engine.journal import FileRow, Journal, again
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import job_store
-from zconsole.rebalance.job.holds import LOOK, SLICE
+from zconsole.rebalance.job.holds import CHECK_INTERVAL, SLICE
 from zconsole.rebalance.job.job import (
     WALKING,
     JobTerms,
@@ -241,7 +241,7 @@ class WalkSink:
         ]  # fmt: skip
         if len(self._files) + len(self._directories) >= KEPT:
             self.flush()
-        if self.clocks.monotonic() - self._looked >= LOOK:
+        if self.clocks.monotonic() - self._looked >= CHECK_INTERVAL:
             self.obey()
 
     def flush(self) -> None:

@@ -38,7 +38,7 @@ PATIENCE = 60.0
 
 Meanwhile others, or files given up before, may free some.
 """
-LOOK = 0.2
+CHECK_INTERVAL = 0.2
 """Seconds between two checks for reasons to wait."""
 BURST = 0.5
 """Seconds of work that may run ahead of the rate limit."""
@@ -331,7 +331,7 @@ class Holds:
     def tick(self, count: int, phase: WorkPhase) -> None:
         """Account for bytes just processed, and wait as necessary. Raises StopJobError."""
         clock = self.job.clocks.monotonic
-        if clock() - self._looked >= LOOK:
+        if clock() - self._looked >= CHECK_INTERVAL:
             self.wait(phase)
         now, rate = clock(), self.job.limits.rate
         if not rate:
@@ -345,7 +345,7 @@ class Holds:
             now, before = clock(), self._paid
             self._paid = now
             self._debt -= (now - before) * limit
-            if now - self._looked >= LOOK:
+            if now - self._looked >= CHECK_INTERVAL:
                 self.wait(phase)
 
     def wait(self, phase: WorkPhase) -> None:

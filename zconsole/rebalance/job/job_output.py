@@ -15,7 +15,7 @@ from zconsole.rebalance.backend import JobStatus, own_days
 from zconsole.system.printable import clean, swallow
 from zconsole.units import counted, duration, rate, size
 
-OURS = "zconsole: "
+PREFIX = "zconsole: "
 """Prefix of our messages."""
 Show = Callable[[JobStatus], None]
 """Called with each event of a run."""
@@ -50,7 +50,7 @@ def say(text: str, end: str = "\n") -> bool:
 def last_line(text: str) -> str:
     """Return the last nonblank line that a job printed, without our prefix."""
     lines = [line for line in text.split("\n") if line.strip()]
-    return lines[-1].removeprefix(OURS) if lines else ""
+    return lines[-1].removeprefix(PREFIX) if lines else ""
 
 
 def job_line(data: Mapping[str, Any]) -> str:

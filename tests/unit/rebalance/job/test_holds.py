@@ -24,7 +24,7 @@ from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import holds
 from zconsole.rebalance.job.accounts import SpreadWatch
 from zconsole.rebalance.job.holds import (
-    LOOK,
+    CHECK_INTERVAL,
     PATIENCE,
     POOL_INTERVAL,
     SNAPSHOT_INTERVAL,
@@ -115,7 +115,7 @@ def test_orders_are_noticed_within_a_second_of_a_slow_limit() -> None:
     with pytest.raises(StopJobError):
         pacer.tick(10_000, WorkPhase.COPYING)
     assert clock.now < stops + 1
-    assert LOOK < 1
+    assert CHECK_INTERVAL < 1
 
 
 def test_leases_are_served_while_waiting() -> None:
