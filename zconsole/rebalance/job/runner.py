@@ -226,7 +226,7 @@ class JobRunner:
                 self.accounts.notes.append(f"{back} moved files had come back: moved again")
             self.accounts.count()
             self._move_all()
-            if self._settle_unfinished():  # settling may have queued files again
+            if self._left_over():  # settling may have queued files again
                 self._move_all()
             # Raises StopJobError if all directories vanished during the last portion.
             self.job.space.room(fresh=True)
@@ -239,14 +239,14 @@ class JobRunner:
                 raise
             stopped_by = READ_ONLY
         if stopped_by != READ_ONLY:  # settle unfinished files while changes are possible
-            self._settle_unfinished()
+            self._left_over()
         seconds = self.job.clocks.monotonic() - began  # before the end waits for txgs to settle
         self.accounts.end(stopped_by)
         if refused:
             raise ZconsoleError(f"refused: {refused} (--accept-races)") from refused
         return self.accounts.sum_up(stopped_by, seconds)
 
-    def _settle_unfinished(self) -> bool:
+    def _left_over(self) -> bool:
         """Settle files that a failure left unfinished; return whether any were queued again."""
         self._flush()
         self._directories.close()
