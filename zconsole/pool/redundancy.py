@@ -85,9 +85,9 @@ def by_vdev(
     known = tuple(scans)
     repairs = [scan for scan in known if scan.active and scan.function in REPAIRS]
     begun = unmarked_repairs(root, repairs, returned)
-    own = {id(vdev): _of_own_data(vdev, repairs) for vdev in data_vdevs(root)}
-    told = [own.get(id(vdev), vdev) for vdev in root.children]
-    every = [vdev for top in told for vdev in top.walk()] if repairs else []
+    own = {id(vdev): _without_spread_marks(vdev, repairs) for vdev in data_vdevs(root)}
+    tops = [own.get(id(vdev), vdev) for vdev in root.children]
+    every = [vdev for top in tops for vdev in top.walk()] if repairs else []
     # A repair fills the spares if it has nothing else to fill.
     spares = bool(repairs) and not any(
         vdev.resilvering or vdev.kind == "replacing" or vdev.name in returned for vdev in every
@@ -194,7 +194,7 @@ def _has_failed(scans: Iterable[Scan], top: Vdev) -> bool:
     return newest is not None and (newest.state == "canceled" or bool(newest.errors))
 
 
-def _of_own_data(vdev: Vdev, repairs: Iterable[Scan]) -> Vdev:
+def _without_spread_marks(vdev: Vdev, repairs: Iterable[Scan]) -> Vdev:
     """Clear ``resilvering`` of dRAID devices that only receive their part of a distributed spare.
 
     zpool marks each of them "(resilvering)", as repairs are written to all; the kernel knows that

@@ -87,12 +87,12 @@ def config_of(
     top = _root_row(rows, pool, columns)
     groups = [(node.vclass, [node]) for node in _nested(rows[1:] if top else rows, top)]
 
-    told: dict[str, Any] = {"state": UNKNOWN_STATE}
+    stated: dict[str, Any] = {"state": UNKNOWN_STATE}
     if top is not None:
-        told = {"state": top.state, "note": top.note, "errors": ErrorCounters(*top.counters)}
+        stated = {"state": top.state, "note": top.note, "errors": ErrorCounters(*top.counters)}
     name = pool or (top.name if top else "")
     read = partial(_vdev, running=running, zone=zone, paths=devices.paths)
-    return root_of(VdevForm(name, "root", (), None, told), groups, read, devices)
+    return root_of(VdevForm(name, "root", (), None, stated), groups, read, devices)
 
 
 def _rows(lines: Sequence[str]) -> tuple[Columns | None, list[ConfigRow]]:
@@ -188,7 +188,7 @@ def _vdev(node: _Node, running: str | None, zone: tzinfo, paths: Mapping[str, st
     kind = kind_of(row.name) or (leaf_kind(row.name) if leaf else UNKNOWN_KIND)
     was = row.note[4:].partition("  ")[0] if row.note.startswith("was ") else None
     path = row.name if row.name.startswith("/") else was
-    told = {
+    stated = {
         "state": row.state or "",
         "path": path or (paths.get(row.name) if leaf else None),
         "note": row.note,
@@ -196,7 +196,7 @@ def _vdev(node: _Node, running: str | None, zone: tzinfo, paths: Mapping[str, st
         "partial": node.partial,
         **(_noted(row.note, leaf, running, zone) if row.note else {}),
     }
-    return VdevForm(row.name, kind, node.children, None, told)
+    return VdevForm(row.name, kind, node.children, None, stated)
 
 
 def _noted(note: str, leaf: bool, running: str | None, zone: tzinfo) -> dict[str, Any]:

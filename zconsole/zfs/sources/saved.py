@@ -15,9 +15,9 @@ from zconsole.zfs.decode.values import (
     POOL_LINE,
     documents_of,
     has_documents,
+    merge_documents,
     moment,
     parse_date,
-    together,
 )
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.open_text import DAMAGE, STDIN, lines, place_of, reading
@@ -118,7 +118,7 @@ def _saved(path: str, text: str, zone: tzinfo) -> Raw:
         raw = Raw(t=headed or t, place=place, source="text", text=text)
         return raw if headed else Raw(**raw, undated=True)
     try:
-        document = together(documents_of(text))
+        document = merge_documents(documents_of(text))
     except NotUnderstoodError as error:
         raise NotUnderstoodError(f"{place}: {error}") from None
     if "topology" in document:
