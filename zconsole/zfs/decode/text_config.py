@@ -258,15 +258,16 @@ _UNCOUNTED = frozenset({"AVAIL", "INUSE"})
 _BROKEN_WORD = re.compile(r"[\d.,]\n(?:[\d.,]|[KMGTPE](?:\s|$))|  was /\S*\n")
 """Row and continuation that a window broke inside a counter or a path; the row may also be complete
 on its own."""
-_NOTE = re.compile(
+_ONE_NOTE = (
     rf"(?:{'|'.join(map(re.escape, AUX_TEXTS))}|was /[^\s#$%@>()]*"
     r"|\((?:resilver|repair|await|remov|non-alloc|init|uninit|trim|untrim|\d+% )[^()]*\)"
-    rf"|block size: \d+B configured, \d+B native|{_NUMBER.pattern} resilvered)(?:  ?|$)"
+    r"|block size: \d+B configured, \d+B native|in use by pool '[^']*'"
+    rf"|{_NUMBER.pattern} resilvered)"
 )
 """One of zpool's notes about a vdev after its counters."""
-_UPKEEP = re.compile(r"\((?:initializing|trimming|(?:un|\d+% )(?:initialized|trimmed)[^()]*)\)")
-"""A note on initialize or trim."""
-_NOTES = re.compile(rf"(?:{_NOTE.pattern})*(?:\([^()]*$)?")
+_WHOLE_NOTE = re.compile(rf"(?:^|(?<=  )){_ONE_NOTE}(?=  |$)")
+"""A note among the cells of scripts: two blanks separate all of them."""
+_NOTES = re.compile(rf"(?:{_ONE_NOTE}(?:  ?|$))*(?:\([^()]*$)?")
 """All its notes; the last one may be cut off."""
 
 
@@ -445,18 +446,6 @@ def _by_pattern(text: str) -> tuple[str, str, str] | None:
     return None
 
 
-def _without_cells(rest: str) -> str:
-    """Return zpool's notes in the rest of a row, without the cells of scripts (``-c``).
-
-    The cells follow its other notes, which come first, and precede those on initialize and trim.
-    """
-    notes, cells = [], rest
-    while cells and (match := _NOTE.match(cells)):
-        notes.append(match[0].strip())
-        cells = cells[match.end() :].lstrip()
-    return "  ".join([*notes, *_UPKEEP.findall(cells)])
-
-
 def _counters(
     rest: str, columns: Columns | None
 ) -> tuple[tuple[int | None, int | None, int | None, int | None], str]:
@@ -472,6 +461,6 @@ def _counters(
         found[name] = parse_size(word)
         rest = after.lstrip()
     if columns and columns.scripted:
-        rest = _without_cells(rest)
+        rest = "  ".join(match[0] for match in _WHOLE_NOTE.finditer(rest))
     read, write, cksum, slow = (found.get(name) for name in _COUNTERS)
     return (read, write, cksum, slow), rest
