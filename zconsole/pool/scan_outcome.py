@@ -164,7 +164,7 @@ def not_restored(
         whole = newest is None or not newest.errors
         news = [new for v in groups if v.kind == "replacing" for new in v.children[1:]]
         if whole and not kept and any(new.state in READS for new in news):
-            yield _again(pool)
+            yield _resilver_again(pool)
         for new in (new for new in news if new.state not in READS):
             yield f"no resilver fills {new.name} ({new.state}): bring it back or detach it"
         # Redundancy depends on the old disk, so it must stay.
@@ -234,10 +234,10 @@ def has_checkpoint(pool: Pool) -> bool:
 def blocked_repair(pool: Pool) -> Iterator[str]:
     """Yield a warning if a checkpoint keeps the running repair from removing replaced devices."""
     if has_checkpoint(pool) and any(s.function in REPAIRS and s.active for s in pool.scans):
-        yield _blocks(pool)
+        yield _checkpoint_blocks(pool)
 
 
-def _blocks(pool: Pool) -> str:
+def _checkpoint_blocks(pool: Pool) -> str:
     return f"a checkpoint prevents the replacement from finishing: zpool checkpoint -d {pool.name}"
 
 
@@ -246,11 +246,11 @@ def _checkpoint(pool: Pool) -> Iterator[str]:
     if pool.checkpoint is None:
         return
     waits = "a checkpoint blocked the resilver: wait until it is discarded"
-    yield _blocks(pool) if has_checkpoint(pool) else waits
-    yield f"then {_again(pool)}"
+    yield _checkpoint_blocks(pool) if has_checkpoint(pool) else waits
+    yield f"then {_resilver_again(pool)}"
 
 
-def _again(pool: Pool) -> str:
+def _resilver_again(pool: Pool) -> str:
     return f"resilver again: zpool resilver {pool.name}"
 
 

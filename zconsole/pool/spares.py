@@ -64,7 +64,7 @@ def spare_problems(
     repairs = [scan for scan in scans if scan.function in REPAIRS]
     calm = not any(s.active or (now is not None and settling(now, s.end)) for s in repairs)
     standing = [spare for spare in spares if spare.state in STANDING]
-    most = max(map(_room, standing), default=0)
+    most = max(map(_capacity, standing), default=0)
     # Named draid<parity>-<top-level vdev>-<number> (vdev_draid_spare_name, vdev_draid.c).
     drawn = (s.name.split("-") for s in standing if s.kind == "dspare")
     own = {parts[1] for parts in drawn if len(parts) == 3}
@@ -83,10 +83,10 @@ def spare_problems(
             text = f"spare {spare.name} is {spare.state}{why} and can't stand in"
             advice = "remove it and add another one"
             found.append(SpareProblem("failed", spare.name, f"{text}: {advice}"))
-        elif spare.state and (room := _room(spare)):
+        elif spare.state and (room := _capacity(spare)):
             # Too small for every vdev, or for one that no other spare fits.
             none = min((need for need, _ in needs), default=0) > room
-            if (lacking := _lacking(needs if none else unmet, room)) is not None:
+            if (lacking := _too_large(needs if none else unmet, room)) is not None:
                 text = f"spare {spare.name} ({size(room)}) is too small for {lacking}"
                 found.append(SpareProblem("small", spare.name, text))
     return tuple(found)
@@ -108,7 +108,7 @@ def least_bytes(top: Vdev) -> int | None:
 
 def too_small(root: Vdev, room: int) -> str | None:
     """Name the vdevs for which a spare of ``room`` bytes is too small; None if it fits all."""
-    return _lacking(_needs(root), room)
+    return _too_large(_needs(root), room)
 
 
 def _needs(root: Vdev) -> list[tuple[int, str]]:
@@ -116,7 +116,7 @@ def _needs(root: Vdev) -> list[tuple[int, str]]:
     return [(least_bytes(top) or 0, top.name) for top in data_vdevs(root)]
 
 
-def _lacking(needs: Sequence[tuple[int, str]], room: int) -> str | None:
+def _too_large(needs: Sequence[tuple[int, str]], room: int) -> str | None:
     lacking = sorted(((need, name) for need, name in needs if need > room), key=lambda n: -n[0])
     if not lacking:
         return None
@@ -125,7 +125,7 @@ def _lacking(needs: Sequence[tuple[int, str]], room: int) -> str | None:
     return f"{names}{more} (needs {size(lacking[0][0])})"
 
 
-def _room(spare: Vdev) -> int:
+def _capacity(spare: Vdev) -> int:
     """Return the bytes of a spare; 0 if unknown, or for a distributed spare of one dRAID."""
     return 0 if spare.kind == "dspare" else spare.size_bytes or 0
 

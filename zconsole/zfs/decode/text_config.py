@@ -50,7 +50,7 @@ class _Node:
         kind = kind_of(self.row.name)
         return kind is not None and kind not in _CHILDLESS
 
-    def takes(self, row: ConfigRow) -> bool:
+    def adopts(self, row: ConfigRow) -> bool:
         """Return whether ``row`` is a child although it is not indented deeper.
 
         zpool prints no group without devices below it, so the row after one is its first child
@@ -135,7 +135,7 @@ def _root_row(rows: list[ConfigRow], pool: str | None, columns: Columns | None) 
 
 
 def _nested(rows: Sequence[ConfigRow], root: ConfigRow | None) -> list[_Node]:
-    """Return the top-level nodes; a row belongs to the nearest group that is_above or takes it."""
+    """Return the top-level nodes; a row belongs to the nearest group that is_above or adopts it."""
     base = root.indent if root else min((row.indent for row in rows), default=0)
     floor = base if root else base - _LEVEL
     tops: list[_Node] = []
@@ -145,7 +145,7 @@ def _nested(rows: Sequence[ConfigRow], root: ConfigRow | None) -> list[_Node]:
         if row.name in CLASSES and row.indent <= base:
             vclass, path = CLASSES[row.name], []
             continue
-        while path and not (path[-1].takes(row) or path[-1].is_above(row)):
+        while path and not (path[-1].adopts(row) or path[-1].is_above(row)):
             path.pop()
         least = path[-1].indent if path else floor
         node = _Node(row, vclass, row.indent if row.indent > least else least + _LEVEL)
