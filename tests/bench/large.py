@@ -138,7 +138,7 @@ class LargeSource:
     def raws(self, received: list[Any], answers: list[bytes]) -> Iterator[Raw]:
         """Yield the raw forms of a round, as the live source makes them."""
         for begun, (ticks, _, lines), data in zip(self._first, received, answers, strict=True):
-            (answer,) = Answers().take(data)
+            (answer,) = Answers().feed(data)
             yield _raw(begun, ticks, answer["config"], lines)
 
     def _received(self) -> Any:

@@ -17,7 +17,7 @@ from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.hazards import hazards
 from zconsole.pool.model import Pool, Scan, Vdev, Version
 from zconsole.pool.scrub_window import ScrubWindow
-from zconsole.pool.topology import data_vdevs, is_taken
+from zconsole.pool.topology import data_vdevs, path_is_reused
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Situation:
     def device_of(self, leaf: Vdev) -> Device | None:
         """Return the device below a leaf; None if it is gone or the path leads to another disk."""
         device = self.facts.disk(leaf.path or "")
-        if device is None or is_taken(leaf, self.pool.root, device.serial, device.wwn):
+        if device is None or path_is_reused(leaf, self.pool.root, device.serial, device.wwn):
             return None
         return device
 

@@ -44,7 +44,7 @@ def sample_object(frame: Frame) -> dict[str, Any]:
     # "scan" repeats the first of "scans", and has all its keys even without a scan.
     scans = [scan_object(view) for view in frame.scans]
     first = scans[0] if scans else scan_object(_NO_SCAN)
-    if not scans and not frame.seen.scans_told:
+    if not scans and not frame.seen.scans_known:
         first |= {"function": None, "state": None, "eta_reason": "scan unknown"}
     ceiling = None if frame.ceiling is None else _picked(frame.ceiling, "rate share text")
     first |= {"limit": _limit(frame.limit), "ceiling": ceiling}

@@ -79,7 +79,7 @@ def watch_line(frame: Frame, zone: tzinfo | None) -> str:
     elif frame.scan is not None:
         words.extend(_scan_words(frame.scan))
     else:
-        words.append("no scan" if frame.seen.scans_told else "scan unknown")
+        words.append("no scan" if frame.seen.scans_known else "scan unknown")
     if not frame.problem:
         words.extend(word for view in frame.activities for word in _activity_words(view))
     words.extend(f"{entry.vdev}:{entry.left}" for entry in frame.redundancy)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from zconsole.pool.model import GROUP_KINDS, MULTIHOST, UNEXPLAINED, Pool, SampleFailure, Scan, Vdev
 from zconsole.pool.redundancy import REPAIRS, Redundancy, parity
 from zconsole.pool.scan_outcome import WELL, blocked_repair, canceled_repair, not_restored
-from zconsole.pool.spares import SpareTrouble
+from zconsole.pool.spares import SpareProblem
 from zconsole.pool.topology import APART
 from zconsole.units import counted, duration, size
 
@@ -70,7 +70,7 @@ def health(
     regrouped: float | None = None,
     unsteady: Iterable[str] = (),
     damaged: Iterable[tuple[str, int]] = (),
-    spares: Collection[SpareTrouble] = (),
+    spares: Collection[SpareProblem] = (),
     unchecked: str | None = None,
 ) -> Health:
     """Judge a pool from its own data at epoch second ``now``; the worst finding decides.
@@ -113,8 +113,8 @@ def health(
     if bare or lacks:
         rest = (reason for reason in reasons if reason not in lacks)
         return Health("UNKNOWN", "notice", (*lacks, *doubts, *rest))
-    told = ("", "UNKNOWN", "OFFLINE")  # OFFLINE is the operator's choice, not a problem
-    uncached = any(v.vclass == "cache" and v.state not in told for v in away)
+    accepted = ("", "UNKNOWN", "OFFLINE")  # OFFLINE is the operator's choice, not a problem
+    uncached = any(v.vclass == "cache" and v.state not in accepted for v in away)
     amiss = uncached or any(spare.severity == "warning" for spare in spares)
     if doubts or blocked or hidden or amiss:
         return Health("ATTENTION", "warning", (*doubts, *reasons))

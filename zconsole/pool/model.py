@@ -345,7 +345,7 @@ class Pool:
 
     Such as ``the text ends before its table``.
     """
-    scans_told: bool = True
+    scans_known: bool = True
     """Whether the source reports scans, so that empty ``scans`` means that there were none."""
     scans: tuple[Scan, ...] = ()
     """All known scans: running ones first, then newest first."""

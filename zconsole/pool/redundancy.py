@@ -85,9 +85,9 @@ def by_vdev(
     known = tuple(scans)
     repairs = [scan for scan in known if scan.active and scan.function in REPAIRS]
     begun = unmarked_repairs(root, repairs, returned)
-    own = {id(vdev): _of_own_data(vdev, repairs) for vdev in data_vdevs(root)}
-    told = [own.get(id(vdev), vdev) for vdev in root.children]
-    every = [vdev for top in told for vdev in top.walk()] if repairs else []
+    own = {id(vdev): _without_spread_marks(vdev, repairs) for vdev in data_vdevs(root)}
+    tops = [own.get(id(vdev), vdev) for vdev in root.children]
+    every = [vdev for top in tops for vdev in top.walk()] if repairs else []
     # A repair fills the spares if it has nothing else to fill.
     spares = bool(repairs) and not any(
         vdev.resilvering or vdev.kind == "replacing" or vdev.name in returned for vdev in every
@@ -99,9 +99,9 @@ def by_vdev(
         taken[vdev.name] = count + 1
         name = f"{vdev.name}#{count}" if count else vdev.name
         if any(scan.vdev in (None, vdev.name) for scan in repairs):
-            marked = _filled(own[id(vdev)], returned, spares)
+            marked = _mark_filling(own[id(vdev)], returned, spares)
         else:
-            marked = _repaired(own[id(vdev)], _has_failed(known, vdev), checkpoint)
+            marked = _mark_unfilled(own[id(vdev)], _has_failed(known, vdev), checkpoint)
         entry = _of_top_level(marked, name)
         loose = root.state == "UNKNOWN" and not vdev.kind.startswith(_PARENTS)
         # Devices hidden by truncated text or by a repair can only make it worse: 0 stays true.
@@ -194,7 +194,7 @@ def _has_failed(scans: Iterable[Scan], top: Vdev) -> bool:
     return newest is not None and (newest.state == "canceled" or bool(newest.errors))
 
 
-def _of_own_data(vdev: Vdev, repairs: Iterable[Scan]) -> Vdev:
+def _without_spread_marks(vdev: Vdev, repairs: Iterable[Scan]) -> Vdev:
     """Clear ``resilvering`` of dRAID devices that only receive their part of a distributed spare.
 
     zpool marks each of them "(resilvering)", as repairs are written to all; the kernel knows that
@@ -214,14 +214,14 @@ def _of_own_data(vdev: Vdev, repairs: Iterable[Scan]) -> Vdev:
     return vdev._replace(children=tuple(children))
 
 
-def _repaired(vdev: Vdev, failed: bool, checkpoint: bool) -> Vdev:
+def _mark_unfilled(vdev: Vdev, failed: bool, checkpoint: bool) -> Vdev:
     """Mark the devices that no repair has filled, in a vdev without a running repair.
 
     ``failed``: the last repair had errors or was canceled, so that it may be incomplete.
     """
     if not vdev.children:
         return vdev._replace(resilvering=True) if vdev.unfilled and not checkpoint else vdev
-    *old, new = (_repaired(child, failed, checkpoint) for child in vdev.children)
+    *old, new = (_mark_unfilled(child, failed, checkpoint) for child in vdev.children)
     if vdev.kind == "replacing" and checkpoint and not failed and new.unfilled is None:
         new = new._replace(unfilled=False)
     if vdev.kind == "spare" and failed and new.unfilled is not False:
@@ -229,12 +229,12 @@ def _repaired(vdev: Vdev, failed: bool, checkpoint: bool) -> Vdev:
     return vdev._replace(children=(*old, new))
 
 
-def _filled(vdev: Vdev, returned: Collection[str], spares: bool) -> Vdev:
+def _mark_filling(vdev: Vdev, returned: Collection[str], spares: bool) -> Vdev:
     """Mark new devices, and leaves that came back, as resilvering."""
     if not vdev.children:
         filling = vdev.unfilled or vdev.name in returned
         return vdev._replace(resilvering=True) if filling else vdev
-    *others, new = (_filled(child, returned, spares) for child in vdev.children)
+    *others, new = (_mark_filling(child, returned, spares) for child in vdev.children)
     if vdev.kind == "replacing":  # all but the first are new; earlier ones may be filled already
         late = (v._replace(resilvering=v.resilvering or v.unfilled is None) for v in others[1:])
         others = [*others[:1], *late]

@@ -164,7 +164,7 @@ def not_restored(
         whole = newest is None or not newest.errors
         news = [new for v in groups if v.kind == "replacing" for new in v.children[1:]]
         if whole and not kept and any(new.state in READS for new in news):
-            yield _again(pool)
+            yield _resilver_again(pool)
         for new in (new for new in news if new.state not in READS):
             yield f"no resilver fills {new.name} ({new.state}): bring it back or detach it"
         # Redundancy depends on the old disk, so it must stay.
@@ -175,7 +175,7 @@ def not_restored(
     waiting = [v.name for v in pool.root.walk() if v.awaiting_resilver]
     if waiting and not wait:
         yield f"{', '.join(waiting)} still waiting for a resilver"
-    yield from _copied_unchecked(pool.scans)
+    yield from _scrub_after_rebuild(pool.scans)
     # Such a resilver may leave damage: a later scrub repaired more (seen on OpenZFS 2.2.11).
     for name, count in damaged:
         errors = "1 checksum error" if count == 1 else f"{count} checksum errors"
@@ -204,7 +204,7 @@ def canceled_repair(pool: Pool) -> Iterator[str]:
         yield "the last repair was canceled: scrub to check redundancy"
 
 
-def _copied_unchecked(scans: tuple[Scan, ...]) -> Iterator[str]:
+def _scrub_after_rebuild(scans: tuple[Scan, ...]) -> Iterator[str]:
     """Advise another scrub if the one after a rebuild repaired data.
 
     A rebuild copies without checking checksums, and one scrub may not repair everything.
@@ -234,10 +234,10 @@ def has_checkpoint(pool: Pool) -> bool:
 def blocked_repair(pool: Pool) -> Iterator[str]:
     """Yield a warning if a checkpoint keeps the running repair from removing replaced devices."""
     if has_checkpoint(pool) and any(s.function in REPAIRS and s.active for s in pool.scans):
-        yield _blocks(pool)
+        yield _checkpoint_blocks(pool)
 
 
-def _blocks(pool: Pool) -> str:
+def _checkpoint_blocks(pool: Pool) -> str:
     return f"a checkpoint prevents the replacement from finishing: zpool checkpoint -d {pool.name}"
 
 
@@ -246,11 +246,11 @@ def _checkpoint(pool: Pool) -> Iterator[str]:
     if pool.checkpoint is None:
         return
     waits = "a checkpoint blocked the resilver: wait until it is discarded"
-    yield _blocks(pool) if has_checkpoint(pool) else waits
-    yield f"then {_again(pool)}"
+    yield _checkpoint_blocks(pool) if has_checkpoint(pool) else waits
+    yield f"then {_resilver_again(pool)}"
 
 
-def _again(pool: Pool) -> str:
+def _resilver_again(pool: Pool) -> str:
     return f"resilver again: zpool resilver {pool.name}"
 
 
@@ -278,7 +278,7 @@ def _unfilled(pool: Pool, newest: Scan | None) -> Iterator[Vdev]:
             yield vdev
 
 
-def passed_over(root: Vdev, scan: Scan) -> tuple[str, ...]:
+def skipped_devices(root: Vdev, scan: Scan) -> tuple[str, ...]:
     """Return the names of new devices that a running resilver skips while it fills others.
 
     They are filled in another pass. zpool does not mark them before 0.8, nor if they wait for a
@@ -298,7 +298,7 @@ def passed_over(root: Vdev, scan: Scan) -> tuple[str, ...]:
 
 def scan_notes(root: Vdev, scan: Scan) -> Iterator[str]:
     """Yield notes on devices that a running resilver does not fill."""
-    if names := passed_over(root, scan):
+    if names := skipped_devices(root, scan):
         yield f"{', '.join(names)} not being filled in this pass: another one has to follow"
     at_work = scan.issued_bytes if scan.two_stage else scan.scanned_bytes
     resilvers = scan.function == "resilver" and scan.state == "running"

@@ -23,7 +23,7 @@ STANDING = ("AVAIL", "INUSE")
 """States of a spare that has not failed."""
 
 
-class SpareTrouble(NamedTuple):
+class SpareProblem(NamedTuple):
     """One hot spare that would not help when a device fails."""
 
     kind: str
@@ -45,12 +45,12 @@ class SpareTrouble(NamedTuple):
         return "warning" if self.kind in ("failed", "idle") else "notice"
 
 
-def spare_troubles(
+def spare_problems(
     root: Vdev,
     scans: Iterable[Scan] = (),
     now: float | None = None,
     returned: Collection[str] = (),
-) -> tuple[SpareTrouble, ...]:
+) -> tuple[SpareProblem, ...]:
     """Find problems of the pool's hot spares at epoch second ``now``, in tree order.
 
     While a repair runs, and for some seconds after it, no spare counts as idle: it or the device
@@ -64,17 +64,17 @@ def spare_troubles(
     repairs = [scan for scan in scans if scan.function in REPAIRS]
     calm = not any(s.active or (now is not None and settling(now, s.end)) for s in repairs)
     standing = [spare for spare in spares if spare.state in STANDING]
-    most = max(map(_room, standing), default=0)
+    most = max(map(_capacity, standing), default=0)
     # Named draid<parity>-<top-level vdev>-<number> (vdev_draid_spare_name, vdev_draid.c).
     drawn = (s.name.split("-") for s in standing if s.kind == "dspare")
     own = {parts[1] for parts in drawn if len(parts) == 3}
     unmet = [(n, name) for n, name in needs if n > most and name.rpartition("-")[2] not in own]
-    found: list[SpareTrouble] = []
+    found: list[SpareProblem] = []
     for spare in spares:
         if spare.shared:
             text = f"spare {spare.name} is attached in several places and counts in none"
             advice = "replace the disks it stands in for"
-            found.append(SpareTrouble("several", spare.name, f"{text}: {advice}"))
+            found.append(SpareProblem("several", spare.name, f"{text}: {advice}"))
         elif spare.state == "INUSE" and calm:
             found += _in_use(spare, places, returned)
         # Don't judge the size of a failed one: libzfs may report another (seen on 2.3.9).
@@ -82,13 +82,13 @@ def spare_troubles(
             why = f" ({spare.note})" if spare.note else ""
             text = f"spare {spare.name} is {spare.state}{why} and can't stand in"
             advice = "remove it and add another one"
-            found.append(SpareTrouble("failed", spare.name, f"{text}: {advice}"))
-        elif spare.state and (room := _room(spare)):
+            found.append(SpareProblem("failed", spare.name, f"{text}: {advice}"))
+        elif spare.state and (room := _capacity(spare)):
             # Too small for every vdev, or for one that no other spare fits.
             none = min((need for need, _ in needs), default=0) > room
-            if (lacking := _lacking(needs if none else unmet, room)) is not None:
+            if (lacking := _too_large(needs if none else unmet, room)) is not None:
                 text = f"spare {spare.name} ({size(room)}) is too small for {lacking}"
-                found.append(SpareTrouble("small", spare.name, text))
+                found.append(SpareProblem("small", spare.name, text))
     return tuple(found)
 
 
@@ -108,7 +108,7 @@ def least_bytes(top: Vdev) -> int | None:
 
 def too_small(root: Vdev, room: int) -> str | None:
     """Name the vdevs for which a spare of ``room`` bytes is too small; None if it fits all."""
-    return _lacking(_needs(root), room)
+    return _too_large(_needs(root), room)
 
 
 def _needs(root: Vdev) -> list[tuple[int, str]]:
@@ -116,7 +116,7 @@ def _needs(root: Vdev) -> list[tuple[int, str]]:
     return [(least_bytes(top) or 0, top.name) for top in data_vdevs(root)]
 
 
-def _lacking(needs: Sequence[tuple[int, str]], room: int) -> str | None:
+def _too_large(needs: Sequence[tuple[int, str]], room: int) -> str | None:
     lacking = sorted(((need, name) for need, name in needs if need > room), key=lambda n: -n[0])
     if not lacking:
         return None
@@ -125,7 +125,7 @@ def _lacking(needs: Sequence[tuple[int, str]], room: int) -> str | None:
     return f"{names}{more} (needs {size(lacking[0][0])})"
 
 
-def _room(spare: Vdev) -> int:
+def _capacity(spare: Vdev) -> int:
     """Return the bytes of a spare; 0 if unknown, or for a distributed spare of one dRAID."""
     return 0 if spare.kind == "dspare" else spare.size_bytes or 0
 
@@ -151,23 +151,23 @@ def _places(root: Vdev) -> dict[str, _Place]:
 
 def _in_use(
     spare: Vdev, places: Mapping[str, _Place], returned: Collection[str]
-) -> Iterator[SpareTrouble]:
+) -> Iterator[SpareProblem]:
     """Yield a problem if a spare is in use needlessly, or not for a device of this pool."""
     place = places.get(spare.guid or spare.name)
     if place is None:
         # zpool prints INUSE after searching the other pools (print_status_config, zpool_main.c).
         text = f"spare {spare.name} is INUSE, but not in this pool: it can't stand in here"
-        yield SpareTrouble("elsewhere", spare.name, text)
+        yield SpareProblem("elsewhere", spare.name, text)
     elif (first := place.group.children[0]).children:
         # One device may have several, as each spare and each replacement can fail in turn.
         lost = [leaf.name for leaf in first.leaves() if leaf.state != "ONLINE"] or [first.name]
         text = f"spare {spare.name} is still INUSE for {', '.join(lost)}"
         advice = f"detach {lost[0]} once its replacement is complete, then the spare"
-        yield SpareTrouble("several", spare.name, f"{text}: {advice}")
+        yield SpareProblem("several", spare.name, f"{text}: {advice}")
     elif is_complete(first) and first.name not in returned:
         text = f"spare {spare.name} is still INUSE though {first.name} is ONLINE and complete"
         advice = f"detach the spare, or {first.name} if it is to be replaced"
-        yield SpareTrouble("idle", spare.name, f"{text}: {advice}")
+        yield SpareProblem("idle", spare.name, f"{text}: {advice}")
     elif place.is_inner:
         text = f"spare {spare.name} is still INUSE for {first.name} ({first.state})"
-        yield SpareTrouble("several", spare.name, f"{text}, beside another spare")
+        yield SpareProblem("several", spare.name, f"{text}, beside another spare")

@@ -90,12 +90,12 @@ LEAST = 5
 """Least characters of a serial number or WWN to search for in the ids of other leaves."""
 
 
-def is_taken(leaf: Vdev, root: Vdev, serial: str, wwn: str) -> bool:
+def path_is_reused(leaf: Vdev, root: Vdev, serial: str, wwn: str) -> bool:
     """Whether a failed leaf's path now leads to another disk, with this ``serial`` and ``wwn``.
 
     False if that is unknown.
     """
-    if leaf.state not in FAILED or not leaf.path or is_named(leaf, serial, wwn):
+    if leaf.state not in FAILED or not leaf.path or has_disk_id(leaf, serial, wwn):
         return False
     others = [
         x
@@ -111,7 +111,7 @@ def is_taken(leaf: Vdev, root: Vdev, serial: str, wwn: str) -> bool:
     return bool(leaf.path.rpartition("/")[0] == "/dev" and leaf.devid and marks)
 
 
-def is_named(leaf: Vdev, serial: str, wwn: str) -> bool:
+def has_disk_id(leaf: Vdev, serial: str, wwn: str) -> bool:
     """Whether the device id that ZFS stored for a leaf contains this serial number or WWN."""
     return any(mark in (leaf.devid or "") for mark in _marks(serial, wwn))
 

@@ -69,8 +69,8 @@ class Outlook:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A parsed question: vdevs to add or resize, and the size of a disk to resilver."""
+class Changes:
+    """Requested changes: vdevs to add or resize, and the size of a disk to resilver."""
 
     adds: tuple[Shape, ...] = ()
     resizes: Mapping[str, Shape] = field(default_factory=dict)
@@ -82,8 +82,8 @@ class Asked:
         return bool(self.adds or self.resizes)
 
 
-def asked(text: str) -> Asked:
-    """Parse a question such as ``+ raidz2:6x4T raidz2-0=6x8T disk=8T``.
+def parse_changes(text: str) -> Changes:
+    """Parse changes such as ``+ raidz2:6x4T raidz2-0=6x8T disk=8T``.
 
     SIZE adds a vdev, NAME=SIZE resizes one, ``disk=`` asks for the time of a resilver. A ``+`` may
     precede an added vdev. Raises UsageError for anything else.
@@ -101,7 +101,7 @@ def asked(text: str) -> Asked:
             resizes[name] = shape
         else:
             adds.append(shape_of(word))
-    return Asked(tuple(adds), resizes, disk)
+    return Changes(tuple(adds), resizes, disk)
 
 
 MOST_DISKS = 10_000

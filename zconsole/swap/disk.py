@@ -17,7 +17,7 @@ from zconsole.hardware.device import Device
 from zconsole.hardware.location import PARTITION
 from zconsole.pool.chassis import Enclosure, LeafDisk
 from zconsole.pool.model import Pool, Vdev
-from zconsole.pool.topology import FAILED, is_named
+from zconsole.pool.topology import FAILED, has_disk_id
 
 REPLACE_FIRST, SPARE_FIRST, PULL_FIRST = "replace-first", "spare-first", "pull-first"
 OPEN, DONE, BACKED_OUT = "open", "done", "backed out"
@@ -320,7 +320,7 @@ def _is_other(situation: Situation, leaf: Vdev, device: Device) -> bool:
     contents = device.contents
     if leaf.state not in FAILED or contents.unread or contents.zfs_pool == situation.pool.name:
         return False
-    return not is_named(leaf, device.serial, device.wwn)
+    return not has_disk_id(leaf, device.serial, device.wwn)
 
 
 def _displaced(leaf: Vdev, device: Device) -> SwapDisk:

@@ -31,7 +31,7 @@ from zconsole.pool.model import (
 )
 from zconsole.pool.redundancy import Redundancy
 from zconsole.pool.scan_outcome import ScanOutcome, scan_outcome
-from zconsole.pool.spares import SpareTrouble
+from zconsole.pool.spares import SpareProblem
 from zconsole.pool.topology import data_vdevs
 from zconsole.system.day_hours import day_hours
 from zconsole.timeline.eta.estimate import MAX_SPREAD, MEASURING, Estimate, nothing, ranged
@@ -217,7 +217,7 @@ class Frame:
     """Estimated maximum rate of the running scan; None while unknown."""
     troubles: tuple[DeviceFault, ...] = ()
     """Devices with new errors, or that disconnected, within the hour; worst first."""
-    spares: tuple[SpareTrouble, ...] = ()
+    spares: tuple[SpareProblem, ...] = ()
     """Hot spares that would not help in a failure."""
     quiet_since: float | None = None
     """Epoch seconds of the newest errors or disconnect, else of the first sample."""

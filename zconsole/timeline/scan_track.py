@@ -7,7 +7,7 @@ from math import inf
 
 from zconsole import units
 from zconsole.pool.model import Sample, Scan, Vdev
-from zconsole.pool.scan_outcome import passed_over, scan_notes
+from zconsole.pool.scan_outcome import scan_notes, skipped_devices
 from zconsole.timeline.eta.estimate import (
     PAST_TOTAL,
     SUSPENDED,
@@ -356,7 +356,9 @@ def _cause(before: ProgressReading, reading: ProgressReading) -> str:
 
 def _to_full(root: Vdev, scan: Scan, shown: Forecast) -> Estimate | None:
     """Estimate the time to full redundancy if devices wait for a further, whole pass."""
-    waiting = sum(leaf.awaiting_resilver for leaf in root.leaves()) + len(passed_over(root, scan))
+    waiting = sum(leaf.awaiting_resilver for leaf in root.leaves()) + len(
+        skipped_devices(root, scan)
+    )
     estimate, total = shown.estimate, scan.to_issue_bytes
     if not waiting or scan.function != "resilver" or not shown.rate or total is None:
         return None

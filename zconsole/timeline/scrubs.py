@@ -85,7 +85,7 @@ class ScrubTracker:
             if is_full_scrub(scan, sample.version):
                 self.recall(scan.end, sample.t)
         self.recall(pool.full_scrub, sample.t)
-        told = pool.scans_told and not pool.lacks
+        told = pool.scans_known and not pool.lacks
         never = self._last is None and (pool.created is not None or (told and not pool.scans))
         since = self._last if self._last is not None else pool.created
         if since is None or not sample.dated:

@@ -13,7 +13,7 @@ from zconsole.pool.health import Health, health, unreachable, without_redundancy
 from zconsole.pool.model import SampleFailure, Scan, parse_version
 from zconsole.pool.redundancy import is_complete, may_fail, of_pool, parity, redundancy
 from zconsole.pool.scan_outcome import blocked_repair, last_scan, not_restored, scan_outcome
-from zconsole.pool.spares import spare_troubles, too_small
+from zconsole.pool.spares import spare_problems, too_small
 
 AGES = (0.0, 5.0, 19.0, 21.0, 3600.0)
 """Seconds since the end of a scan, before and after the time in which the kernel still settles."""
@@ -30,7 +30,7 @@ COMMANDS = (
 def condition(s: Situation) -> Iterator[str]:
     """Yield what a pool's own figures tell about its condition."""
     pool, root = s.pool, s.pool.root
-    spares = spare_troubles(root, pool.scans, s.t)
+    spares = spare_problems(root, pool.scans, s.t)
     yield from alike((_told(found), label) for label, found in _healths(s).items())
     returned = [leaf.name for leaf in root.leaves() if leaf.vclass == "normal"][:1]
     back = {entry.vdev: entry.left for _, entry in of_pool(pool, returned)}
@@ -58,7 +58,7 @@ def condition(s: Situation) -> Iterator[str]:
 def _healths(s: Situation) -> dict[str, Health]:
     """Return a pool's health, from its figures alone and with other facts."""
     pool, root = s.pool, s.pool.root
-    spares = spare_troubles(root, pool.scans, s.t)
+    spares = spare_problems(root, pool.scans, s.t)
     plain = health(pool, s.t, spares=spares)
     return {
         "health": plain,

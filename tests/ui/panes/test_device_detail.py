@@ -7,7 +7,7 @@ from tests.table import rows
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain, text
 from zconsole.pool.chassis import LeafDisk
-from zconsole.pool.spares import SpareTrouble
+from zconsole.pool.spares import SpareProblem
 from zconsole.timeline.devices import LABELS, described
 from zconsole.ui.panes.device_detail import detail_lines
 
@@ -77,7 +77,7 @@ class TestDetail:
         frame = frames.resilver()
         spare = frame.rows[-1].vdev._replace(name="sp", vclass="spare", state="UNAVAIL")
         row = frame.rows[-1]._replace(vdev=spare)
-        found = SpareTrouble("failed", "sp", "spare sp is UNAVAIL")
+        found = SpareProblem("failed", "sp", "spare sp is UNAVAIL")
         said = text(detail_lines(row, replace(frame, spares=(found,)), (), LOOK, 80))
         assert "trouble  spare sp is UNAVAIL" in " ".join(said.split("   "))
 

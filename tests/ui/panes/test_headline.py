@@ -66,7 +66,7 @@ def test_an_idle_pool_tells_of_its_last_scan_and_its_fill():
     assert "all vdevs: 1 disk" in second
     none = replace(frames.healthy(), scans=())
     assert said(none)[0].startswith(" LAST SCAN none recorded")
-    unknown = replace(none, scans_told=False)
+    unknown = replace(none, scans_known=False)
     assert said(unknown)[0].startswith(" LAST SCAN unknown")
     assert " scan unknown" in text(scan_lines(unknown, LOOK, 80))
     pool = replace(none.sample.pool, root=none.root._replace(alloc_bytes=None))

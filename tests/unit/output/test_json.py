@@ -7,7 +7,7 @@ from tests.factory import frame, mirror_pool, view
 from zconsole.output.json import line, sample_object
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import Scan, Vdev
-from zconsole.pool.spares import SpareTrouble
+from zconsole.pool.spares import SpareProblem
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.eta.past import Comparison
 from zconsole.timeline.scrubs import ScrubAge
@@ -94,7 +94,7 @@ def test_a_scan_has_the_same_keys_whether_there_is_one_or_not():
 
 
 def test_spares_that_would_not_help_are_listed():
-    found = sample_object(frame(mirror_pool(), spares=(SpareTrouble("small", "sp", "too small"),)))
+    found = sample_object(frame(mirror_pool(), spares=(SpareProblem("small", "sp", "too small"),)))
     assert found["spares"] == [
         {"name": "sp", "kind": "small", "severity": "notice", "text": "too small"}
     ]

@@ -8,10 +8,10 @@ from zconsole.pool.scan_outcome import (
     ScanOutcome,
     last_scan,
     not_restored,
-    passed_over,
     scan_notes,
     scan_outcome,
     settling,
+    skipped_devices,
 )
 
 GOOD = Scan("resilver", "finished", start=1.0, end=2.0, errors=0)
@@ -134,10 +134,10 @@ FILLS = Scan("resilver", "running", percent=50.0, issued_bytes=4096, processed_b
 def test_a_newcomer_is_passed_over_where_others_are_filled_and_nothing_marks_it():
     filled, waits = replacing("sdc", resilvering=True), replacing("sdd", awaiting_resilver=True)
     root = Vdev("tank", "root", children=(filled, replacing("sde"), waits))
-    assert passed_over(root, FILLS) == ("sde",)
-    assert passed_over(root, FILLS._replace(state="paused")) == ()
-    assert passed_over(root, FILLS._replace(percent=1.0)) == ()
-    assert passed_over(root._replace(children=(replacing("sde"),)), FILLS) == ()
+    assert skipped_devices(root, FILLS) == ("sde",)
+    assert skipped_devices(root, FILLS._replace(state="paused")) == ()
+    assert skipped_devices(root, FILLS._replace(percent=1.0)) == ()
+    assert skipped_devices(root._replace(children=(replacing("sde"),)), FILLS) == ()
 
 
 def test_of_several_newcomers_each_that_nothing_fills_is_named():

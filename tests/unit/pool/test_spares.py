@@ -6,7 +6,7 @@ from tests.records import replace
 from tests.unit.actions.pools import TIB, disk, group, pool, running, top
 from zconsole.pool.health import health
 from zconsole.pool.model import Vdev
-from zconsole.pool.spares import spare_troubles
+from zconsole.pool.spares import spare_problems
 
 NOW = 10_000.0
 
@@ -24,7 +24,7 @@ def standing_in(first: str = "ONLINE", guid: bool = True) -> Vdev:
 
 
 def kinds(*tops: Vdev, spares: tuple[Vdev, ...], scans=()) -> list[str]:
-    return [found.kind for found in spare_troubles(pool(*tops, spares=spares).root, scans, NOW)]
+    return [found.kind for found in spare_problems(pool(*tops, spares=spares).root, scans, NOW)]
 
 
 def test_a_good_spare_is_no_trouble():
@@ -34,7 +34,7 @@ def test_a_good_spare_is_no_trouble():
 
 def test_a_spare_in_use_for_a_device_that_is_back_should_be_free():
     root = pool(standing_in(), spares=(spare("INUSE"),)).root
-    (found,) = spare_troubles(root, (), NOW)
+    (found,) = spare_problems(root, (), NOW)
     assert (found.kind, found.severity) == ("idle", "warning")
     assert found.text == (
         "spare sp is still INUSE though d00 is ONLINE and complete: detach the spare, or d00 if it"
@@ -58,8 +58,8 @@ def test_a_spare_may_be_in_use_while_a_resilver_runs_and_a_moment_after():
 
 def test_a_device_that_came_back_is_to_be_repaired_first():
     root = pool(standing_in(), spares=(spare("INUSE"),)).root
-    assert spare_troubles(root, (), NOW, returned={"d00"}) == ()
-    assert len(spare_troubles(root, (), NOW, returned={"d01"})) == 1
+    assert spare_problems(root, (), NOW, returned={"d00"}) == ()
+    assert len(spare_problems(root, (), NOW, returned={"d01"})) == 1
 
 
 def test_a_scrub_leaves_it_in_trouble():
@@ -74,7 +74,7 @@ def test_a_device_that_is_still_filled_needs_its_spare():
 
 def test_a_failed_spare_cannot_stand_in():
     root = pool(top("raidz2", 0, 6), spares=(spare("UNAVAIL", note="cannot open"),)).root
-    (found,) = spare_troubles(root)
+    (found,) = spare_problems(root)
     assert (found.kind, found.severity) == ("failed", "warning")
     assert "sp is UNAVAIL (cannot open) and can't stand in" in found.text
 
@@ -86,7 +86,7 @@ def test_a_failed_spare_is_not_called_small_too():
 
 def test_a_spare_that_is_used_elsewhere_is_a_notice():
     root = pool(top("raidz2", 0, 6), spares=(spare("INUSE"),)).root
-    (found,) = spare_troubles(root)
+    (found,) = spare_problems(root)
     assert (found.kind, found.severity) == ("elsewhere", "notice")
 
 
@@ -95,7 +95,7 @@ def test_a_spare_too_small_for_a_vdev_names_it_and_what_it_needs():
     children = tuple(replace(leaf, size_bytes=4 * TIB) for leaf in large.children)
     large = replace(large, children=children, size_bytes=4 * TIB - (64 << 20))
     root = pool(top("raidz2", 0, 6), large, spares=(spare(size_bytes=2 * TIB),)).root
-    (found,) = spare_troubles(root)
+    (found,) = spare_problems(root)
     assert (found.kind, found.severity) == ("small", "notice")
     assert found.text == "spare sp (2T) is too small for mirror-1 (needs 4.00T)"
 
@@ -139,9 +139,9 @@ def test_a_distributed_spare_has_no_size_of_its_own():
 
 def test_health_asks_for_attention_where_a_spare_is_to_be_put_right():
     failed = pool(top("raidz2", 0, 6), spares=(spare("UNAVAIL"),))
-    found = health(failed, NOW, spares=spare_troubles(failed.root))
+    found = health(failed, NOW, spares=spare_problems(failed.root))
     assert found.word == "ATTENTION"
     assert "sp is UNAVAIL" in found.reasons[0]
     shared = pool(top("raidz2", 0, 6), spares=(spare("INUSE"),))
-    told = health(shared, NOW, spares=spare_troubles(shared.root))
+    told = health(shared, NOW, spares=spare_problems(shared.root))
     assert (told.word, len(told.reasons)) == ("OK", 1)

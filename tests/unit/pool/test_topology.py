@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from tests.table import rows
 from zconsole.pool.model import Vdev
-from zconsole.pool.topology import is_taken
+from zconsole.pool.topology import path_is_reused
 
 
 def leaf(guid: str, path: str, state: str = "ONLINE", **fields) -> Vdev:
@@ -10,7 +10,7 @@ def leaf(guid: str, path: str, state: str = "ONLINE", **fields) -> Vdev:
 
 
 def taken(old: Vdev, *others: Vdev, serial: str = "SERIAL2", wwn: str = "naa.5000c500bb") -> bool:
-    return is_taken(old, Vdev("tank", "root", children=(old, *others)), serial, wwn)
+    return path_is_reused(old, Vdev("tank", "root", children=(old, *others)), serial, wwn)
 
 
 GONE = leaf("1", "/dev/sdb1", "UNAVAIL", devid="ata-X_SERIAL1-part1")

@@ -18,7 +18,7 @@ from zconsole.errors import UsageError
 from zconsole.output.what_if import bare_words, busy_words, cost_words, spread_words
 from zconsole.pool.balance import Balance, VdevBalance
 from zconsole.pool.topology import placed
-from zconsole.pool.what_if import Asked, Outlook, asked, grown, outlook
+from zconsole.pool.what_if import Changes, Outlook, grown, outlook, parse_changes
 from zconsole.scan_report.resilver_time import PastRate, member_duration, paces, resilver_duration
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.frame import Frame, VdevRow, range_words
@@ -87,7 +87,7 @@ class WhatIfScreen(TextScreen[None]):
         """Return the same question as a command, once the typed text is valid."""
         question = self._question
         try:
-            wanted = asked(question.text)
+            wanted = parse_changes(question.text)
             if question.frame.root is None or not wanted:
                 return ()
             grown(question.frame.root, wanted.adds, wanted.resizes)
@@ -110,7 +110,7 @@ def whatif_lines(question: Question, look: DisplayFormat, width: int) -> tuple[L
     if root is None:
         return ((Span(" nothing is known of this pool's vdevs yet", "dim"),),)
     try:
-        wanted = asked(question.text)
+        wanted = parse_changes(question.text)
         after = grown(root, wanted.adds, wanted.resizes)
     except UsageError as error:
         problem = beside(Span(" "), look.text(str(error)), width - 1, "error")
@@ -180,7 +180,9 @@ def _free(balance: Balance) -> int:
     return sum(vdev.usable_free_bytes or 0 for vdev in balance.vdevs)
 
 
-def _resilver(wanted: Asked, question: Question, look: DisplayFormat, width: int) -> Iterator[Line]:
+def _resilver(
+    wanted: Changes, question: Question, look: DisplayFormat, width: int
+) -> Iterator[Line]:
     """Yield how long a resilver takes for the typed disk size, or for the disk at the cursor."""
     root, row = question.frame.root, question.row
     if root is None or (wanted.disk is None and row is None):

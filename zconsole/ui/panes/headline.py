@@ -232,7 +232,7 @@ def _last_scan(view: ScanView | None, place: Place) -> CellRows:
         [(Span(since.words, "warning" if since.overdue else ""),)] if since.words else []
     )
     if view is None or view.scan.function == "none":
-        known = "none recorded" if place.frame.seen.scans_told else "unknown"
+        known = "none recorded" if place.frame.seen.scans_known else "unknown"
         return [[_named("LAST SCAN", known)], scrub]
     facts = _results(view, place)
     if view.scan.state != "finished" or since.overdue:

@@ -93,7 +93,7 @@ def scan_lines(
         if view is graphed and graph:
             lines.extend(rate_lines(view, ink, graph, until))
     if not lines:
-        known = "no scan has run on this pool" if frame.seen.scans_told else "scan unknown"
+        known = "no scan has run on this pool" if frame.seen.scans_known else "scan unknown"
         known = known if frame.rows else "not sampled yet"
         lines = [(Span(f" {known}", "dim"),)]
     if room is not None:

@@ -90,8 +90,8 @@ class VdevForm(NamedTuple):
     kind: str
     below: Nodes
     figures: Figures | None
-    """None if ``told`` contains its whole row."""
-    told: Mapping[str, Any]
+    """None if ``stated`` contains its whole row."""
+    stated: Mapping[str, Any]
     """Fields of ``Vdev`` that the form states directly."""
 
 
@@ -110,10 +110,10 @@ class _Context(NamedTuple):
     """Top-level vdevs with an active sequential rebuild."""
 
 
-def pool_of(printed: Node, root: Vdev, told: Mapping[str, Any]) -> Pool:
+def pool_of(printed: Node, root: Vdev, stated: Mapping[str, Any]) -> Pool:
     """Build the pool; ``printed`` holds what its form has, under the names of zpool's JSON.
 
-    ``told`` are fields of ``Pool``: its scans (``work_of``) and whatever else the form states
+    ``stated`` are fields of ``Pool``: its scans (``work_of``) and whatever else the form states
     directly.
     """
     state, errors = word(printed.get("state")), number(printed.get("error_count"))
@@ -132,7 +132,7 @@ def pool_of(printed: Node, root: Vdev, told: Mapping[str, Any]) -> Pool:
         "errors": files,
         "comment": text_of(printed.get("comment")),
     }
-    return Pool(root.name, state, root, **{**known, **told})
+    return Pool(root.name, state, root, **{**known, **stated})
 
 
 def root_of(
@@ -165,7 +165,7 @@ def root_of(
         for vclass, nodes in groups
         for node in nodes
     ]
-    return Vdev(form.name, "root", children=with_spares(tuple(children)), **known, **form.told)
+    return Vdev(form.name, "root", children=with_spares(tuple(children)), **known, **form.stated)
 
 
 def _vdev(node: Any, place: _VdevPlace, context: _Context) -> Vdev:
@@ -174,17 +174,17 @@ def _vdev(node: Any, place: _VdevPlace, context: _Context) -> Vdev:
         place = place._replace(rebuilt=True)
     children: tuple[Vdev, ...] = ()
     if form.below:
-        told = state_word(form.figures.state, form.figures.aux) if form.figures else ""
+        state = state_word(form.figures.state, form.figures.aux) if form.figures else ""
         group = form.kind in GROUP_KINDS  # the last device of a group is the new one
         written = not group and (place.written or form.kind.startswith("draid"))
-        under = place._replace(top=False, written=written, above=told or place.above)
+        under = place._replace(top=False, written=written, above=state or place.above)
         last = under._replace(written=group or written)
         *first, newest = form.below
         children = (*[_vdev(each, under, context) for each in first], _vdev(newest, last, context))
     known = {**_BLANK, "name": form.name, "kind": form.kind, "vclass": place.vclass}
     if form.figures is not None:
-        known |= _worked_out(form, form.figures, place, children, context.function)
-    known |= form.told
+        known |= _derived_fields(form, form.figures, place, children, context.function)
+    known |= form.stated
     if not place.top:
         known["fragmentation"] = None
     if place.vclass == "spare":
@@ -198,7 +198,7 @@ def _vdev(node: Any, place: _VdevPlace, context: _Context) -> Vdev:
     return Vdev._make(known.values())
 
 
-def _worked_out(
+def _derived_fields(
     form: VdevForm,
     figures: Figures,
     place: _VdevPlace,
@@ -213,10 +213,10 @@ def _worked_out(
     errors = ErrorCounters() if spare else _errors(figures, leaf)
     deferred = leaf and bool(figures.resilver_deferred)
     marker = _marker(figures, place, function, deferred) if leaf and state == "ONLINE" else ""
-    removing, told = bool(figures.removing), figures.noalloc is not None
+    removing, counts_noalloc = bool(figures.removing), figures.noalloc is not None
     fields = {
         "state": state,
-        "note": _note(form.told, figures, errors, marker, leaf),
+        "note": _note(form.stated, figures, errors, marker, leaf),
         "errors": errors,
         "resilvering": marker == "(resilvering)",
         "awaiting_resilver": deferred and marker != "(resilvering)",
@@ -228,7 +228,7 @@ def _worked_out(
         fields |= {"alloc_bytes": figures.alloc_space, "size_bytes": figures.total_space}
     elif leaf:
         fields["size_bytes"] = figures.phys_space or figures.rep_dev_size or None
-    if place.top and not spare and told:
+    if place.top and not spare and counts_noalloc:
         # Nothing new is written to a vdev being removed; older releases lack the counter.
         fields["allocating"] = not (figures.noalloc or removing)
     if leaf and not spare:
@@ -242,7 +242,7 @@ def _errors(figures: Figures, leaf: bool) -> ErrorCounters:
     return ErrorCounters(*counted, figures.slow_ios if leaf else None)
 
 
-def _note(told: Node, figures: Figures, errors: ErrorCounters, marker: str, leaf: bool) -> str:
+def _note(stated: Node, figures: Figures, errors: ErrorCounters, marker: str, leaf: bool) -> str:
     """Return the printed note of a vdev; its parts are separated by two blanks."""
     parts = []
     configured, native = figures.configured_ashift or 0, figures.physical_ashift or 0
@@ -260,7 +260,7 @@ def _note(told: Node, figures: Figures, errors: ErrorCounters, marker: str, leaf
     if marker:
         parts.append(marker)
     for key, mark in (("initialize", "(initializing)"), ("trim", "(trimming)")):
-        if (progress := told.get(key)) is not None and progress.state == "active":
+        if (progress := stated.get(key)) is not None and progress.state == "active":
             parts.append(mark)
     return "  ".join(parts)
 

@@ -12,7 +12,7 @@ from zconsole.pool.model import Event, HostLoad, Pool, Sample, SampleFailure
 from zconsole.zfs.decode import libzfs, status_json
 from zconsole.zfs.decode.builders import TOO_DEEP, check_size
 from zconsole.zfs.decode.devices import Blocks, Devices, enclosures_of
-from zconsole.zfs.decode.measurements import enriched, with_history
+from zconsole.zfs.decode.measurements import with_history, with_measurements
 from zconsole.zfs.decode.values import is_time, mapping, number, word
 from zconsole.zfs.raw import FORMS, Raw
 
@@ -92,7 +92,7 @@ def _sample(raw: Raw, form: str, pool: Pool, exact: bool) -> Sample:
         clock=_clock(raw),
         source=str(raw.get("source", form)),
         exact=exact,
-        pool=with_history(enriched(pool, raw), raw),
+        pool=with_history(with_measurements(pool, raw), raw),
         kstat=word(raw.get("kstat")),
         host=_host(raw),
         version=word(raw.get("version")),

@@ -95,8 +95,8 @@ def pool_of_config(
     stats_of_scans, copied = scan_stats(tree, tops), copies(tree)
     scans = scans_of(stats_of_scans, now)
     length, stats = _stats(tree)
-    told = {"guid": word(tree.get("guid")), "io": _io(stats)}
-    form = VdevForm(config["name"], "root", (), _figures(tree, length, stats), told)
+    stated = {"guid": word(tree.get("guid")), "io": _io(stats)}
+    form = VdevForm(config["name"], "root", (), _figures(tree, length, stats), stated)
     root = root_of(form, _groups(tree), partial(_vdev, names=devices.names), devices, scans)
     printed = {
         **{key: config.get(key) for key in ("pool_guid", "error_count", "comment")},
@@ -181,25 +181,25 @@ def _kind(node: Mapping[str, Any]) -> str:
 
 def _vdev(node: Node, names: Mapping[str, str]) -> VdevForm:
     (length, stats), below = _stats(node), node.get("children", ())
-    told: dict[str, Any] = {key: str(node[key]) for key in _WORDS if node.get(key) is not None}
+    stated: dict[str, Any] = {key: str(node[key]) for key in _WORDS if node.get(key) is not None}
     if "vdev_stats_ex" in node:
-        told |= _extended(node["vdev_stats_ex"] or {})
+        stated |= _extended(node["vdev_stats_ex"] or {})
     if length:
-        told["io"] = _io(stats)
+        stated["io"] = _io(stats)
     if stats[4] > 0 and stats[27] <= _MOST_FRAGMENTATION:
         # The kernel reports UINT64_MAX if a space map has no histogram (ZFS_FRAG_INVALID).
-        told["fragmentation"] = stats[27] / 100
+        stated["fragmentation"] = stats[27] / 100
     if not below:
         # Set when a device is attached, until all missing data is written (vdev_dtl_reassess,
         # vdev.c).
-        told["unfilled"] = bool(node.get("resilver_txg") or node.get("rebuild_txg"))
-        told["trimmable"] = not stats[36] if length >= _TRIMS else None
+        stated["unfilled"] = bool(node.get("resilver_txg") or node.get("rebuild_txg"))
+        stated["trimmable"] = not stats[36] if length >= _TRIMS else None
         for name, (at, errors) in _PROGRESS.items():
             if 0 < stats[at + 2] < len(PROGRESS_STATES):
                 done, total, state, time = stats[at : at + 4]
                 ended = PROGRESS_STATES[state]
-                told[name] = progress_of(ended, done, total, epoch(time), stats[errors])
-    return VdevForm(_name(node, names), _kind(node), below, _figures(node, length, stats), told)
+                stated[name] = progress_of(ended, done, total, epoch(time), stats[errors])
+    return VdevForm(_name(node, names), _kind(node), below, _figures(node, length, stats), stated)
 
 
 def _figures(node: Node, length: int, stats: Sequence[int]) -> Figures:
@@ -233,14 +233,14 @@ def _extended(more: Mapping[str, Any]) -> dict[str, Any]:
     for array in arrays:
         if array is not None and not isinstance(array, bytes):
             integers(array, "vdev_stats_ex")
-    return {"queues": _Seldom(_queues, counts), "histograms": _Seldom(_histograms, arrays)}
+    return {"queues": _Lazy(_queues, counts), "histograms": _Lazy(_histograms, arrays)}
 
 
 _Found = TypeVar("_Found")
 _Value = TypeVar("_Value")
 
 
-class _Seldom(Mapping[str, _Value], Generic[_Found, _Value]):
+class _Lazy(Mapping[str, _Value], Generic[_Found, _Value]):
     """A mapping that is built on first access, which is seldom needed."""
 
     __slots__ = ("_found", "_made", "_make")
@@ -250,15 +250,15 @@ class _Seldom(Mapping[str, _Value], Generic[_Found, _Value]):
         self._made: Mapping[str, _Value] | None = None
 
     def __getitem__(self, name: str) -> _Value:
-        return self._looked_at()[name]
+        return self._built()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._looked_at())
+        return iter(self._built())
 
     def __len__(self) -> int:
-        return len(self._looked_at())
+        return len(self._built())
 
-    def _looked_at(self) -> Mapping[str, _Value]:
+    def _built(self) -> Mapping[str, _Value]:
         if self._made is None:
             self._made = self._make(self._found)
         return self._made

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import GROUP_KINDS, NOTHING, SITTING_OUT, IoRates, Pool, Scan, Vdev
-from zconsole.pool.topology import FAILED, is_taken
+from zconsole.pool.topology import FAILED, path_is_reused
 from zconsole.units import parse_size
 from zconsole.zfs.decode.builders import MOST_VDEVS
 from zconsole.zfs.decode.values import (
@@ -27,9 +27,9 @@ from zconsole.zfs.decode.values import (
     is_cell,
     is_time,
     mapping,
+    merge_documents,
     number,
-    together,
-    unspaced,
+    without_nbsp,
 )
 from zconsole.zfs.decode.words import CLASSES, disk_name, kind_of, leaf_kind
 from zconsole.zfs.raw import QUEUES, Raw
@@ -61,7 +61,7 @@ def latest(text: str, pool: str) -> tuple[IostatRow, ...]:
     Its rows end at the next line that is not indented. Class headings, which have no figures, are
     left out.
     """
-    rows = [_iostat_row(line) for line in unspaced(text).splitlines() if line.strip()]
+    rows = [_iostat_row(line) for line in without_nbsp(text).splitlines() if line.strip()]
     starts = [i for i, row in enumerate(rows) if row.name == pool and not row.indent]
     if not starts:
         return ()
@@ -121,7 +121,7 @@ Change = Callable[[Vdev], Mapping[str, Any]]
 """Function that returns the fields to change in a vdev; empty for no change."""
 
 
-def enriched(pool: Pool, raw: Raw) -> Pool:
+def with_measurements(pool: Pool, raw: Raw) -> Pool:
     """Add data of other commands to a pool: rates, capacities, sit-outs, exact bytes left."""
     root, scans = pool.root, pool.scans
     if raw.get("iostat"):
@@ -140,7 +140,7 @@ def enriched(pool: Pool, raw: Raw) -> Pool:
     if raw.get("disks"):
         found = [(v, v.disk) for v in root.leaves() if v.disk and v.state in FAILED]
         # The path of a failed leaf may lead to another disk by now.
-        lost = {id(v) for v, disk in found if is_taken(v, root, disk.serial, disk.wwn)}
+        lost = {id(v) for v, disk in found if path_is_reused(v, root, disk.serial, disk.wwn)}
         if lost:
             root = _mapped(root, lambda v: {"disk": None} if id(v) in lost else NOTHING)
     if raw.get("wait"):
@@ -268,11 +268,11 @@ def with_history(pool: Pool, raw: Raw) -> Pool:
         pool,
         created=_time(found, "created"),
         full_scrub=max(ends, default=None),
-        scans=tuple(_told(scan, scrubs) for scan in pool.scans),
+        scans=tuple(_with_coverage(scan, scrubs) for scan in pool.scans),
     )
 
 
-def _told(scan: Scan, scrubs: Sequence[Mapping[str, Any]]) -> Scan:
+def _with_coverage(scan: Scan, scrubs: Sequence[Mapping[str, Any]]) -> Scan:
     """Set whether a scrub is full, from history.
 
     It is matched by its start or, in text, its end.
@@ -342,7 +342,7 @@ def capacities(listing: Mapping[str, Any] | str) -> tuple[Vdev, ...]:
     """
     if isinstance(listing, str) and has_documents(listing):
         try:
-            listing = together(documents_of(listing))
+            listing = merge_documents(documents_of(listing))
         except NotUnderstoodError as error:
             raise NotUnderstoodError(f"not `zpool list -j` output: {error}") from None
     if isinstance(listing, str) and listing.count("\n") > MOST_ROWS:
@@ -374,7 +374,7 @@ def _from_text(text: str) -> Iterator[Vdev]:
     found: Vdev | None = None
     tops: list[Vdev] = []
     vclass = "normal"
-    for line in unspaced(text).splitlines():
+    for line in without_nbsp(text).splitlines():
         words = line.split()
         if words[:2] == ["NAME", "SIZE"]:
             columns, headed, reading = words, True, True

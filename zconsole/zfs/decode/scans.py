@@ -96,15 +96,15 @@ def work_of(
         (mapping(pool.get("checkpoint_stats"), "checkpoint_stats").get("state"), _CHECKPOINT_WORDS),
     ]
     known_scan, known_work = (
-        all(word in (None, *words.values()) for word, words in told)
-        for told in (scan_words, work_words)
+        all(word in (None, *words.values()) for word, words in found)
+        for found in (scan_words, work_words)
     )
     lacks = None if known_work else "its removal, expansion or checkpoint is in no known state"
     if not known_scan or ("function" in scan) != ("state" in scan):
         known_scan, lacks = False, "its scan is of no known kind or state"
     return {
         "scans": scans,
-        "scans_told": known_scan,
+        "scans_known": known_scan,
         "activities": _activities(pool, *moving, now, zone),
         "lacks": lacks,
     }

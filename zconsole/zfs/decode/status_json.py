@@ -63,9 +63,9 @@ def pools_of(
             raise NotUnderstoodError(f"not a `zpool status -j` document: pool {key!r} has no state")
         scans = scans_of(mapping(node.get("scan_stats"), "scan_stats"), now, zone)
         root = _root(str(node.get("name", key)), node, scans, devices, zone)
-        told = work_of(node, scans, now, _moving(node, root), zone)
-        told["lacks"] = _lacks(node, root) or told["lacks"]
-        found.append((pool_of(node, root, told), _is_exact(node)))
+        stated = work_of(node, scans, now, _moving(node, root), zone)
+        stated["lacks"] = _lacks(node, root) or stated["lacks"]
+        found.append((pool_of(node, root, stated), _is_exact(node)))
     return tuple(found)
 
 
@@ -85,8 +85,8 @@ def _lacks(pool: Node, root: Vdev) -> str | None:
     """Return which part is missing that ``zpool status -j`` prints for every pool."""
     vdevs = mapping(pool.get("vdevs"), "vdevs")
     # A ``vdevs`` key with nothing below the root also counts as complete.
-    told = any("vdevs" in mapping(value, key) for key, value in vdevs.items())
-    if not (root.children or told):
+    has_tree = any("vdevs" in mapping(value, key) for key, value in vdevs.items())
+    if not (root.children or has_tree):
         return "the JSON has no tree of devices"
     if number(pool.get("error_count")) is None:
         return "the JSON has no error_count"
@@ -124,27 +124,27 @@ def _root(pool: str, node: Node, scans: Sequence[Scan], devices: Devices, zone: 
     if "parent" in top or any("parent" in mapping(v, k) for k, v in vdevs.items()):
         groups = _by_class(groups, vdevs, key)
 
-    figures, told = _figures(top), {"guid": word(top.get("guid"))}
+    figures, stated = _figures(top), {"guid": word(top.get("guid"))}
     figures = figures._replace(state=str(top.get("state", node.get("state", "UNKNOWN"))))
     if not top:
         figures = figures._replace(alloc_space=None)
     shown = ((vclass, list(_shown(nodes))) for vclass, nodes in groups)
     read = partial(_vdev, names=devices.names, zone=zone)
-    return root_of(VdevForm(pool, "root", (), figures, told), shown, read, devices, scans)
+    return root_of(VdevForm(pool, "root", (), figures, stated), shown, read, devices, scans)
 
 
 def _vdev(keyed: tuple[str, Node], names: Mapping[str, str], zone: tzinfo) -> VdevForm:
     key, node = keyed[0], mapping(keyed[1], keyed[0])
     below = mapping(node.get("vdevs"), key).items()
-    told: dict[str, Any] = {name: word(node.get(name)) for name in _WORDS}
+    stated: dict[str, Any] = {name: word(node.get(name)) for name in _WORDS}
     for name, (prefix, *amounts) in _PROGRESS.items():
         if f"{prefix}_state" in node:
-            told[name] = _progress(node, prefix, amounts, zone)
+            stated[name] = _progress(node, prefix, amounts, zone)
     if (unsupported := number(node.get("trim_notsup"))) is not None:
-        told["trimmable"] = not unsupported
+        stated["trimmable"] = not unsupported
     if node.get("used_by"):
-        told["note"] = f"in use by pool '{node['used_by']}'"
-    return VdevForm(*_identity(key, node, names), below, _figures(node), told)
+        stated["note"] = f"in use by pool '{node['used_by']}'"
+    return VdevForm(*_identity(key, node, names), below, _figures(node), stated)
 
 
 def _figures(node: Node) -> Figures:

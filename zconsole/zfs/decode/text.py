@@ -27,7 +27,7 @@ from zconsole.zfs.decode.text_config import (
     looks_like_row,
 )
 from zconsole.zfs.decode.text_scan import activity_of, scan_of
-from zconsole.zfs.decode.values import unspaced
+from zconsole.zfs.decode.values import without_nbsp
 from zconsole.zfs.decode.words import suspension
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
@@ -116,11 +116,11 @@ def pools_of(text: str, zone: tzinfo, devices: Devices | None = None) -> tuple[P
     """
     if not isinstance(text, str):
         raise NotUnderstoodError("not `zpool status` output: no text")
-    plain = unspaced(_shown(text))
+    plain = without_nbsp(_shown(text))
     if _QUOTED_POOL.search(plain):
         plain = _QUOTED.sub("", plain)
     lines = [line.rstrip("\r\f") for line in plain.split("\n")]
-    blocks = [block for block in _blocks(lines) if _means_a_pool(block)]
+    blocks = [block for block in _blocks(lines) if _describes_pool(block)]
     # Counted before they are parsed, which takes a hundred times as long; some are headings.
     if sum(len(s.lines) for block in blocks for s in block.all(*_TABLES)) > 2 * MOST_VDEVS:
         raise NotUnderstoodError(TOO_MANY)
@@ -148,7 +148,7 @@ def in_place(text: str) -> tuple[tuple[str, str | None], ...]:
     return tuple((match[1], match[2]) for match in _NO_POOLS.finditer(text))
 
 
-def _means_a_pool(block: _Block) -> bool:
+def _describes_pool(block: _Block) -> bool:
     """Return whether a block has a pool: a table, a scan, or a properly indented ``pool:``."""
     if any(looks_like_row(line) for s in block.all(*_TABLES) for line in s.lines):
         return True
@@ -247,25 +247,25 @@ def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
     if state not in KNOWN_STATES:
         state = "" if root.state == UNKNOWN_STATE else root.state
     count, names = _errors(block)
-    told = {
+    stated = {
         "suspension": suspended,
         "lacks": lacks,
-        "scans_told": not unopened and _tells_scans(block, lacks, unread),
+        "scans_known": not unopened and _shows_scans(block, lacks, unread),
         "scans": scans,
         "activities": activities,
         "damaged": count is None
-        and (_tells_damage(block) or bool(root.children and _DATA_CORRUPTION in (message or ""))),
+        and (_shows_damage(block) or bool(root.children and _DATA_CORRUPTION in (message or ""))),
     }
     root = _cut_short(block, root, unopened)
     removal = next((a for a in activities if (a.kind, a.state) == ("removal", "running")), None)
     if removal is not None and (leaving := _leaving(root, removal.vdev)) is not None:
-        told["activities"] = tuple(
+        stated["activities"] = tuple(
             a._replace(vdev=leaving.name) if a is removal else a for a in activities
         )
         tops = (v._replace(removing=True) if v is leaving else v for v in root.children)
         root = root._replace(children=tuple(tops))
     figures = {"state": state or None, "error_count": count, "errlist": names}
-    return pool_of({**printed, **figures}, root, told)
+    return pool_of({**printed, **figures}, root, stated)
 
 
 def _leaving(root: Vdev, named: str | None) -> Vdev | None:
@@ -289,7 +289,7 @@ def _printed(block: _Block) -> dict[str, str | None]:
     return printed
 
 
-def _tells_scans(block: _Block, lacks: str | None, unread: Collection[str]) -> bool:
+def _shows_scans(block: _Block, lacks: str | None, unread: Collection[str]) -> bool:
     """Return whether the absence of a scan in the text means that there was none.
 
     A table alone, a list of pools to import and a text that ends above its table show no scans in
@@ -349,8 +349,8 @@ def _lacks_errors(block: _Block, unread: Sequence[str], unopened: bool) -> str |
     ended = block.first("errors") is None
     if ended and not unopened:
         return "the text ends before its errors: line"
-    told = ended or _errors(block) != (None, None) or _tells_damage(block)
-    cut = "errors" if not told else unread[0] if unread else None
+    is_read = ended or _errors(block) != (None, None) or _shows_damage(block)
+    cut = "errors" if not is_read else unread[0] if unread else None
     return f"its {cut}: line is cut off, or of no known form" if cut else None
 
 
@@ -400,7 +400,7 @@ def _error_section(section: _Section) -> tuple[int | None, tuple[str, ...] | Non
     return (len(names), names) if names else (None, None)
 
 
-def _tells_damage(block: _Block) -> bool:
+def _shows_damage(block: _Block) -> bool:
     """Return whether there are data errors: zpool prints these texts only if there are any."""
     heads = [section.lines[0].strip() for section in block.all("errors")]
     begins = "List of errors unavailable", _FILES_FOLLOW, _OBJECTS_FOLLOW

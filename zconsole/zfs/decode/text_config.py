@@ -50,7 +50,7 @@ class _Node:
         kind = kind_of(self.row.name)
         return kind is not None and kind not in _CHILDLESS
 
-    def takes(self, row: ConfigRow) -> bool:
+    def adopts(self, row: ConfigRow) -> bool:
         """Return whether ``row`` is a child although it is not indented deeper.
 
         zpool prints no group without devices below it, so the row after one is its first child
@@ -87,12 +87,12 @@ def config_of(
     top = _root_row(rows, pool, columns)
     groups = [(node.vclass, [node]) for node in _nested(rows[1:] if top else rows, top)]
 
-    told: dict[str, Any] = {"state": UNKNOWN_STATE}
+    stated: dict[str, Any] = {"state": UNKNOWN_STATE}
     if top is not None:
-        told = {"state": top.state, "note": top.note, "errors": ErrorCounters(*top.counters)}
+        stated = {"state": top.state, "note": top.note, "errors": ErrorCounters(*top.counters)}
     name = pool or (top.name if top else "")
     read = partial(_vdev, running=running, zone=zone, paths=devices.paths)
-    return root_of(VdevForm(name, "root", (), None, told), groups, read, devices)
+    return root_of(VdevForm(name, "root", (), None, stated), groups, read, devices)
 
 
 def _rows(lines: Sequence[str]) -> tuple[Columns | None, list[ConfigRow]]:
@@ -135,7 +135,7 @@ def _root_row(rows: list[ConfigRow], pool: str | None, columns: Columns | None) 
 
 
 def _nested(rows: Sequence[ConfigRow], root: ConfigRow | None) -> list[_Node]:
-    """Return the top-level nodes; a row belongs to the nearest group that is_above or takes it."""
+    """Return the top-level nodes; a row belongs to the nearest group that is_above or adopts it."""
     base = root.indent if root else min((row.indent for row in rows), default=0)
     floor = base if root else base - _LEVEL
     tops: list[_Node] = []
@@ -145,7 +145,7 @@ def _nested(rows: Sequence[ConfigRow], root: ConfigRow | None) -> list[_Node]:
         if row.name in CLASSES and row.indent <= base:
             vclass, path = CLASSES[row.name], []
             continue
-        while path and not (path[-1].takes(row) or path[-1].is_above(row)):
+        while path and not (path[-1].adopts(row) or path[-1].is_above(row)):
             path.pop()
         least = path[-1].indent if path else floor
         node = _Node(row, vclass, row.indent if row.indent > least else least + _LEVEL)
@@ -188,7 +188,7 @@ def _vdev(node: _Node, running: str | None, zone: tzinfo, paths: Mapping[str, st
     kind = kind_of(row.name) or (leaf_kind(row.name) if leaf else UNKNOWN_KIND)
     was = row.note[4:].partition("  ")[0] if row.note.startswith("was ") else None
     path = row.name if row.name.startswith("/") else was
-    told = {
+    stated = {
         "state": row.state or "",
         "path": path or (paths.get(row.name) if leaf else None),
         "note": row.note,
@@ -196,7 +196,7 @@ def _vdev(node: _Node, running: str | None, zone: tzinfo, paths: Mapping[str, st
         "partial": node.partial,
         **(_noted(row.note, leaf, running, zone) if row.note else {}),
     }
-    return VdevForm(row.name, kind, node.children, None, told)
+    return VdevForm(row.name, kind, node.children, None, stated)
 
 
 def _noted(note: str, leaf: bool, running: str | None, zone: tzinfo) -> dict[str, Any]:
@@ -258,15 +258,16 @@ _UNCOUNTED = frozenset({"AVAIL", "INUSE"})
 _BROKEN_WORD = re.compile(r"[\d.,]\n(?:[\d.,]|[KMGTPE](?:\s|$))|  was /\S*\n")
 """Row and continuation that a window broke inside a counter or a path; the row may also be complete
 on its own."""
-_NOTE = re.compile(
+_ONE_NOTE = (
     rf"(?:{'|'.join(map(re.escape, AUX_TEXTS))}|was /[^\s#$%@>()]*"
     r"|\((?:resilver|repair|await|remov|non-alloc|init|uninit|trim|untrim|\d+% )[^()]*\)"
-    rf"|block size: \d+B configured, \d+B native|{_NUMBER.pattern} resilvered)(?:  ?|$)"
+    r"|block size: \d+B configured, \d+B native|in use by pool '[^']*'"
+    rf"|{_NUMBER.pattern} resilvered)"
 )
 """One of zpool's notes about a vdev after its counters."""
-_UPKEEP = re.compile(r"\((?:initializing|trimming|(?:un|\d+% )(?:initialized|trimmed)[^()]*)\)")
-"""A note on initialize or trim."""
-_NOTES = re.compile(rf"(?:{_NOTE.pattern})*(?:\([^()]*$)?")
+_WHOLE_NOTE = re.compile(rf"(?:^|(?<=  )){_ONE_NOTE}(?=  |$)")
+"""A note among the cells of scripts: two blanks separate all of them."""
+_NOTES = re.compile(rf"(?:{_ONE_NOTE}(?:  ?|$))*(?:\([^()]*$)?")
 """All its notes; the last one may be cut off."""
 
 
@@ -445,18 +446,6 @@ def _by_pattern(text: str) -> tuple[str, str, str] | None:
     return None
 
 
-def _without_cells(rest: str) -> str:
-    """Return zpool's notes in the rest of a row, without the cells of scripts (``-c``).
-
-    The cells follow its other notes, which come first, and precede those on initialize and trim.
-    """
-    notes, cells = [], rest
-    while cells and (match := _NOTE.match(cells)):
-        notes.append(match[0].strip())
-        cells = cells[match.end() :].lstrip()
-    return "  ".join([*notes, *_UPKEEP.findall(cells)])
-
-
 def _counters(
     rest: str, columns: Columns | None
 ) -> tuple[tuple[int | None, int | None, int | None, int | None], str]:
@@ -472,6 +461,6 @@ def _counters(
         found[name] = parse_size(word)
         rest = after.lstrip()
     if columns and columns.scripted:
-        rest = _without_cells(rest)
+        rest = "  ".join(match[0] for match in _WHOLE_NOTE.finditer(rest))
     read, write, cksum, slow = (found.get(name) for name in _COUNTERS)
     return (read, write, cksum, slow), rest

@@ -8,7 +8,7 @@ print_removal_status, print_checkpoint_status and print_raidz_expand_status ther
 print_condense_status (master of August 2026).
 
 Groups of the patterns are named like the fields of ``Scan`` and ``Activity`` that they set
-(``_told``).
+(``_fields_of``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 from zconsole.pool.model import Activity, Scan
 from zconsole.units import parse_duration, parse_size, size_resolution
 from zconsole.zfs.decode.scans import condense
-from zconsole.zfs.decode.values import parse_date, unbroken
+from zconsole.zfs.decode.values import parse_date, rejoined
 from zconsole.zfs.decode.words import disk_name
 
 _LONGEST = 100 * 365 * 86400
@@ -154,7 +154,7 @@ _READ: Mapping[str, Callable[[str], Any]] = {
 _DATES = ("start", "end", "paused_since")
 
 
-def _told(match: re.Match[str], zone: tzinfo) -> dict[str, Any]:
+def _fields_of(match: re.Match[str], zone: tzinfo) -> dict[str, Any]:
     """Return the fields that a line sets, by the names of its groups."""
     found = {name: text for name, text in match.groupdict().items() if text is not None}
     dates = {name: parse_date(found[name], zone) for name in _DATES if name in found}
@@ -171,7 +171,7 @@ def scan_of(lines: list[str], zone: tzinfo) -> Scan | None:
             whole.append(line)
     if not whole:
         return None
-    tried = [_scan_of(each, zone) for each in unbroken(whole)]
+    tried = [_scan_of(each, zone) for each in rejoined(whole)]
     dated = (s for s in tried if s is not None and (s.start or s.paused_since or s.end))
     return next(dated, tried[-1])
 
@@ -195,7 +195,7 @@ def _scan(match: re.Match[str], zone: tzinfo, state: str, more: Mapping[str, Any
     repair = "rebuild" if groups.get("vdev") else "resilver"
     function = {"error scrub": "errorscrub", "resilver": repair}.get(what, what)
     thorough = groups.get("thorough") is not None if function == "scrub" else None
-    known = {"function": function, "thorough": thorough, **_told(match, zone), **more}
+    known = {"function": function, "thorough": thorough, **_fields_of(match, zone), **more}
     return Scan(state=state, **known)
 
 
@@ -218,7 +218,7 @@ def _detail(scan: Scan, line: str, zone: tzinfo) -> dict[str, Any]:
         more = {"stage": "issuing" if running else None}
     elif scan.function == "errorscrub":
         match = _ERROR_BLOCKS.match(line)
-    return {**_told(match, zone), **more} if match else {}
+    return {**_fields_of(match, zone), **more} if match else {}
 
 
 def _two_stages(scan: Scan, match: re.Match[str]) -> dict[str, Any]:
@@ -250,7 +250,7 @@ def activity_of(lines: list[str], zone: tzinfo) -> Activity | None:
     stripped = [line.strip() for line in lines if line.strip()]
     if not stripped:
         return None
-    found = (_activity_of(whole, zone) for whole in unbroken(stripped))
+    found = (_activity_of(whole, zone) for whole in rejoined(stripped))
     return next((activity for activity in found if activity is not None), None)
 
 
@@ -259,12 +259,12 @@ def _activity_of(stripped: list[str], zone: tzinfo) -> Activity | None:
     for kind, state, pattern in _ACTIVITIES:
         if (match := pattern.match(head)) is None:
             continue
-        told = _told(match, zone)
+        found = _fields_of(match, zone)
         if kind == "removal":
             # Its remains have the name that vdev_get_name (lib/libzfs) gives them.
-            left = f"indirect-{told['vdev']}"
-            told["vdev"] = left if state == "finished" else disk_name(told["vdev"], None)
-        return _with_copied(Activity(kind, state, **told), details, zone)
+            left = f"indirect-{found['vdev']}"
+            found["vdev"] = left if state == "finished" else disk_name(found["vdev"], None)
+        return _with_copied(Activity(kind, state, **found), details, zone)
     if match := _CONDENSE.match(head):
         done = parse_size(match["done"]) or 0
         counts = done, parse_size(match["total"] or "") or done
@@ -278,7 +278,7 @@ def _with_copied(activity: Activity, details: list[str], zone: tzinfo) -> Activi
         return activity
     waiting = "paused" in match["rest"]
     return activity._replace(
-        **_told(match, zone),
+        **_fields_of(match, zone),
         state="paused" if waiting else activity.state,
         note=match["rest"].strip(" ,") if waiting else "",
         resolution=size_resolution(match["done_bytes"]),

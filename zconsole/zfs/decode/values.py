@@ -49,7 +49,7 @@ def is_time(value: object) -> bool:
     return number and -1 < value < _END_OF_TIME  # type: ignore[operator]
 
 
-def unspaced(text: str) -> str:
+def without_nbsp(text: str) -> str:
     """Replace no-break spaces in text copied from a web page, where they align the tables.
 
     Other text is unchanged: the name of a damaged file may contain such a character.
@@ -83,7 +83,7 @@ def parse_date(text: str, zone: tzinfo) -> float | None:
         return None
 
 
-def unbroken(lines: list[str]) -> list[list[str]]:
+def rejoined(lines: list[str]) -> list[list[str]]:
     """Return the ways to join the first two lines that give the first its missing date.
 
     A window breaks lines inside words, a mail at a blank. The unchanged lines come last, and alone
@@ -204,7 +204,7 @@ def documents_of(text: str) -> list[Document]:
     return found
 
 
-def together(documents: Sequence[Document]) -> Document:
+def merge_documents(documents: Sequence[Document]) -> Document:
     """Return the last of several documents (``zpool status -j 1``, concatenated files).
 
     Pools from the documents just before it are added as long as these are only about other pools.

@@ -121,8 +121,8 @@ class EventFollower:
     """Follows ``zpool events`` from ``since`` (epoch seconds) on.
 
     A failing device can report hundreds of errors a second. Repeated events are therefore reported
-    once, with a count, and after BURST events of a class between two calls of ``take`` further ones
-    are skipped unparsed.
+    once, with a count, and after BURST events of a class between two calls of ``collect`` further
+    ones are skipped unparsed.
     """
 
     def __init__(self, spawner: Spawner, since: float) -> None:
@@ -140,7 +140,7 @@ class EventFollower:
             self._process = await self._spawner.spawn(COMMAND)
             self._task = asyncio.create_task(self._follow(self._process))
 
-    def take(self, pool: str) -> list[dict[str, Any]]:
+    def collect(self, pool: str) -> list[dict[str, Any]]:
         """Return the pool's events since the last call, oldest first."""
         self._read.clear()
         return [_counted(*each) for each in self._waiting.pop(pool, {}).values()]

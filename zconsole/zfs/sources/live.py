@@ -129,7 +129,7 @@ class LiveSource:
         # The first sample has no time limit of its own: each read has its deadline.
         patience = None if first else PATIENCE
         await pollers.read({each: self._states.get(each.name) for each in polled}, patience)
-        readings = {each: each.take() for each in polled}
+        readings = {each: each.collect() for each in polled}
         # After the readings, because these say which disks there are.
         rows, load = await self._survey(readings)
         return tuple(self._raw(each, readings[each], rows, load) for each in polled)
@@ -282,7 +282,7 @@ class LiveSource:
             **load,
             "devices": poller.devices if rows else None,
             "diskstats": [rows[name].split() for name in names if name in rows],
-            "events": self._events.take(poller.name) if self._events else None,
+            "events": self._events.collect(poller.name) if self._events else None,
             "absent": reading is None and poller.gate == GONE,
         }
         known = {key: value for key, value in found.items() if value}
@@ -308,7 +308,7 @@ class LiveSource:
             if not others:
                 return False
             self._probe = self._pollers.make(others[0])
-        self._probe.take()
+        self._probe.collect()
         self._probe.begin(self._states.get(self._probe.name))
         return self._probe.hanging
 

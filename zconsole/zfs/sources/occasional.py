@@ -155,8 +155,8 @@ class SitOutReader(OccasionalCommand):
         """Return the newest answer; a pool without raidz or dRAID is not asked."""
         tops = _tree(form).get("children", ())
         may = "libzfs" not in form or any(top.get("type") in _LAYOUTS for top in tops)
-        told = "libzfs" in form and "sitting_out" not in self._found
-        self.pause = AT_LEAST_EVERY if told else STILL_EVERY
+        by_counters = "libzfs" in form and "sitting_out" not in self._found
+        self.pause = AT_LEAST_EVERY if by_counters else STILL_EVERY
         return super().newest(form) if self._exists and may else NOTHING
 
     def condition(self, form: Mapping[str, Any]) -> object:

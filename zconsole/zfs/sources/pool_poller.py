@@ -28,7 +28,7 @@ from zconsole.zfs.sources.reader import (
 RESOLVE_EVERY = 30.0
 """Seconds after which the disks under the leaves are looked up again, as links can move."""
 
-GLANCE = 1.0
+READ_ONCE_DEADLINE = 1.0
 """Deadline in seconds of the single read of a pool that must not be queried; others wait for it."""
 
 GONE = "no longer imported"
@@ -41,11 +41,11 @@ class PoolPoller:
         self,
         name: str,
         readers: FallbackReader,
-        asides: Sequence[OccasionalCommand],
+        occasional: Sequence[OccasionalCommand],
         clocks: Clocks,
         deadline: float,
     ) -> None:
-        """``asides`` are the commands that run occasionally between readings."""
+        """``occasional`` are the commands that run occasionally between readings."""
         self.name = name
         self.gate = ""
         """Why the pool must not be queried at present."""
@@ -53,7 +53,7 @@ class PoolPoller:
         self.seen = False
         """True once the pool gave a reading."""
         self._readers = readers
-        self._asides = asides
+        self._asides = occasional
         self._clocks = clocks
         self._deadline = deadline
         self._problem = ""
@@ -94,14 +94,14 @@ class PoolPoller:
             return None
         if state in HANGING_STATES:
             self.gate = f"the pool is {state}: zpool would hang, so it is not asked"
-            return self._glance()
+            return self._read_once()
         return self._start(self._deadline)
 
     def _start(self, deadline: float) -> asyncio.Task[Raw | None] | None:
         if self.hanging:
             return None
         if self._task is not None and self._task.done() and self._task.result() is not None:
-            self._late = self.take()
+            self._late = self.collect()
         if self._task is None:
             self._hung = None
             self._known = True
@@ -109,7 +109,7 @@ class PoolPoller:
             self._task = asyncio.create_task(self._read(deadline))
         return self._task
 
-    def _glance(self) -> asyncio.Task[Raw | None] | None:
+    def _read_once(self) -> asyncio.Task[Raw | None] | None:
         """Start the single read of a pool that must not be queried and is not known yet.
 
         Only the libzfs reader is used, as its helper process can be abandoned. The config of a
@@ -119,9 +119,9 @@ class PoolPoller:
         reader = self._readers.reader
         if self._known or reader is None or reader.name != "libzfs":
             return None
-        return self._start(min(GLANCE, self._deadline))
+        return self._start(min(READ_ONCE_DEADLINE, self._deadline))
 
-    def take(self) -> Raw | None:
+    def collect(self) -> Raw | None:
         """Return the result of the finished read; None, with ``problem`` set, if it has none.
 
         While a read runs: the previous reading, if it was not yet shown, with its ``age``.
@@ -254,10 +254,10 @@ class PoolPollers:
     def make(self, name: str) -> PoolPoller:
         """Return a new poller that is not kept by name but is closed with the others."""
         about = self._runner, name, self._version, self._deadline
-        asides: list[OccasionalCommand] = [StatusMessageReader(*about), SitOutReader(*about)]
+        occasional: list[OccasionalCommand] = [StatusMessageReader(*about), SitOutReader(*about)]
         if self._history is not None:
-            asides.append(HistoryReader(self._history, name))
-        poller = PoolPoller(name, self.readers, asides, self._clocks, self._deadline)
+            occasional.append(HistoryReader(self._history, name))
+        poller = PoolPoller(name, self.readers, occasional, self._clocks, self._deadline)
         self._made.append(poller)
         return poller
 

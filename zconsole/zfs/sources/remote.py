@@ -323,7 +323,7 @@ class RemoteSource:
         return {name: found.get(path, "") for name, path in zip(names, paths, strict=True)}
 
     def _raw(self, poller: PoolPoller, state: str) -> Raw:
-        reading = poller.take() or self._failed(poller.name, poller.problem)
+        reading = poller.collect() or self._failed(poller.name, poller.problem)
         if state:
             reading["kstat"] = state
         if self._version:

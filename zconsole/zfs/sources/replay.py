@@ -117,19 +117,19 @@ class Playback:
         self._changed.set()
         return True
 
-    async def passes(self, seconds: float) -> bool:
+    async def wait(self, seconds: float) -> bool:
         """Wait for a number of recorded seconds; return False as soon as a jump is requested."""
         loop = asyncio.get_running_loop()
         while not self.jumps and (self.paused or seconds > 0):
             self._changed.clear()
             begun, speed = loop.time(), self.speed
-            wait = None if self.paused else 0.0 if speed is None else seconds / speed
+            pause = None if self.paused else 0.0 if speed is None else seconds / speed
             try:
-                async with asyncio.timeout(wait):
+                async with asyncio.timeout(pause):
                     await self._changed.wait()
             except TimeoutError:
                 return True
-            if wait is not None and speed is not None:
+            if pause is not None and speed is not None:
                 seconds -= (loop.time() - begun) * speed
         return not self.jumps
 
@@ -230,7 +230,7 @@ class ReplaySource:
         if speed is not None and self._last is not None:
             pause = min(LONGEST_PAUSE, max(0.0, t - self._last) / speed)
             self._due = max(self._due + pause, now)
-            await self.playback.passes((self._due - now) * speed)
+            await self.playback.wait((self._due - now) * speed)
             if abs(self._due - loop.time()) > _STEERED:
                 self._due = loop.time()
         else:

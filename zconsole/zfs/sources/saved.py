@@ -15,9 +15,9 @@ from zconsole.zfs.decode.values import (
     POOL_LINE,
     documents_of,
     has_documents,
+    merge_documents,
     moment,
     parse_date,
-    together,
 )
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.open_text import DAMAGE, STDIN, lines, place_of, reading
@@ -77,10 +77,10 @@ def read_text(path: str, begins: re.Pattern[str] = STATUS) -> str:
     Raises NotFoundError, UnavailableError (permission) and NotUnderstoodError (too long).
     """
     with reading(path) as file:
-        return as_printed(_rest(path, "", file), begins)
+        return as_printed(_read_rest(path, "", file), begins)
 
 
-def _rest(path: str, begun: str, file: TextIO) -> str:
+def _read_rest(path: str, begun: str, file: TextIO) -> str:
     """Return ``begun``, already read, and the rest of the file, without NULs left by a crash."""
     text = begun + file.read(LARGEST + 1 - len(begun))
     if len(text) > LARGEST or text.count("\n") > MOST_LINES:
@@ -100,11 +100,11 @@ def read_states(path: str, zone: tzinfo = UTC, gaps: Gaps | None = None) -> tupl
     the form is undated. Raises as read_text does.
     """
     with reading(path) as file:
-        begun = list(_begun(file))
+        begun = list(_first_lines(file))
         if begun and is_raw(begun[-1]):
             every = itertools.chain(begun, lines(file))
             return _newest(place_of(path), every, Gaps() if gaps is None else gaps)
-        text = as_printed(_rest(path, "".join(begun), file), STATUS)
+        text = as_printed(_read_rest(path, "".join(begun), file), STATUS)
     return (_saved(path, text, zone),)
 
 
@@ -118,7 +118,7 @@ def _saved(path: str, text: str, zone: tzinfo) -> Raw:
         raw = Raw(t=headed or t, place=place, source="text", text=text)
         return raw if headed else Raw(**raw, undated=True)
     try:
-        document = together(documents_of(text))
+        document = merge_documents(documents_of(text))
     except NotUnderstoodError as error:
         raise NotUnderstoodError(f"{place}: {error}") from None
     if "topology" in document:
@@ -131,7 +131,7 @@ def _saved(path: str, text: str, zone: tzinfo) -> Raw:
     return Raw(t=printed, place=place, source="json", status=document)
 
 
-def _begun(file: TextIO) -> Iterator[str]:
+def _first_lines(file: TextIO) -> Iterator[str]:
     """Yield the lines up to the first sample of a recording, or else all that may be read."""
     size = count = 0
     while size <= LARGEST and count <= MOST_LINES and (line := file.readline(LARGEST + 1 - size)):
@@ -198,7 +198,7 @@ def as_printed(text: str, begins: re.Pattern[str]) -> str:
         said = begins is LIST or margin.strip() not in ("", "config:")
         if 0 < len(margin) <= LONGEST_MARGIN and said:
             # HTML: only the first line has the tag, so its trailing blanks vary.
-            margins[_alike(margin.rstrip() if margin.startswith("<") else margin)] = None
+            margins[_margin_pattern(margin.rstrip() if margin.startswith("<") else margin)] = None
     before = list(margins)[:MOST_MARGINS]
     if not before:
         return shown
@@ -237,7 +237,7 @@ def _places(text: str, begins: re.Pattern[str]) -> Iterator[int]:
         match = begins.search(text, end) if end >= 0 else None
 
 
-def _alike(margin: str) -> str:
+def _margin_pattern(margin: str) -> str:
     """Return a pattern for the margin with any numbers in it; an empty line may lack its blanks."""
     visible = margin.rstrip()
     blanks = re.escape(margin[len(visible) :])

@@ -24,7 +24,7 @@ from zconsole.output.prometheus.metrics import FAMILIES, Page, families, write
 from zconsole.output.prometheus.server import address_of, serve
 from zconsole.pool.model import ErrorCounters, Vdev
 from zconsole.pool.scan_outcome import LastScan
-from zconsole.pool.spares import SpareTrouble
+from zconsole.pool.spares import SpareProblem
 from zconsole.timeline.feed import Update
 from zconsole.timeline.scrubs import ScrubAge
 from zconsole.zfs.sources.base import Capabilities
@@ -117,7 +117,7 @@ def test_a_scrub_of_which_nothing_is_known_has_no_metric():
 
 
 def test_what_is_wrong_with_a_spare_is_a_label():
-    seen = frame(mirror_pool(), spares=(SpareTrouble("failed", "sp", "sp is UNAVAIL"),))
+    seen = frame(mirror_pool(), spares=(SpareProblem("failed", "sp", "sp is UNAVAIL"),))
     assert values(families([seen]), "spare_trouble") == {("tank", "sp", "failed"): 1.0}
 
 

@@ -9,7 +9,7 @@ from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.health import unreachable
 from zconsole.pool.model import Activity, ErrorCounters, Pool, SampleFailure, Scan, Vdev
 from zconsole.pool.scan_outcome import GRACE
-from zconsole.pool.spares import SpareTrouble
+from zconsole.pool.spares import SpareProblem
 from zconsole.timeline.alerts.rules import ERRORS_QUIET, QUIET, UNREACHABLE_AFTER, AlertRules
 from zconsole.timeline.eta.estimate import Estimate, nothing
 from zconsole.timeline.frame import ActivityView, Frame
@@ -446,7 +446,7 @@ def test_the_free_floor_holds_until_there_is_clearly_room_again():
     assert kinds(vigil.look([filled(0.96, 500.0)])) == ["free-floor"]
 
 
-IDLE = SpareTrouble("idle", "sp", "spare sp is still INUSE")
+IDLE = SpareProblem("idle", "sp", "spare sp is still INUSE")
 
 
 def test_a_spare_that_stays_in_trouble_is_told_once():
@@ -466,7 +466,7 @@ def test_a_spare_that_is_free_again_in_time_is_no_alert():
 
 def test_a_spare_that_another_pool_uses_is_no_alert():
     vigil = Only("spare")
-    shared = SpareTrouble("elsewhere", "sp", "spare sp is INUSE, but not in this pool")
+    shared = SpareProblem("elsewhere", "sp", "spare sp is INUSE, but not in this pool")
     for t in (1000.0, 1100.0):
         assert vigil.look([frame(mirror_pool(), t, spares=(shared,))]) == ()
 

@@ -6,7 +6,7 @@ from tests.table import rows
 from zconsole.pool.chassis import Enclosure, LeafDisk, Slot
 from zconsole.pool.model import Pool, Vdev
 from zconsole.zfs.decode.devices import Devices, enclosures_of
-from zconsole.zfs.decode.measurements import enriched
+from zconsole.zfs.decode.measurements import with_measurements
 
 ODD = (None, 7, "x", [], {}, [[]], {"a": 7}, [7], [{}])
 
@@ -46,5 +46,5 @@ def test_a_failed_leaf_has_not_the_disk_that_took_over_its_path():
     healthy = Vdev("sdb", "disk", state="ONLINE", guid="7", path="/dev/sdb1")
     leaves = [leaf._replace(disk=disk) for leaf in (gone, healthy)]
     pool = Pool("tank", "DEGRADED", Vdev("tank", "root", children=tuple(leaves)))
-    found = enriched(pool, {"t": 1.0, "disks": {"/dev/sdb1": {}}}).root.children
+    found = with_measurements(pool, {"t": 1.0, "disks": {"/dev/sdb1": {}}}).root.children
     assert [leaf.disk for leaf in found] == [None, disk]

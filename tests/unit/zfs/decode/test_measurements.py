@@ -178,9 +178,8 @@ class TestSample:
             (99.0, "statechange", "error")
         ]
 
-    def test_without_them(self) -> None:
-        sample = read(text=self.TEXT)
-        assert (sample.clock, sample.source, sample.host) == (100.0, "text", None)
+        bare = read(text=self.TEXT)
+        assert (bare.clock, bare.source, bare.host) == (100.0, "text", None)
 
     def test_libzfs_before_status_before_text(self) -> None:
         config = json.loads((REPLACE / "libzfs.json").read_text())

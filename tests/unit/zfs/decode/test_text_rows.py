@@ -79,6 +79,7 @@ class TestRow:
             ("ATA  WDC WD80  8T", ""),
             ("-  -  -", ""),
             ("was /dev/sdb1  -  -  8T", "was /dev/sdb1"),
+            ("in use by pool 'a b'  ATA  X  8T", "in use by pool 'a b'"),
             ("too many errors  ATA  was new (removing)  8T", "too many errors"),
             ("(resilvering)  ATA  X (a)  8T  (trimming)", "(resilvering)  (trimming)"),
         ],

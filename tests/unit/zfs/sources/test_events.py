@@ -108,15 +108,15 @@ async def test_events_go_to_their_pool_once_and_the_backlog_to_nobody():
     new = lines("ereport.fs.zfs.io", 100)
     other = lines("ereport.fs.zfs.data", 101, "solo")
     follower = await following([*old, *new, *other], since=100)
-    assert [each["name"] for each in follower.take("tank")] == ["io"]
-    assert [each["name"] for each in follower.take("solo")] == ["data"]
-    assert follower.take("tank") == []
+    assert [each["name"] for each in follower.collect("tank")] == ["io"]
+    assert [each["name"] for each in follower.collect("solo")] == ["data"]
+    assert follower.collect("tank") == []
     follower.close()
 
 
 async def test_a_storm_is_one_event_with_a_count():
     follower = await following(lines("ereport.fs.zfs.io") * 1000 + lines("ereport.fs.zfs.data"))
-    io, data = follower.take("tank")
+    io, data = follower.collect("tank")
     assert io["text"] == f"io on sda1 ({BURST} times or more)"
     assert data["text"] == "data on sda1"
     follower.close()
@@ -124,7 +124,7 @@ async def test_a_storm_is_one_event_with_a_count():
 
 async def test_a_few_repeats_are_counted_exactly():
     follower = await following(lines("ereport.fs.zfs.checksum") * 3)
-    (found,) = follower.take("tank")
+    (found,) = follower.collect("tank")
     assert found["text"] == "checksum on sda1 (3 times)"
     follower.close()
 
@@ -136,7 +136,7 @@ async def test_what_nobody_fetches_does_not_grow_for_ever():
         for each in lines(f"ereport.fs.zfs.class{index}", path=f"/dev/sd{index}")
     ]
     follower = await following(printed)
-    assert len(follower.take("tank")) == KEPT
+    assert len(follower.collect("tank")) == KEPT
     follower.close()
 
 
@@ -144,7 +144,7 @@ async def test_without_the_command_there_are_no_events():
     follower = EventFollower(FakeSpawner({}), 0.0)
     await follower.start()
     await asyncio.sleep(0)
-    assert follower.take("tank") == []
+    assert follower.collect("tank") == []
     follower.close()
 
 
@@ -156,6 +156,6 @@ async def test_a_command_that_was_killed_is_started_anew_and_nothing_is_told_twi
     follower = EventFollower(FakeSpawner({"zpool": lambda: next(processes)}), 0.0)
     await follower.start()
     await settle()
-    (found,) = follower.take("tank")
+    (found,) = follower.collect("tank")
     assert found["text"] == "io on sda1 (2 times)"
     follower.close()

@@ -246,7 +246,7 @@ async def test_a_pool_suspended_before_it_was_seen_is_asked_once_for_its_tree(tm
 async def test_a_suspended_pool_that_holds_its_first_read_up_delays_nobody_for_long(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("zconsole.zfs.sources.pool_poller.GLANCE", 0.05)
+    monkeypatch.setattr("zconsole.zfs.sources.pool_poller.READ_ONCE_DEADLINE", 0.05)
     spawn = spawner(lambda pool: None if pool == "tank" else config_of(pool))
     made = source(tmp_path, {"tank": "SUSPENDED", "fine": "ONLINE"}, spawn=spawn, deadline=30)
     fine, tank = await made.sample()

@@ -45,7 +45,7 @@ async def test_reads_that_end_after_their_round_are_shown_in_each_with_their_age
         poller.begin("ONLINE")
         await settle()
         now = begun + 1.0
-        reading = poller.take()
+        reading = poller.collect()
         failure = {"t": clocks.wall(), "clock": now, "pool": "tank", "problem": poller.problem}
         shown += session.advance([reading or failure])
         now = begun + took
@@ -70,7 +70,7 @@ async def test_why_a_read_failed_after_its_round_is_told_by_the_next():
     for now in (0.0, 60.0, 120.0, 180.0):  # noqa: B007
         poller.begin("ONLINE")
         await settle()
-        assert poller.take() is None
+        assert poller.collect() is None
         told.append(poller.problem)
         slow.asked[-1].set()
         await settle()
@@ -85,7 +85,7 @@ async def test_a_read_that_ends_in_its_round_has_no_age_and_an_older_one_is_forg
     )
     poller.begin("ONLINE")
     await settle()
-    assert poller.take() is None
+    assert poller.collect() is None
     slow.asked[-1].set()
     await settle()
     for now in (60.0, 120.0):
@@ -93,10 +93,10 @@ async def test_a_read_that_ends_in_its_round_has_no_age_and_an_older_one_is_forg
         await settle()
         slow.asked[-1].set()
         await settle()
-        reading = poller.take()
+        reading = poller.collect()
         assert (reading["clock"], "age" in reading) == (now, False)
     poller.begin("ONLINE")
     await settle()
-    assert poller.take() is None
+    assert poller.collect() is None
     slow.asked[-1].set()
     await settle()

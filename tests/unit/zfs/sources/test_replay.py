@@ -348,14 +348,14 @@ class TestReplay:
     async def test_time_passes_as_recorded(self, tmp_path, monkeypatch, times, speed, pauses):
         now, slept = [0.0], []
 
-        async def passes(seconds):
+        async def wait(seconds):
             slept.append(seconds / speed)
             now[0] += seconds / speed
 
         loop = types.SimpleNamespace(time=lambda: now[0])
         monkeypatch.setattr(replay, "asyncio", types.SimpleNamespace(get_running_loop=lambda: loop))
         source = ReplaySource(write(tmp_path / "r", *(line(sample(t)) for t in times)), speed)
-        source.playback = types.SimpleNamespace(speed=speed, span=None, t=None, passes=passes)
+        source.playback = types.SimpleNamespace(speed=speed, span=None, t=None, wait=wait)
         while await source.sample() is not None:
             pass
         assert slept == pytest.approx(pauses)
@@ -478,14 +478,14 @@ def test_the_speeds_end_at_both_ends():
 
 
 async def test_time_passes_at_once_where_none_is_to_pass():
-    assert await at(150.0, speed=None).passes(1e9)
-    assert await at(150.0).passes(0.0)
+    assert await at(150.0, speed=None).wait(1e9)
+    assert await at(150.0).wait(0.0)
 
 
 @rows("paused", [False, True])
 async def test_a_wish_to_be_elsewhere_ends_the_wait(paused):
     playback = at(150.0, paused=paused)
-    waiting = asyncio.create_task(playback.passes(1e9))
+    waiting = asyncio.create_task(playback.wait(1e9))
     await asyncio.sleep(0)
     playback.seek(0.5)
     assert await waiting is False
@@ -493,7 +493,7 @@ async def test_a_wish_to_be_elsewhere_ends_the_wait(paused):
 
 async def test_a_pause_holds_until_it_is_over_and_a_speed_counts_at_once():
     playback = at(150.0, paused=True)
-    waiting = asyncio.create_task(playback.passes(1e6))
+    waiting = asyncio.create_task(playback.wait(1e6))
     await asyncio.sleep(0.01)
     playback.speed = 1e12
     playback.toggle()

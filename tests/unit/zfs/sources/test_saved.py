@@ -127,13 +127,6 @@ class TestSaved:
         with pytest.raises(NotUnderstoodError):
             read_newest(write(tmp_path / "s", content))
 
-    @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
-    @pytest.mark.parametrize("content", [TEXT, json.dumps(STATUS)], ids=["text", "json"])
-    def test_a_mark_of_the_order_of_bytes_is_no_content(self, tmp_path, content, encoding):
-        path = tmp_path / "s"
-        path.write_bytes(content.replace("\n", "\r\n").encode(encoding))
-        assert [sample.pool.name for sample in decode(read_newest(str(path)))] == ["tank"]
-
     def test_the_line_of_damaged_json_is_named(self, tmp_path):
         path = write(tmp_path / "s", line(STATUS), "\n", line(STATUS), '{"pools": {')
         with pytest.raises(NotUnderstoodError, match=r"/s: line 4: damaged JSON"):

@@ -80,7 +80,7 @@ class KernelReader:
                 started = _Helper()
                 try:
                     started.channel = await self._connector.connect(
-                        self._command, started.hear, cwd=PACKAGE_ROOT
+                        self._command, started.on_output, cwd=PACKAGE_ROOT
                     )
                 except OSError as error:
                     text = f"the libzfs helper does not start: {error}"
@@ -189,14 +189,14 @@ class _Helper:
         self.channel.abandon()
         self._end(_HelperReplacedError())
 
-    def hear(self, data: memoryview) -> None:
+    def on_output(self, data: memoryview) -> None:
         """Process output of the helper; empty data means that it has exited."""
         if not data:
             self._loop.call_soon(self._close)  # by then, the last line of stderr has arrived
             return
         try:
-            for answer in self._answers.take(data):
-                self._take(answer)
+            for answer in self._answers.feed(data):
+                self._on_answer(answer)
         except ValueError:
             self.channel.abandon()
             self._end(_HelperEndedError("it gave no answer"))
@@ -205,7 +205,7 @@ class _Helper:
         last_words = self.channel.stderr.strip().rpartition("\n")[2]
         self._end(_HelperEndedError(last_words or "without a message"))
 
-    def _take(self, answer: dict[str, Any]) -> None:
+    def _on_answer(self, answer: dict[str, Any]) -> None:
         if not self._hello.done():
             self._hello.set_result(answer)
             return

@@ -87,7 +87,7 @@ class Answers:
     def __init__(self) -> None:
         self._rest = bytearray()
 
-    def take(self, data: bytes | memoryview) -> Iterator[dict[str, Any]]:
+    def feed(self, data: bytes | memoryview) -> Iterator[dict[str, Any]]:
         """Yield the answers that ``data`` completes. Raises ValueError for anything else."""
         self._rest += data
         while len(self._rest) >= _HEAD:

@@ -60,7 +60,7 @@ class Pipes:
 
     def answer(self) -> dict:
         while not self.found:
-            self.found += self._answers.take(os.read(self._hear, 65536))
+            self.found += self._answers.feed(os.read(self._hear, 65536))
         return self.found.pop(0)
 
     def end(self) -> None:
@@ -380,7 +380,7 @@ async def test_the_helper_module_starts_and_leaves_when_its_input_ends():
 @rows("said", [b"garbage!", b"\0\0\0\0", encoded({})[:4] + b"!!", b"\2\0\0\0[]"])
 def test_what_is_no_answer_is_a_value_error(said):
     with pytest.raises(ValueError, match="no answer"):
-        list(Answers().take(said))
+        list(Answers().feed(said))
 
 
 def test_every_kind_of_value_comes_back_however_it_is_cut():
@@ -388,7 +388,7 @@ def test_every_kind_of_value_comes_back_however_it_is_cut():
     whole = encoded(answer) * 2
     answers = Answers()
     parts = [whole[at : at + 7] for at in range(0, len(whole), 7)]
-    assert [each for part in parts for each in answers.take(part)] == [answer, answer]
+    assert [each for part in parts for each in answers.feed(part)] == [answer, answer]
 
 
 @rows("pools", [["tank"], ["a b", "/\udcff", "x" * 255], ["b"] * 2 * AT_ONCE, ["c"] * 40, []])
