@@ -431,7 +431,7 @@ def test_what_is_kept_is_listed_and_ended_by_a_command(kernel, monkeypatch, caps
     assert main(["keeper"]) == 0
     assert capsys.readouterr() == (
         "",
-        "zconsole: nothing is kept in the background for this user\n",
+        "zconsole: nothing goes on in the background for this user\n",
     )
     freeze(kernel)
     assert main(["keeper"]) == 0
