@@ -19,7 +19,7 @@ from pathlib import Path
 from zconsole.system.host import process_mark
 from zconsole.tunables import guard
 mark = process_mark(int(sys.argv[1]))
-guard.start(Path("/var/lib/zconsole"), guard.Guarded("{FREEZE}", 1, 300.0, mark))
+guard.start(Path("/var/lib/zconsole"), guard.GuardOrder("{FREEZE}", 1, 300.0, mark))
 """
 """Freezes scans like the console with this process id."""
 SET_AND_DIE = f"""

@@ -25,7 +25,7 @@ from zconsole.system.host import ROOT, process_mark, steady_clock
 from zconsole.system.record_file import LockedStore
 from zconsole.system.state_dir import change_mark, state_dir
 from zconsole.tunables import autopilot, guard
-from zconsole.tunables.autopilot import Status, Steered, every_pool
+from zconsole.tunables.autopilot import AutopilotOrder, Status, every_pool
 from zconsole.tunables.control import Control
 from zconsole.tunables.hold_latency import LEVERS
 from zconsole.tunables.holds import Setter
@@ -50,7 +50,7 @@ class Autopilots:
 
     async def start(self, wanted: HoldOrder) -> None:
         """Start the autopilot. Raises ZconsoleError."""
-        order = asdict(Steered(wanted.targets.words, wanted.below, self.mark))
+        order = asdict(AutopilotOrder(wanted.targets.words, wanted.below, self.mark))
         await in_daemon_thread(make_way, self.control, self.clock())
         await in_daemon_thread(partial(self.ask, **order))
 
@@ -134,7 +134,7 @@ class ActionBackend:
 
     async def freeze(self, name: str, value: int) -> None:
         """Set a guarded tunable for as long as this console lives. Raises ZconsoleError."""
-        order = asdict(guard.Guarded(name, value, FROZEN, self.autopilots.mark))
+        order = asdict(guard.GuardOrder(name, value, FROZEN, self.autopilots.mark))
         await in_daemon_thread(partial(self.autopilots.ask, **order))
 
     def executor(self, refresh: Refresher, denied: str = "") -> Executor:

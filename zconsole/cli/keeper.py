@@ -35,7 +35,7 @@ from zconsole.system.host import ROOT, alive, process_mark
 from zconsole.system.keeper import (
     END,
     LOCK,
-    START,
+    START_SECONDS,
     TELL,
     Begin,
     Keeper,
@@ -58,9 +58,9 @@ STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 NOTHING = "nothing goes on in the background for this user"
 HEARS = "hears"
 """Sent by a new keeper to the process that started it, once it accepts orders."""
-ANSWER = START + 5.0
-"""Seconds for asking a keeper, longer than START: only a hung state directory takes so long."""
-LOOK = 0.5
+ANSWER = START_SECONDS + 5.0
+"""Seconds for asking a keeper; only a hung state directory takes longer than START_SECONDS."""
+CHECK_SECONDS = 0.5
 """Seconds between two checks of the parent whether its child runs."""
 PATIENCE = 25.0
 """Seconds that the child has to undo every duty once it was told to stop.
@@ -166,7 +166,7 @@ def _follow(begin: Callable[[float], int], put_back: Callable[[str], None]) -> N
         try:
             child = begin(pause)
         except OSError:  # no process can be started now: too many run, or memory is short
-            is_over = signal.sigtimedwait(STOPS, LOOK) is not None
+            is_over = signal.sigtimedwait(STOPS, CHECK_SECONDS) is not None
             continue
         mark = process_mark(child) or ""
         is_over = _watch(child)
@@ -215,7 +215,7 @@ def _begin_child(
                 # Without its parent it starts a new keeper, which goes on with what files say.
                 _make_way(lock, heard)
                 # Not by execv(2), which waits for threads that hang in the kernel.
-                run_blocking(own("zconsole.cli.keeper", *words), START)
+                run_blocking(own("zconsole.cli.keeper", *words), START_SECONDS)
             code = 0
         finally:
             os._exit(code)
@@ -226,7 +226,7 @@ def _watch(child: int) -> bool:
     """Wait for the end of a child; return False if it was killed and must be replaced."""
     told, end = False, float("inf")
     while (code := _exit_code(child)) is None:
-        caught = signal.sigtimedwait({*STOPS, signal.SIGCHLD}, LOOK)
+        caught = signal.sigtimedwait({*STOPS, signal.SIGCHLD}, CHECK_SECONDS)
         if caught is not None and caught.si_signo in STOPS:
             os.kill(child, signal.SIGTERM)
             told, end = True, min(end, time.monotonic() + PATIENCE)
@@ -242,7 +242,7 @@ def _exit_code(child: int) -> int | None:
 
     A killed child stays while one of its threads hangs in the kernel; that counts as ended, too.
     """
-    for pause in (0.0, LOOK):  # threads that don't hang need a moment to end
+    for pause in (0.0, CHECK_SECONDS):  # threads that don't hang need a moment to end
         time.sleep(pause)
         pid, status = os.waitpid(child, os.WNOHANG)
         if pid:

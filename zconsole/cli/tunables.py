@@ -136,7 +136,7 @@ def _set(
         if now.value == value and not now.ours:
             say(f"{name} is already {value}, set by someone else: it will not be restored")
             continue
-        guard.start(place, guard.Guarded(name, value, args.seconds), ("--module", str(module)))
+        guard.start(place, guard.GuardOrder(name, value, args.seconds), ("--module", str(module)))
         guards[name] = Hold(Setter.GUARD, "guard", seconds=args.seconds)
     settings = map(control.setting, values)
     _show(args, [replace(s, hold=guards.get(s.tunable.name, s.hold)) for s in settings])

@@ -25,7 +25,7 @@ from zconsole.system import keeper
 from zconsole.system.audit import Log, audit_log
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import ROOT, boot_id, bytes_in, text_in
-from zconsole.system.keeper import LONGEST, StandingDuty
+from zconsole.system.keeper import LONGEST_WAIT, StandingDuty
 from zconsole.system.patient import NoAnswerError, NotAskedError, Patient
 from zconsole.system.record_file import LockedRecord
 from zconsole.system.state_dir import StateError, state_dir
@@ -407,7 +407,7 @@ class LightDuty(StandingDuty):
         before = self._lights.time()
         await in_daemon_thread(self._tidy)
         now = self._lights.time()  # more may have become due since
-        return min([LONGEST, *(lit.until - now for lit in self._known if lit.until > before)])
+        return min([LONGEST_WAIT, *(lit.until - now for lit in self._known if lit.until > before)])
 
     def _tidy(self) -> None:
         try:

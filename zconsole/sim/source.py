@@ -72,11 +72,11 @@ class World:
 
 def raw(pool: PoolState) -> Raw:
     """Return the current raw form of ``pool`` and clear its events."""
-    found, pool.events = glance(pool), []
+    found, pool.events = snapshot(pool), []
     return found
 
 
-def glance(pool: PoolState) -> Raw:
+def snapshot(pool: PoolState) -> Raw:
     """Return the current raw form of ``pool``, leaving its events for the next sample."""
     leaves = list(pool.leaves())
     found: Raw = {

@@ -49,23 +49,23 @@ from zconsole.system.safe_path import directory
 from zconsole.system.state_dir import StateError, remove, try_lock
 
 LOCK, SOCKET = "keeper.lock", "keeper.socket"
-START = 60.0
+START_SECONDS = 60.0
 """Seconds for a keeper to start, on a machine that a scan keeps busy, and to carry out an order."""
-AGAIN = 0.05
+RESEND_SECONDS = 0.05
 """Seconds before an order that got no answer is sent again."""
-LONGEST = 30.0
+LONGEST_WAIT = 30.0
 """Seconds between two rounds of the loop, at most."""
-RETRY = 30.0
+RETRY_SECONDS = 30.0
 """Seconds before a duty that failed acts again."""
-IDLE = 2.0
+IDLE_SECONDS = 2.0
 """Seconds that the keeper waits for an order while it has no duty, before it ends."""
-HEARD = 5.0
+ORDER_SECONDS = 5.0
 """Seconds that a client has to send its order once it is connected."""
-TRY_AGAIN = 1.0
+LOCK_RETRY_SECONDS = 1.0
 """Seconds before a standing duty tries again to take its lock, which `wake` holds for a moment."""
 LOCK_SECONDS = 10.0
 """Seconds for taking a lock, on a disk that a scan keeps busy."""
-BEGUN = 30.0
+BEGIN_SECONDS = 30.0
 """Seconds that a duty may take to begin before the keeper ends without it."""
 LOOK, END, TELL = "look", "end", "tell"
 """Orders that every keeper carries out itself.
@@ -101,7 +101,7 @@ class Duty(Protocol):
         """Do what is due; return whether the duty continues.
 
         Calls that may hang must run in a thread. An exception is logged, and ``act`` is called
-        again after RETRY seconds.
+        again after RETRY_SECONDS.
         """
 
     async def undo(self) -> None:
@@ -136,7 +136,7 @@ class Keeper:
         self._failed: dict[Duty, tuple[float, str]] = {}
         """For each duty that failed, when it may act again (steady seconds), and the reason."""
         self._serving: set[asyncio.Task[None]] = set()
-        self._until = clock() + IDLE
+        self._until = clock() + IDLE_SECONDS
         self._woken = asyncio.Event()
         self._stopped = False
 
@@ -147,20 +147,20 @@ class Keeper:
 
     async def run(self, listening: socket.socket) -> None:
         """Keep all duties until none is left, or until ``stop`` is called; then undo the rest."""
-        hearing = asyncio.create_task(self._hear(listening))
+        accepting = asyncio.create_task(self._accept(listening))
         self._look()
         while not self._stopped and self._is_needed():
             seconds = self.begin_due()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._woken.wait(), seconds)
             self._woken.clear()
-        hearing.cancel()
-        await asyncio.wait([hearing])
+        accepting.cancel()
+        await asyncio.wait([accepting])
         listening.close()
         held = list(self.duties)
         await asyncio.gather(*map(self._undo, held))
         if self._serving:  # a duty that is just beginning must be undone as well
-            await asyncio.wait(self._serving, timeout=BEGUN)
+            await asyncio.wait(self._serving, timeout=BEGIN_SECONDS)
         await asyncio.gather(*(self._undo(duty) for duty in list(self.duties) if duty not in held))
 
     def _is_needed(self) -> bool:
@@ -168,7 +168,7 @@ class Keeper:
 
     def begin_due(self) -> float:
         """Start each duty that is due and not already acting; return the seconds until the next."""
-        now, waits = self._clock(), [LONGEST]
+        now, waits = self._clock(), [LONGEST_WAIT]
         if not self.duties and not self._serving:
             waits.append(max(0.0, self._until - now))
         for duty in self.duties:
@@ -198,7 +198,7 @@ class Keeper:
         why = str(error) or type(error).__name__
         if self._failed.get(duty, (0.0, ""))[1] != why:
             self._log.note(time.time(), "noted", kind="keeper", duty=duty.name, result=why)
-        self._failed[duty] = self._clock() + RETRY, why
+        self._failed[duty] = self._clock() + RETRY_SECONDS, why
         return why
 
     async def _undo(self, duty: Duty) -> str:
@@ -228,7 +228,7 @@ class Keeper:
 
     # Orders
 
-    async def _hear(self, listening: socket.socket) -> None:
+    async def _accept(self, listening: socket.socket) -> None:
         """Serve every client that connects."""
         # Not with asyncio.start_unix_server: from Python 3.13 on it looks up the socket's address,
         # which is a path in /proc/self/fd that no longer exists.
@@ -237,7 +237,7 @@ class Keeper:
             try:
                 line, _ = await asyncio.get_running_loop().sock_accept(listening)
             except OSError:  # no memory or descriptor is left: the client waits
-                await asyncio.sleep(AGAIN)
+                await asyncio.sleep(RESEND_SECONDS)
                 continue
             task = asyncio.create_task(self._serve(line))
             self._serving.add(task)
@@ -245,14 +245,14 @@ class Keeper:
 
     def _served(self, task: asyncio.Task[None]) -> None:
         self._serving.discard(task)
-        self._until = self._clock() + IDLE
+        self._until = self._clock() + IDLE_SECONDS
         self._woken.set()
 
     async def _serve(self, line: socket.socket) -> None:
         """Read an order, carry it out, and answer."""
         reader, writer = await asyncio.open_unix_connection(sock=line)
         try:
-            async with asyncio.timeout(HEARD):
+            async with asyncio.timeout(ORDER_SECONDS):
                 heard = await reader.readline()
             try:
                 answer = await self.obey(parse_json(heard), reader.at_eof)
@@ -326,10 +326,10 @@ class StandingDuty(ABC):
             try:
                 if not await in_daemon_thread(self.is_empty):
                     self._lock = await in_daemon_thread(self._take)
-                    self._next = self._clock() + TRY_AGAIN * (self._lock is None)
+                    self._next = self._clock() + LOCK_RETRY_SECONDS * (self._lock is None)
                     return True
             except (NoAnswerError, NotAskedError):
-                self._next = self._clock() + LONGEST
+                self._next = self._clock() + LONGEST_WAIT
                 return True
             except (OSError, ZconsoleError):  # its file is unreadable: the next reader reports it
                 pass
@@ -389,8 +389,8 @@ def ask(state: Path, options: Sequence[str] = (), **order: Any) -> None:
     """
     try:
         order["by"] = os.environ.get("SUDO_USER")
-        until = time.monotonic() + START
-        Patient().call(partial(_ask, state.absolute(), options, order, until), START)
+        until = time.monotonic() + START_SECONDS
+        Patient().call(partial(_ask, state.absolute(), options, order, until), START_SECONDS)
     except (NoAnswerError, DeadlineError) as error:
         raise ZconsoleError(f"zconsole keeper: {error}") from None
 
@@ -399,10 +399,10 @@ def _ask(state: Path, options: Sequence[str], order: Order, until: float) -> Non
     while _asked(state, order, until) is None:
         _left(until)
         argv = own("zconsole.cli.keeper", "--state", str(state), *options)
-        started = run_blocking(argv, START)
+        started = run_blocking(argv, START_SECONDS)
         if started.returncode != 0:
             raise ZconsoleError(started.stderr.strip() or "zconsole keeper could not be started")
-        time.sleep(AGAIN)
+        time.sleep(RESEND_SECONDS)
 
 
 def asked(state: Path, **order: Any) -> Any:
@@ -413,7 +413,7 @@ def asked(state: Path, **order: Any) -> Any:
     answer, as when it is stopped by SIGSTOP.
     """
     try:
-        return _asked(state, order, time.monotonic() + START)
+        return _asked(state, order, time.monotonic() + START_SECONDS)
     except NoAnswerError as error:
         raise ZconsoleError(f"zconsole keeper: {error}") from None
 
@@ -439,7 +439,7 @@ def _asked(state: Path, order: Order, until: float) -> Any:
     except (ConnectionError, FileNotFoundError, BlockingIOError):  # the last: its queue is full
         return None
     except TimeoutError:
-        raise NoAnswerError(f"no answer in {START:g} s") from None
+        raise NoAnswerError(f"no answer in {START_SECONDS:g} s") from None
     except OSError as error:
         raise ZconsoleError(f"{state / SOCKET}: {error.strerror}") from error
     if not answer.endswith(b"\n"):
@@ -453,7 +453,7 @@ def _asked(state: Path, order: Order, until: float) -> Any:
 def _left(until: float) -> float:
     """Return the seconds until a deadline. Raises NoAnswerError if it has passed."""
     if (seconds := until - time.monotonic()) <= 0.0:
-        raise NoAnswerError(f"no answer in {START:g} s")
+        raise NoAnswerError(f"no answer in {START_SECONDS:g} s")
     return seconds
 
 

@@ -39,9 +39,9 @@ STATUS = "autopilot.json"
 """File with the autopilot's status, in the state directory."""
 MOST_BYTES = 10_000
 """Largest size of the status file."""
-LOOK = 0.5
+CHECK_SECONDS = 0.5
 """Seconds between two checks whether to stop."""
-BLIND = 60.0
+BLIND_SECONDS = 60.0
 """Seconds without a sample after which it ends, as the applications' latency is unknown."""
 RUNS = "an autopilot runs already: stop it with zconsole tunables hold-latency off"
 
@@ -90,7 +90,7 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
-class Steered:
+class AutopilotOrder:
     """The order to the keeper that starts an autopilot."""
 
     words: tuple[str, ...]
@@ -115,7 +115,7 @@ def start(
     ``watch`` is the mark of a console to end with. ``options`` are passed to ``keeper.ask``. Raises
     ZconsoleError if it can't start, above all because an autopilot runs already.
     """
-    ask(state, options, **asdict(Steered(wanted.targets.words, wanted.below, watch)))
+    ask(state, options, **asdict(AutopilotOrder(wanted.targets.words, wanted.below, watch)))
 
 
 def status(state: Path, store: LockedStore | None = None) -> Status | None:
@@ -154,7 +154,7 @@ class Autopilot:
         self,
         pilot: Pilot,
         source: Source,
-        wanted: Steered,
+        wanted: AutopilotOrder,
         log: Log,
         claim: PilotClaim,
         clocks: Clocks = CLOCKS,
@@ -181,9 +181,9 @@ class Autopilot:
         self._is_restored = False
 
     def due(self, now: float) -> float:
-        """Return seconds to the next act: at most LOOK, to check more often whether to end."""
+        """Return seconds to the next act, at most CHECK_SECONDS to see soon whether to end."""
         self._over = self._over or self._why_over()
-        return 0.0 if self._over else min(LOOK, self._next - now)
+        return 0.0 if self._over else min(CHECK_SECONDS, self._next - now)
 
     def _why_over(self) -> str:
         watch = self._wanted.watch
@@ -223,8 +223,8 @@ class Autopilot:
         if why := self._over or self._why_over():
             return why
         if pools is None:
-            blind = now - self._seen > BLIND
-            return f"no sample with latency histograms for {BLIND:g} s" if blind else ""
+            blind = now - self._seen > BLIND_SECONDS
+            return f"no sample with latency histograms for {BLIND_SECONDS:g} s" if blind else ""
         self._seen = now
         active = scanning(pools)
         self._idle = 0 if active else self._idle + 1
@@ -350,7 +350,7 @@ async def begin(
     clocks: Clocks = CLOCKS,
 ) -> Autopilot:
     """Start the autopilot of an order. Raises ZconsoleError, OSError, and holds nothing then."""
-    wanted = from_json(Steered, order)
+    wanted = from_json(AutopilotOrder, order)
     aims = targets(wanted.words)
     try:
         if not await in_daemon_thread(claim.take, parameters):

@@ -28,7 +28,7 @@ from zconsole.tunables.store import SavedTunable
 
 ORDER = "guard"
 """Name of the order to the keeper that starts a guard."""
-LOOK = 0.25
+CHECK_SECONDS = 0.25
 """Seconds between two readings of the guarded value."""
 KEPT = "tunables.keeper"
 """File that is locked while the keeper watches values set by consoles."""
@@ -39,7 +39,7 @@ SCANS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Guarded:
+class GuardOrder:
     """The order to the keeper that starts a guard: a value, and seconds to hold it at most."""
 
     name: str
@@ -52,7 +52,7 @@ class Guarded:
     order: str = ORDER
 
 
-def start(state: Path, wanted: Guarded, options: Sequence[str] = ()) -> None:
+def start(state: Path, wanted: GuardOrder, options: Sequence[str] = ()) -> None:
     """Have the keeper set, hold and restore a guarded tunable; return once it is written.
 
     May take seconds. ``options`` are passed to ``keeper.ask``. Raises ZconsoleError if the value
@@ -65,7 +65,7 @@ async def begin(
     control: Control, parameters: Parameters, order: Order, clocks: Clocks = CLOCKS
 ) -> Guard:
     """Write the value of an order, and return its guard. Raises ZconsoleError, OSError."""
-    wanted = from_json(Guarded, order)
+    wanted = from_json(GuardOrder, order)
     write = partial(control.set, {wanted.name: wanted.value}, clocks.wall(), guard=True)
     (held,) = await in_daemon_thread(write)
     return Guard(control, parameters, held, wanted, clocks)
@@ -83,7 +83,7 @@ class Guard:
         control: Control,
         parameters: Parameters,
         held: Setting,
-        wanted: Guarded,
+        wanted: GuardOrder,
         clocks: Clocks,
     ) -> None:
         self._control = control
@@ -94,10 +94,13 @@ class Guard:
         self._end = clocks.steady() + wanted.seconds
 
     def due(self, now: float) -> float:
-        """Return seconds until it acts, at most LOOK; 0 if the console is gone or others set it."""
+        """Return seconds until it acts, at most CHECK_SECONDS.
+
+        0 if its console is gone, or others have set the tunable.
+        """
         gone = self._watch is not None and not alive(self._watch)
         changed = self._parameters.read(self._held.tunable.name) != self._held.set_by_us
-        return 0.0 if gone or changed else min(LOOK, self._end - now)
+        return 0.0 if gone or changed else min(CHECK_SECONDS, self._end - now)
 
     async def act(self) -> bool:
         """Restore the original if the value is still ours; return False, as the guard ends then."""

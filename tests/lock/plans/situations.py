@@ -16,7 +16,7 @@ from zconsole.pool.model import Pool, Sample, parse_version
 from zconsole.pool.topology import placed
 from zconsole.sim.backends.actions import simulated_facts
 from zconsole.sim.scenarios import names
-from zconsole.sim.source import World, clock, glance
+from zconsole.sim.source import World, clock, snapshot
 from zconsole.sim.state import PoolState
 from zconsole.zfs.decode.decoder import decode
 from zconsole.zfs.raw import Raw
@@ -183,7 +183,7 @@ def simulated(world: World, state: PoolState, before: Situation | None = None) -
     """Return the situation of a simulated pool; a suspended pool keeps its previous one."""
     pool = None if before is None else before.pool
     if not state.suspended:
-        (sample,) = decode(glance(state))
+        (sample,) = decode(snapshot(state))
         assert isinstance(sample, Sample)
         pool = sample.pool
     if pool is None:

@@ -34,7 +34,7 @@ from zconsole.system.record_file import LockedRecord
 from zconsole.system.state_dir import try_lock
 from zconsole.tunables import autopilot, guard
 from zconsole.tunables.control import Control
-from zconsole.tunables.guard import Guarded
+from zconsole.tunables.guard import GuardOrder
 from zconsole.tunables.parameters import Parameters
 from zconsole.tunables.pilot import HoldOrder, Targets
 from zconsole.tunables.store import TunableStore
@@ -74,7 +74,7 @@ def options(kernel: Kernel) -> tuple[str, ...]:
 
 
 def freeze(kernel: Kernel, seconds: float = 60.0) -> None:
-    guard.start(kernel.state, Guarded(FROZEN, 1, seconds), options(kernel))
+    guard.start(kernel.state, GuardOrder(FROZEN, 1, seconds), options(kernel))
 
 
 def values(kernel: Kernel) -> tuple[int, int]:
@@ -199,7 +199,7 @@ def test_only_its_owner_reaches_it(kernel):
 def test_one_that_cannot_start_says_why(kernel, monkeypatch):
     with pytest.raises(ZconsoleError, match="unrecognized arguments"):
         ask(kernel.state, ("--nonsense",), order=keeper.LOOK)
-    monkeypatch.setattr(keeper, "START", 0.01)
+    monkeypatch.setattr(keeper, "START_SECONDS", 0.01)
     with pytest.raises(ZconsoleError, match=r"no answer in 0\.01 s"):
         freeze(kernel)
 
@@ -358,7 +358,7 @@ class Children:
         self.pauses: list[float] = []
         self.put_back: list[str] = []
         monkeypatch.setattr(processes, "_watch", self.watch)
-        monkeypatch.setattr(processes, "LOOK", 0.0)
+        monkeypatch.setattr(processes, "CHECK_SECONDS", 0.0)
         monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("nobody keeps anything meanwhile"))
 
     def begin(self, pause: float) -> int:

@@ -12,7 +12,7 @@ from tests.unit.system.test_no_threads import refuse_threads
 from tests.unit.tunables.conftest import Kernel
 from tests.unit.tunables.test_guard import DEAD
 from zconsole.hardware.light import HOLDER, LightDuty
-from zconsole.system.keeper import LONGEST, StandingDuty
+from zconsole.system.keeper import LONGEST_WAIT, StandingDuty
 from zconsole.system.patient import NoAnswerError, NotAskedError
 from zconsole.system.record_file import LockedRecord
 from zconsole.system.state_dir import StateError
@@ -64,7 +64,7 @@ async def test_it_goes_on_though_the_disk_answers_late(duty, monkeypatch):
     monkeypatch.setattr(LockedRecord, "read", late)
     for _ in range(2):
         assert await duty.act()
-        assert duty.due(0.0) == LONGEST
+        assert duty.due(0.0) == LONGEST_WAIT
     assert await duty.act()
     assert duty.due(0.0) <= 0.0  # it has the lock now
 
@@ -73,7 +73,7 @@ async def test_it_goes_on_though_no_thread_could_be_started(duty, monkeypatch):
     with monkeypatch.context() as patch:
         refuse_threads(patch)
         assert await duty.act()
-        assert duty.due(0.0) == LONGEST
+        assert duty.due(0.0) == LONGEST_WAIT
     assert await duty.act()
     assert duty.due(0.0) <= 0.0
 

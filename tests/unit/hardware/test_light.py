@@ -238,10 +238,7 @@ def test_a_bay_without_a_light_is_refused(chassis, lights):
 
 
 def test_one_that_the_enclosure_refuses_leaves_no_record(chassis, lights, monkeypatch):
-    def refusing(*_: object) -> None:
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr(light.Leds, "write", staticmethod(refusing))
+    refused(monkeypatch, "write")
     with pytest.raises(ZconsoleError, match="refused: Input/output error"):
         lights.light(chassis.slot(), "S1", UNTIL)
     assert lights.lit() == ()
@@ -410,16 +407,6 @@ def test_one_that_gives_no_answer_keeps_its_record_and_goes_off_in_the_end(
     assert soon(is_off)
 
 
-def test_the_record_is_on_the_disk_before_the_light_is_on(chassis, lights, monkeypatch):
-    seen = []
-    write = light.Leds().write
-    monkeypatch.setattr(
-        light.Leds, "write", staticmethod(lambda *args: (seen.append(lights.lit()), write(*args)))
-    )
-    lights.light(chassis.slot(), "S1", UNTIL)
-    assert [record.serial for record in seen[0]] == ["S1"]
-
-
 def test_the_keeper_is_woken_unless_a_process_has_the_lights(chassis, woken, lights):
     lit(chassis)
     assert woken == [keeper.LOOK]
@@ -445,16 +432,6 @@ def test_a_light_waits_until_long_after_its_time(chassis, lights):
     assert len(lights.lit()) == 1
 
 
-def test_a_light_is_put_back_without_its_record(chassis, lights):
-    lit(chassis)
-    known = lights.lit()
-    (chassis.state / NAME).unlink()
-    assert lights.put_back_from_memory(known) == known
-    chassis.now = UNTIL
-    assert lights.put_back_from_memory(known) == ()
-    assert value(chassis) == "0"
-
-
 def test_all_lights_go_off_though_one_cannot_be_reached(chassis, lights):
     chassis.enclosure("1:0:8:0", "0x5000000000000001")
     lights.light(chassis.slot("1:0:8:0"), "", UNTIL)
@@ -472,14 +449,6 @@ def test_a_light_of_others_goes_off_only_when_forced(chassis, lights):
     assert value(chassis) == "1"
     lights.force_off(chassis.slot())
     assert value(chassis) == "0"
-
-
-@pytest.mark.parametrize("text", ["", "[]", '{"lights": [{}]}', '{"lights": [], "version": "x"}'])
-def test_a_damaged_record_is_one_clear_error(chassis, lights, text):
-    chassis.state.mkdir(mode=0o700)
-    (chassis.state / NAME).write_text(text)
-    with pytest.raises(StateError, match=r"lights\.json is damaged"):
-        lights.lit()
 
 
 def test_a_record_of_others_is_refused(chassis, lights):

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.table import rows
+from tests.worlds import world_of
 from zconsole.pool.model import Pool, Sample
 from zconsole.sim import commands, simulation
 from zconsole.sim.backends.actions import SimulatedRunner
@@ -27,7 +28,7 @@ def leaf_of(world, number):
 
 @pytest.fixture
 def night():
-    return World("failed-disk", 1)
+    return world_of("failed-disk")
 
 
 def test_the_night_can_be_played_to_its_end(night):
@@ -87,7 +88,7 @@ def test_a_hot_spare_in_use_is_not_free(night):
     ],
 )
 def test_refusals_are_zpool_s(scenario, words, status, text):
-    world = World(scenario, 1)
+    world = world_of(scenario)
     shelf = world.pools[0].host.shelf
     leaves = {str(i): leaf.path for i, leaf in enumerate(world.pools[0].tops[0].leaves())}
     known = {"shelf": shelf[0].path, "ssd": shelf[-1].path, **leaves}
@@ -98,7 +99,7 @@ def test_refusals_are_zpool_s(scenario, words, status, text):
 
 
 def test_work_on_devices_is_told_with_the_time_it_began():
-    world = World("healthy", 1)
+    world = world_of("healthy")
     world.advance(60.0)
     pool = world.pools[0]
     assert zpool(world, "initialize", pool.name).returncode == 0
@@ -106,7 +107,7 @@ def test_work_on_devices_is_told_with_the_time_it_began():
 
 
 def test_offline_is_refused_where_data_would_be_lost():
-    world = World("failed-disk", 1)
+    world = world_of("failed-disk")
     assert zpool(world, "offline", "tank", leaf_of(world, 0).path).returncode == 0
     refused = zpool(world, "offline", "tank", leaf_of(world, 1).path)
     assert refused.returncode == 1
@@ -114,7 +115,7 @@ def test_offline_is_refused_where_data_would_be_lost():
 
 
 def test_online_brings_it_back_and_resilvers_what_it_missed():
-    world = World("failed-disk", 1)
+    world = world_of("failed-disk")
     leaf = leaf_of(world, 0)
     zpool(world, "offline", "tank", leaf.path)
     assert zpool(world, "online", "tank", leaf.path).returncode == 0
@@ -125,7 +126,7 @@ def test_online_brings_it_back_and_resilvers_what_it_missed():
 
 
 def test_a_scrub_can_be_paused_resumed_and_stopped():
-    world = World("mirror-scrub", 1)
+    world = world_of("mirror-scrub")
     current = world.pools[0].scan
     assert zpool(world, "scrub", "-p", "mirrors").returncode == 0
     world.advance(100.0)
@@ -136,7 +137,7 @@ def test_a_scrub_can_be_paused_resumed_and_stopped():
 
 
 def test_replacing_throws_a_scrub_away():
-    world = World("mirror-scrub", 1)
+    world = world_of("mirror-scrub")
     pool = world.pools[0]
     zpool(world, "replace", "mirrors", leaf_of(world, 0).path, pool.host.shelf[0].path)
     assert pool.scan.function == 2
@@ -144,7 +145,7 @@ def test_replacing_throws_a_scrub_away():
 
 
 def test_backing_a_replacement_out_keeps_the_old_disk():
-    world = World("second-replace", 1)
+    world = world_of("second-replace")
     old, new = list(world.pools[0].tops[0].leaves())[:2]
     assert zpool(world, "detach", "tank", str(new.guid)).returncode == 0
     assert world.pools[0].tops[0].members[0] is old
@@ -155,7 +156,7 @@ def test_backing_a_replacement_out_keeps_the_old_disk():
 @rows("offline", [False, True])
 def test_a_third_disk_joins_a_replacement_that_runs_and_alone_stays(offline):
     """Live 2.3.9 does so, too; the kernel keeps the last new disk."""
-    world = World("second-replace", 1)
+    world = world_of("second-replace")
     pool = world.pools[0]
     old, second = list(pool.tops[0].leaves())[:2]
     third = pool.host.shelf[0]
@@ -176,7 +177,7 @@ def test_a_third_disk_joins_a_replacement_that_runs_and_alone_stays(offline):
 
 @rows(("number", "stay"), [(0, (1, 2)), (1, (0, 2)), (2, (0, 1))])
 def test_one_of_three_detached_leaves_the_other_two_and_then_one(number, stay):
-    world = World("second-replace", 1)
+    world = world_of("second-replace")
     pool = world.pools[0]
     old = leaf_of(world, 0)
     zpool(world, "replace", "tank", old.path, pool.host.shelf[0].path)
@@ -200,7 +201,7 @@ def test_a_spare_in_use_gives_way_to_another_spare_only(night):
 
 
 def test_attaching_to_a_raidz_widens_it():
-    world = World("two-pools", 1)
+    world = world_of("two-pools")
     pool = world.pools[0]
     before = pool.tops[0].space
     assert zpool(world, "attach", "tank", "raidz2-0", pool.host.shelf[0].path).returncode == 0
@@ -212,7 +213,7 @@ def test_attaching_to_a_raidz_widens_it():
 
 
 async def test_the_runner_speaks_for_zpool_only():
-    world = World("failed-disk", 1)
+    world = world_of("failed-disk")
     runner = SimulatedRunner(world)
     done = await runner.run(["/usr/sbin/zpool", "scrub", "tank"], 5.0)
     assert (done.returncode, done.stderr) == (0, "")
@@ -222,7 +223,7 @@ async def test_the_runner_speaks_for_zpool_only():
 
 
 def test_a_suspended_pool_refuses_everything_but_clear():
-    world = World("suspended", 1)
+    world = world_of("suspended")
     world.advance(30.0)
     assert "currently suspended" in zpool(world, "scrub", "backup").stderr
     assert zpool(world, "clear", "backup").returncode == 1
@@ -234,7 +235,7 @@ def test_a_suspended_pool_refuses_everything_but_clear():
 
 
 def test_an_incident_that_whoever_plays_forestalled_does_not_end_the_demo():
-    world = World("second-replace", 1)
+    world = world_of("second-replace")
     pool = world.pools[0]
     new = pool.host.shelf[0].path
     assert zpool(world, "replace", "tank", leaf_of(world, 3).path, new).returncode == 0
@@ -265,7 +266,7 @@ def test_a_scrub_by_dates_ends_where_it_was_told_to(night):
 
 
 def test_history_tells_of_the_last_full_scrub_though_another_was_canceled():
-    world = World("healthy", 1)
+    world = world_of("healthy")
     (before,) = [scrub for scrub in scrubs(world) if scrub["end"] == int(world.pools[0].scan.end)]
     zpool(world, "scrub", "vault")
     zpool(world, "scrub", "-s", "vault")
@@ -279,7 +280,7 @@ def scrubs(world):
 
 
 def test_a_scrub_of_known_errors_is_no_full_scrub_and_can_be_paused_and_stopped():
-    (pool,) = World("damaged", 1).pools
+    (pool,) = world_of("damaged").pools
     full = pool.scan
     commands.scrub(pool, errors=True)
     assert pool.scan is full
@@ -311,7 +312,7 @@ def test_a_log_device_that_is_replaced_is_resilvered_and_detached(night):
 
 
 def test_a_checkpoint_is_discarded_and_the_resilver_then_restores_redundancy():
-    world = World("not-restored", 1)
+    world = world_of("not-restored")
     pool = world.pools[0]
     new = pool.scan.targets[0]
     world.advance(4 * 3600.0)
@@ -335,7 +336,7 @@ def test_a_checkpoint_is_discarded_and_the_resilver_then_restores_redundancy():
 @pytest.fixture
 def world() -> World:
     """Mirrors, with two more disks of their model on the shelf, followed by a small one."""
-    made = World("mirror-scrub", 1)
+    made = world_of("mirror-scrub")
     pool = made.pools[0]
     model = next(pool.tops[0].leaves()).model
     pool.host.shelf[:0] = Build(7, "more").leaves(2, model)
@@ -411,7 +412,7 @@ def test_a_device_of_the_pool_is_refused(world):
 
 
 def test_an_expansion_that_a_failed_disk_holds_goes_on_once_it_is_back():
-    world = World("stuck", 1)
+    world = world_of("stuck")
     (pool,) = world.pools
     commands.clear(pool)
     before = pool.expansion.moved

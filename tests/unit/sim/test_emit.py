@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.table import rows
+from tests.worlds import world_of
 from zconsole.sim.scenarios import names
-from zconsole.sim.source import World
 
 
 def nodes(node):
@@ -17,7 +17,7 @@ def nodes(node):
 
 
 def tree(name):
-    return World(name, 1).raws()[0]["libzfs"]["vdev_tree"]
+    return world_of(name).raws()[0]["libzfs"]["vdev_tree"]
 
 
 @pytest.mark.slow

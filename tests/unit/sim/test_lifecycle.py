@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.table import rows
+from tests.worlds import world_of
 from zconsole.sim import commands, lifecycle
 from zconsole.sim.build import Build
 from zconsole.sim.disk import FAULTED, ONLINE, RED_4T
 from zconsole.sim.simulation import advance
-from zconsole.sim.source import World
 from zconsole.sim.state import FINISHED, SCRUB, Checkpoint
 from zconsole.sim.topology import REBUILT, Group
 
@@ -44,7 +44,7 @@ def test_events_call_a_device_as_they_are_read_of_zpool():
 
 
 def test_a_disk_that_comes_back_to_a_suspended_pool_is_called_by_its_name():
-    world = World("suspended", 1)
+    world = world_of("suspended")
     world.advance(3 * HOUR)
     (back,) = [event for event in world.pools[0].events if event.name == "vdev_check"]
     assert back.text == f"{back.vdev} is plugged in again"

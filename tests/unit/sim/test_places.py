@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from tests.table import rows
+from tests.worlds import world_of
 from zconsole.sim.disk import REMOVED
 from zconsole.sim.places import lights, machine_leaves, places
-from zconsole.sim.source import World
 from zconsole.zfs.decode import decode
 
 
 @rows("scenario", ["resilver", "failed-disk", "nvme", "shared-bus"])
 def test_no_two_disks_are_in_one_slot(scenario):
-    (pool,) = World(scenario, 1).pools
+    (pool,) = world_of(scenario).pools
     found = places(pool).disks
     assert len(found) == len(list(machine_leaves(pool)))
     assert len({(disk.enclosure, disk.slot) for disk in found.values()}) == len(found)
@@ -19,14 +19,14 @@ def test_no_two_disks_are_in_one_slot(scenario):
 
 
 def test_disks_named_by_their_bay_are_in_it():
-    (pool,) = World("resilver", 1).pools
+    (pool,) = world_of("resilver").pools
     leaf = next(pool.leaves())
     disk = places(pool).disks[leaf.path]
     assert (leaf.name, disk.bay, disk.slot) == ("bay01", "bay01", "Slot 01")
 
 
 def test_a_disk_that_was_pulled_leaves_its_slot_empty_and_its_leaf_its_place():
-    (pool,) = World("failed-disk", 1).pools
+    (pool,) = world_of("failed-disk").pools
     leaf = next(pool.leaves())
     leaf.present, leaf.state = False, REMOVED
     found = places(pool)
@@ -36,7 +36,7 @@ def test_a_disk_that_was_pulled_leaves_its_slot_empty_and_its_leaf_its_place():
 
 
 def test_samples_have_them():
-    world = World("failed-disk", 1)
+    world = world_of("failed-disk")
     (sample,) = decode(world.raws()[0])
     leaf = next(iter(sample.pool.root.leaves()))
     assert leaf.disk is not None
@@ -45,7 +45,7 @@ def test_samples_have_them():
 
 
 def test_a_failed_disk_has_its_fault_light_on():
-    world = World("failed-disk", 1)
+    world = world_of("failed-disk")
     found = lights(world.pools, world.lit)
     lit = [name for (_, name), each in found.items() if each.fault]
     assert lit == ["Slot 05"]

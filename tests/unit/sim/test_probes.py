@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.worlds import world_of
 from zconsole.sim.backends.actions import simulated_facts
 from zconsole.sim.probes import details_of
 from zconsole.sim.source import World
@@ -28,7 +29,7 @@ async def test_a_disk_that_is_not_there_tells_nothing():
 
 
 async def test_a_device_is_named_by_its_whole_disk():
-    world = World("failed-disk", 1)
+    world = world_of("failed-disk")
     (sample,) = decode(world.raws()[0])
     facts = await simulated_facts(world)(sample.pool, False)
     nodes = [device.node for device in facts.devices]

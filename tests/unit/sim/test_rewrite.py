@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from tests.worlds import world_of
 from zconsole.sim.rewrite import move
 from zconsole.sim.scan import begin
-from zconsole.sim.source import World
 from zconsole.sim.state import SCRUB, Rewrite
 
 
 @pytest.fixture
 def storage():
-    return World("added-vdev", 1)
+    return world_of("added-vdev")
 
 
 def fills(pool):
@@ -97,7 +97,7 @@ def test_a_rate_limit_is_kept_and_the_end_is_reached(storage):
 
 def test_rewriting_takes_about_twice_as_long_as_scrubbing_the_same_disks():
     begun, hour = 8 * 3600.0, 3600.0
-    scrubbed, rewritten = World("added-vdev", 1), World("added-vdev", 1)
+    scrubbed, rewritten = world_of("added-vdev"), world_of("added-vdev")
     begin(scrubbed.pools[0], SCRUB)
     job = rewritten.pools[0].rewrite = Rewrite(list(rewritten.pools[0].directories))
     for world in (scrubbed, rewritten):

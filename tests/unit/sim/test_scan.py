@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.table import rows
+from tests.worlds import world_of
 from zconsole.sim import scan
 from zconsole.sim.build import Build
 from zconsole.sim.disk import EXOS_16T, RED_4T
 from zconsole.sim.simulation import advance
-from zconsole.sim.source import World
 from zconsole.sim.state import FINISHED, RESILVER, SCANNING, SCRUB, DataLayout, Host
 
 MIB = 1 << 20
@@ -78,7 +78,7 @@ def test_a_scan_short_of_memory_walks_and_issues_in_turn():
     scan.begin(pool, SCRUB)
     turns, was = 0, False
     limit = scan.memory_limit(pool)
-    for current in run(pool, 5000):
+    for current in run(pool, 2500):
         turns += current.clearing != was
         was = current.clearing
         assert current.queued / MIB * scan.SIO_BYTES < limit * 1.2
@@ -113,7 +113,7 @@ def test_pass_counters_begin_again_when_the_walk_is_over():
 def test_more_requests_and_time_do_not_speed_up_a_scan_that_one_slow_disk_limits(slow):
     rates = []
     for faster in (False, True):
-        world = World("resilver", 1)
+        world = world_of("resilver")
         pool = world.pools[0]
         if not slow:
             for leaf in pool.leaves():

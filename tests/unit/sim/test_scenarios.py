@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.table import rows
+from tests.worlds import world_of
 from zconsole.pool.model import Sample, SampleFailure
 from zconsole.sim.scenarios import DEFAULT, find, listed, names
 from zconsole.sim.source import World, samples
@@ -39,7 +40,7 @@ def pools(raws):
 
 
 def test_what_was_paused_before_the_story_is_told_of_then():
-    (sample,) = pools(World("paused", 1).raws())
+    (sample,) = pools(world_of("paused").raws())
     (current,) = sample.pool.scans
     assert [(event.t, event.text) for event in sample.events] == [
         (pytest.approx(current.start, abs=1), "scrub started"),
@@ -62,7 +63,7 @@ def test_the_list_has_each_name_first_and_a_line_of_description():
 
 @rows("name", names())
 def test_a_scenario_decodes_and_survives_json(name):
-    world = World(name, 1)
+    world = world_of(name)
     world.advance(3.0)
     for raw in world.raws():
         again = json.loads(json.dumps(raw))
@@ -97,7 +98,10 @@ def test_the_same_seed_gives_the_same_samples(name):
 @rows("name", SMALL)
 def test_progress_never_goes_back_within_one_scan(name):
     last: dict[object, float] = {}
-    for raws in samples(name, 2, 300.0, 8):
+    world = world_of(name)
+    for step in range(5):
+        world.advance(300.0 * step)
+        raws = world.raws()
         for raw, sample in zip(raws, pools(raws), strict=True):
             if isinstance(sample, SampleFailure):
                 assert raw["kstat"] == "SUSPENDED"
@@ -131,7 +135,7 @@ def rate(name, seconds, after=0.0, seed=1):
 
 def test_the_delay_clamps_to_three_megabytes_and_release_gives_a_hundred():
     assert rate("scrub-delay", 60) == pytest.approx(25 * 131072, rel=0.02)
-    world = World("scrub-delay", 1)
+    world = world_of("scrub-delay")
     world.pools[0].tunables["zfs_scrub_delay"] = 0
     before = world.pools[0].scan.issued
     world.advance(60.0)
@@ -144,7 +148,7 @@ def test_the_six_disks_take_about_a_day_and_a_half():
 
 
 def test_the_new_disk_of_the_freebsd_pool_is_busy_and_the_others_wait():
-    world = World("new-disk", 1)
+    world = world_of("new-disk")
     world.advance(60.0)
     leaves = {leaf.model.name: leaf for leaf in world.pools[0].leaves() if leaf.online}
     new, old = leaves["ata-HGST_HDN724020ALE640"], leaves["ata-Hitachi_HDS721010CLA332"]
@@ -157,14 +161,14 @@ def test_the_new_nvme_drive_writes_at_its_own_rate():
 
 
 def test_mirrors_scrub_at_the_sum_of_one_disk_each():
-    world = World("mirror-scrub", 1)
+    world = world_of("mirror-scrub")
     leaves = [next(top.leaves()) for top in world.pools[0].tops]
     ceiling = sum(x.model.outer + (x.model.inner - x.model.outer) * x.position for x in leaves)
     assert 0.85 * ceiling < rate("mirror-scrub", 300) <= 1.03 * ceiling
 
 
 def test_the_added_vdev_is_nearly_empty_and_gets_most_new_writes():
-    world = World("added-vdev", 1)
+    world = world_of("added-vdev")
     full, empty = world.pools[0].tops
     assert full.alloc / full.space == pytest.approx(0.933, abs=0.002)
     assert empty.alloc / empty.space == pytest.approx(0.0021, abs=0.001)
@@ -186,7 +190,7 @@ def test_the_flaky_disk_restarts_the_resilver_within_two_minutes():
 
 
 def test_the_suspended_pool_gives_its_last_words():
-    world = World("suspended", 1)
+    world = world_of("suspended")
     (first,) = decode(world.raws()[0])
     assert isinstance(first, Sample)
     world.advance(30.0)

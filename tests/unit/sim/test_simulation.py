@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from zconsole.sim.source import World
+from tests.worlds import world_of
 from zconsole.sim.state import FINISHED
 
 
 def test_a_mirror_is_evacuated():
-    world = World("removal", 1)
+    world = world_of("removal")
     pool = world.pools[0]
     total = pool.alloc - pool.removal.moved  # until the end, copied data is in both places
     assert 0 < pool.removal.moved < pool.removal.total
@@ -21,6 +21,6 @@ def test_a_mirror_is_evacuated():
 
 
 def test_a_resilver_takes_a_small_part_of_the_processor():
-    world = World("resilver", 1)
+    world = world_of("resilver")
     world.advance(60.0)
     assert 0.0 < world.pools[0].host.cpu < 0.2

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tests.table import rows
+from tests.worlds import world_of
 from zconsole.errors import NotFoundError
 from zconsole.sim.source import EPOCH, SimulatedSource, World, samples
 
 
 def issued(interval, seconds, name="resilver"):
     """Return the bytes issued ``seconds`` after the first sample, sampled every ``interval``."""
-    world = World(name, 1)
+    world = world_of(name)
     for step in range(1, round(seconds / interval) + 1):
         world.advance(step * interval)
     return world.pools[0].scan.issued
@@ -20,17 +21,17 @@ def issued(interval, seconds, name="resilver"):
 @pytest.mark.slow
 @rows("name", ["resilver", "foreground", "shingled"])
 def test_sampling_more_often_changes_little(name):
-    world = World(name, 1)
+    world = world_of(name)
     start = world.pools[0].scan.issued
-    slow, fast, leap = (issued(i, 30.0, name) - start for i in (1.0, 1 / 60, 30.0))
+    slow, fast, leap = (issued(i, 10.0, name) - start for i in (1.0, 1 / 60, 10.0))
     assert fast == pytest.approx(slow, rel=0.01)
     assert leap == pytest.approx(slow, rel=0.01)
 
 
 @pytest.mark.slow
 def test_long_leaps_agree_with_small_steps():
-    start = World("resilver", 1).pools[0].scan.issued
-    small, leap = (issued(i, 3600.0) - start for i in (30.0, 3600.0))
+    start = world_of("resilver").pools[0].scan.issued
+    small, leap = (issued(i, 1800.0) - start for i in (30.0, 1800.0))
     assert leap == pytest.approx(small, rel=0.03)
 
 
@@ -79,7 +80,7 @@ def test_an_event_is_handed_out_once():
 
 
 def test_two_pools_come_in_a_fixed_order():
-    assert [raw["pool"] for raw in World("two-pools", 1).raws()] == ["tank", "scratch"]
+    assert [raw["pool"] for raw in world_of("two-pools").raws()] == ["tank", "scratch"]
 
 
 def test_an_unknown_scenario_is_said_to_be():
@@ -88,7 +89,7 @@ def test_an_unknown_scenario_is_said_to_be():
 
 
 def test_diskstats_move_with_the_leaf():
-    world = World("resilver", 1)
+    world = world_of("resilver")
     first = world.raws()[0]
     world.advance(10.0)
     second = world.raws()[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.table import rows
+from tests.worlds import world_of
 from zconsole.errors import ZconsoleError
 from zconsole.sim.backends.actions import SimulatedParameters
 from zconsole.sim.source import World
@@ -72,7 +73,7 @@ def test_suspending_progress_freezes_the_scan():
 
 
 def test_writes_are_refused_as_the_kernel_refuses_them():
-    world = World("resilver", 1)
+    world = world_of("resilver")
     kernel = SimulatedParameters(world)
     with pytest.raises(ZconsoleError, match="No such file or directory"):
         kernel.write("zfs_scrub_delay", 0)

@@ -25,7 +25,7 @@ from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.keeper import (
     END,
     LOOK,
-    RETRY,
+    RETRY_SECONDS,
     SOCKET,
     TELL,
     Keeper,
@@ -129,7 +129,7 @@ async def test_one_that_fails_is_told_once_and_acts_again_after_a_while(clock):
         kept.begin_due()
         await settled()
     assert chore.acts == 1
-    clock.now += RETRY
+    clock.now += RETRY_SECONDS
     kept.begin_due()
     await settled()
     assert chore.acts == 2
@@ -294,7 +294,7 @@ async def test_nobody_answers_where_none_runs(tmp_path):
 def test_one_that_is_stopped_is_not_none(tmp_path, monkeypatch):
     """After SIGSTOP, the kernel accepts connections, and nobody answers."""
     tmp_path.chmod(0o700)
-    monkeypatch.setattr(keepers, "START", 0.2)
+    monkeypatch.setattr(keepers, "START_SECONDS", 0.2)
     for order in (LOOK, TELL, END):
         with listening_socket(tmp_path), pytest.raises(ZconsoleError, match=r"keeper.*no answer"):
             asked(tmp_path, order=order, duty="")
@@ -307,7 +307,7 @@ def test_the_command_does_not_take_one_that_is_stopped_for_none(
 ):
     tmp_path.chmod(0o700)
     monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path))
-    monkeypatch.setattr(keepers, "START", 0.2)
+    monkeypatch.setattr(keepers, "START_SECONDS", 0.2)
     with listening_socket(tmp_path):
         assert main(command) == 1
     assert capsys.readouterr().err == "zconsole: zconsole keeper: no answer in 0.2 s\n"
@@ -406,7 +406,7 @@ def test_who_gave_up_orders_nothing_later(tmp_path, monkeypatch):
         time.sleep(0.1)
         return Completed(argv, 0, "", "")
 
-    monkeypatch.setattr(keepers, "START", 0.15)
+    monkeypatch.setattr(keepers, "START_SECONDS", 0.15)
     monkeypatch.setattr(keepers, "run_blocking", slow)
     with pytest.raises(ZconsoleError, match=r"no answer in"):
         ask(tmp_path, order="hold")
@@ -423,7 +423,7 @@ def test_who_gave_up_orders_nothing_later(tmp_path, monkeypatch):
 def test_who_gives_up_takes_the_order_back(tmp_path, monkeypatch):
     """The connection is closed then, at which a keeper undoes what it began."""
     tmp_path.chmod(0o700)
-    monkeypatch.setattr(keepers, "START", 0.5)
+    monkeypatch.setattr(keepers, "START_SECONDS", 0.5)
     with listening_socket(tmp_path) as line:
         with pytest.raises(ZconsoleError, match=r"no answer in"):
             ask(tmp_path, order="hold")

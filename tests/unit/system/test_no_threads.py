@@ -12,7 +12,7 @@ import pytest
 from tests.unit.system.test_keeper import Chore, Clock, settled
 from zconsole.system.audit import Audit
 from zconsole.system.daemon_thread import FileThread, in_daemon_thread
-from zconsole.system.keeper import RETRY, Keeper
+from zconsole.system.keeper import RETRY_SECONDS, Keeper
 from zconsole.system.patient import Patient, Worker
 from zconsole.system.record_file import AsyncWriter
 from zconsole.system.state_dir import StateError
@@ -99,7 +99,7 @@ async def test_a_duty_that_fails_of_it_acts_again(no_threads):
     await settled()
     assert (chore.acts, kept._acting) == (0, {})
     no_threads.undo()
-    clock.now += RETRY
+    clock.now += RETRY_SECONDS
     kept.begin_due()
     await kept._acting[chore]
     assert chore.acts == 1

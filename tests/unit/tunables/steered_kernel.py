@@ -56,5 +56,5 @@ async def no_pools() -> tuple[tuple[Pool, ...], bool]:
 if __name__ == "__main__":
     keeper.LiveSource = ScrubSource  # type: ignore[assignment,misc]
     keeper.live_pools = no_pools
-    autopilot.INTERVAL = autopilot.LOOK = keeper.PAUSE = guard.CONSOLES = 0.05
+    autopilot.INTERVAL = autopilot.CHECK_SECONDS = keeper.PAUSE = guard.CONSOLES = 0.05
     sys.exit(keeper.main())

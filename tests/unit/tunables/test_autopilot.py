@@ -25,7 +25,7 @@ from zconsole.system import record_file
 from zconsole.system.host import Clocks, process_mark
 from zconsole.system.record_file import LockedStore
 from zconsole.tunables import autopilot
-from zconsole.tunables.autopilot import Autopilot, PilotClaim, Status, Steered
+from zconsole.tunables.autopilot import Autopilot, AutopilotOrder, PilotClaim, Status
 from zconsole.tunables.control import Control
 from zconsole.tunables.hold_latency import FASTEST, GENTLEST, INTERVAL, STEP
 from zconsole.tunables.parameters import Parameters
@@ -80,7 +80,7 @@ class Flight:
         self.duty = Autopilot(
             pilot(kernel, owner=self.mark),
             source,
-            Steered(("0.02",), watch=watch),
+            AutopilotOrder(("0.02",), watch=watch),
             kernel.log,
             self.place,
             Clocks(steady=lambda: self.now),
@@ -109,10 +109,10 @@ class Flight:
 
 async def test_it_looks_often_whether_to_end_and_samples_at_its_interval(kernel):
     flight = Flight(kernel, Rounds("scrub"))
-    assert flight.duty.due(0.0) == autopilot.LOOK
+    assert flight.duty.due(0.0) == autopilot.CHECK_SECONDS
     assert flight.duty.due(INTERVAL - 0.2) == pytest.approx(0.2)
     await flight.fly(1)
-    assert flight.duty.due(flight.now) == autopilot.LOOK
+    assert flight.duty.due(flight.now) == autopilot.CHECK_SECONDS
 
 
 async def test_a_pool_that_does_not_answer_for_a_while_does_not_end_it(kernel):
@@ -136,7 +136,7 @@ async def test_pools_that_answer_are_told_beside_one_that_does_not():
 async def test_it_ends_when_no_pool_has_answered_for_a_minute(kernel):
     flight = Flight(kernel, Rounds("failed"))
     assert (await flight.fly()).startswith("no sample with latency histograms")
-    assert flight.now > autopilot.BLIND
+    assert flight.now > autopilot.BLIND_SECONDS
 
 
 @pytest.mark.parametrize("word", ["blind", "failed", "refused"])
@@ -230,7 +230,7 @@ async def begin(kernel, below=False, state=None) -> Autopilot:
     place = PilotClaim(state or kernel.state, process_mark(os.getpid()) or "")
     place.state.chmod(0o700)
     control = kernel.console(place.mark)
-    order = json.loads(json.dumps(asdict(Steered(("0.02",), below))))
+    order = json.loads(json.dumps(asdict(AutopilotOrder(("0.02",), below))))
     return await autopilot.begin(control, kernel.parameters, kernel.log, place, LiveSource, order)
 
 
@@ -395,7 +395,7 @@ async def test_it_is_ordered_as_it_was_confirmed(kernel):
     held = autopilots(kernel, "7:7", lambda **order: orders.append(order))
     for below in (False, True):
         await held.start(HoldOrder(Targets(0.02), below))
-    assert orders == [asdict(Steered(("0.02",), below, "7:7")) for below in (False, True)]
+    assert orders == [asdict(AutopilotOrder(("0.02",), below, "7:7")) for below in (False, True)]
 
 
 async def test_one_of_another_version_is_named_to_whoever_wants_it_to_end(flown):

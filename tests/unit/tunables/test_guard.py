@@ -15,7 +15,7 @@ from zconsole.pool.model import Pool, Scan, Vdev
 from zconsole.system.host import process_mark
 from zconsole.system.state_dir import StateError, try_lock
 from zconsole.tunables import guard
-from zconsole.tunables.guard import Guard, Guarded, TunableDuty
+from zconsole.tunables.guard import Guard, GuardOrder, TunableDuty
 from zconsole.tunables.parameters import Parameters
 
 NAME = "zfs_scan_suspend_progress"
@@ -24,7 +24,7 @@ DEAD = "999999999:1"
 
 
 async def freeze(kernel, seconds=30.0, watch=None, owner=None) -> Guard:
-    wanted = Guarded(NAME, 1, seconds, watch)
+    wanted = GuardOrder(NAME, 1, seconds, watch)
     control = kernel.console(owner or process_mark(os.getpid()))
     return await guard.begin(control, kernel.parameters, asdict(wanted))
 
@@ -33,7 +33,7 @@ async def test_the_value_is_held_until_its_time_is_over_then_put_back(kernel):
     held = await freeze(kernel, 30.0)
     now = held._end - 30.0
     assert kernel.read(NAME) == 1
-    assert held.due(now) == guard.LOOK
+    assert held.due(now) == guard.CHECK_SECONDS
     assert held.due(now + 29.9) == pytest.approx(0.1)
     assert held.due(now + 30.0) <= 0.0
     assert not await held.act()
@@ -107,7 +107,7 @@ async def test_it_says_when_it_cannot_write(kernel):
 
 
 async def test_it_refuses_what_no_guard_may_set(kernel):
-    order = asdict(Guarded("zfs_no_scrub_io", 1, 1.0))
+    order = asdict(GuardOrder("zfs_no_scrub_io", 1, 1.0))
     with pytest.raises(UsageError, match="not written"):
         await guard.begin(kernel.console("1:1"), kernel.parameters, order)
 

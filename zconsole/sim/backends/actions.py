@@ -29,7 +29,7 @@ from zconsole.pool.model import Version, parse_version
 from zconsole.sim.commands import execute
 from zconsole.sim.disk import Leaf
 from zconsole.sim.places import places
-from zconsole.sim.source import World, clock, glance
+from zconsole.sim.source import World, clock, snapshot
 from zconsole.sim.state import PoolState
 from zconsole.system.audit import MemoryLog
 from zconsole.system.host import Clocks, process_mark
@@ -251,7 +251,7 @@ class SimulatedKeeper:
         self, world: World, parameters: Parameters, store: TunableStore, log: MemoryLog
     ) -> None:
         clocks, ask = clocks_of(world), simulated_facts(world)
-        wall, steady, source = clocks.wall, clocks.steady, partial(_Glances, world)
+        wall, steady, source = clocks.wall, clocks.steady, partial(_Snapshots, world)
         rounds = RoundsOnDemand(SessionFeed(source(), Session(), 0.0))
         fresh = Refresher(rounds.fresh, ask)
         executor = Executor(SimulatedRunner(world), fresh, log, clock=wall, steady=steady)
@@ -323,7 +323,7 @@ class SimulatedKeeper:
 
 
 @dataclass(frozen=True, slots=True)
-class _Glances:
+class _Snapshots:
     """A source of samples of a world that leaves the world's events in place."""
 
     world: World
@@ -336,7 +336,7 @@ class _Glances:
     async def sample(self) -> tuple[Raw, ...]:
         """Return every pool as it is now; each sample counts as taken after all earlier actions."""
         with self.world.lock:
-            found = tuple(map(glance, self.world.pools))
+            found = tuple(map(snapshot, self.world.pools))
         for raw in found:
             # Plans want samples that began after the last action, and simulated time may stand
             # still between the two.

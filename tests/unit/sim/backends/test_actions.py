@@ -16,13 +16,13 @@ from zconsole.actions.locate import MachineLights
 from zconsole.actions.plan import LightOrder
 from zconsole.hardware.device import Device
 from zconsole.hardware.light import LASTING
-from zconsole.sim.backends.actions import _Glances, locate_of, simulated_backend, simulated_facts
+from zconsole.sim.backends.actions import _Snapshots, locate_of, simulated_backend, simulated_facts
 from zconsole.sim.places import lights as lights_of
 from zconsole.sim.places import places
 from zconsole.sim.source import SimulatedSource, World
 from zconsole.sim.state import Incident
 from zconsole.system.patient import begun
-from zconsole.tunables.guard import Guarded
+from zconsole.tunables.guard import GuardOrder
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def threads() -> set[threading.Thread]:
 def test_the_thread_of_the_keeper_ends(ends):
     source, before = SimulatedSource("resilver", 1), threads()
     ask = simulated_backend(source.world).autopilots.ask
-    ask(**asdict(Guarded("zfs_scan_suspend_progress", 1, 60.0)))
+    ask(**asdict(GuardOrder("zfs_scan_suspend_progress", 1, 60.0)))
     assert threads() - before
     if ends == "with the demo":
         asyncio.run(source.aclose())
@@ -98,7 +98,7 @@ def test_the_thread_of_the_keeper_ends(ends):
 
 
 READERS = {
-    "a sample": lambda world: asyncio.run(_Glances(world).sample()),
+    "a sample": lambda world: asyncio.run(_Snapshots(world).sample()),
     "a command": lambda world: asyncio.run(simulated_facts(world).guid("tank")),
     "the disks": lambda world: simulated_facts(world)._find(()),
 }

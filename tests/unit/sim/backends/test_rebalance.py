@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.worlds import world_of
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.sim.backends.rebalance import SimulatedRebalance
-from zconsole.sim.source import World
 
 pytestmark = pytest.mark.slow
 
@@ -15,7 +15,7 @@ HOUR = 3600.0
 
 @pytest.fixture
 def world():
-    return World("added-vdev", 1)
+    return world_of("added-vdev")
 
 
 async def job(desk, name):
@@ -25,7 +25,7 @@ async def job(desk, name):
 async def finished(desk, world, name, hour):
     """Return the finished job, at the latest after 300 hours, and the hour."""
     while (view := await job(desk, name)).state != "finished" and hour < 300:
-        hour += 1
+        hour += 6
         world.advance(hour * HOUR)
     assert view.state == "finished"
     return view, hour

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.table import rows
+from tests.worlds import world_of
 from zconsole.errors import ZconsoleError
 from zconsole.sim import commands
 from zconsole.sim.backends.swap import SimulatedHands
@@ -15,7 +16,7 @@ from zconsole.units import duration
 
 @pytest.fixture
 def world() -> World:
-    return World("swap", 1)
+    return world_of("swap")
 
 
 def leaf_in(world: World, bay: str):
@@ -68,7 +69,7 @@ def test_an_empty_bay_has_nothing_to_pull(world: World):
 @pytest.mark.slow
 @rows("scenario", names())
 def test_every_disk_of_every_scenario_sits_in_a_bay_and_a_new_one_fits_there(scenario: str):
-    world = World(scenario, 1)
+    world = world_of(scenario)
     hands, pool = SimulatedHands(world), world.pools[0]
     leaf = next(leaf for leaf in pool.leaves() if leaf.present and leaf.kind == "disk")
     words = f"serial {leaf.serial}, {pool.name}"
@@ -81,12 +82,12 @@ def test_every_disk_of_every_scenario_sits_in_a_bay_and_a_new_one_fits_there(sce
 
 @rows("scenario", ["failed-disk", "two-pools", "shared-bus"])
 def test_every_bay_has_a_name_of_its_own(scenario: str):
-    found = [each.bay for each in SimulatedHands(World(scenario, 1)).bays()]
+    found = [each.bay for each in SimulatedHands(world_of(scenario)).bays()]
     assert len(set(found)) == len(found)
 
 
 def test_a_flash_drive_needs_a_slot_for_it():
-    world = World("healthy", 1)
+    world = world_of("healthy")
     hands = SimulatedHands(world)
     flash = next(n for n, leaf in enumerate(world.pools[0].host.drawer) if leaf.is_nvme)
     empty = next(each.bay for each in hands.bays() if not each.disk)
@@ -95,7 +96,7 @@ def test_a_flash_drive_needs_a_slot_for_it():
 
 
 def test_a_disk_in_the_bay_of_another_is_called_as_that_was():
-    world = World("failed-disk", 1)
+    world = world_of("failed-disk")
     hands, pool = SimulatedHands(world), world.pools[0]
     old = next(leaf for leaf in pool.leaves() if leaf.name == "bay05")
     path = old.path
@@ -112,7 +113,7 @@ def test_a_disk_in_the_bay_of_another_is_called_as_that_was():
 
 @rows("begins", [True, False])
 def test_time_passes_to_the_end_of_a_resilver_that_began_this_moment_or_for_an_hour(begins):
-    world = World("failed-disk", 1)
+    world = world_of("failed-disk")
     pool, hands = world.pools[0], SimulatedHands(world)
     failed = next(leaf for leaf in pool.tops[0].leaves() if not leaf.online)
     if begins:
