@@ -105,12 +105,12 @@ TIME = "zfs_resilver_min_time_ms"
 """The first tunable of the list."""
 
 
-def asking(request: str) -> Callable[[TunablesScreen], int]:
-    """Return an answer that presses a request's key with the cursor on the first tunable."""
+def asking(request: str, row: int = 0) -> Callable[[TunablesScreen], int]:
+    """Return an answer that presses a request's key with the cursor on a tunable."""
 
     def _press(screen: TunablesScreen) -> int:
         screen.request = request
-        return 0
+        return row
 
     return _press
 

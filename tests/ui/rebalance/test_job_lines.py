@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.records import replace
 from tests.table import rows
-from tests.ui.drawn import plain
-from tests.ui.rebalance.samples import JOB, ODD, PLAN, shown, text
+from tests.ui.drawn import plain, text
+from tests.ui.rebalance.samples import JOB, ODD, PLAN, shown
 from zconsole.rebalance.backend import REPLACED, Counted
 from zconsole.rebalance.planning.settings import EVEN
 from zconsole.ui.display_format import DisplayFormat
