@@ -24,6 +24,7 @@ from zconsole.sim.source import World
 from zconsole.timeline.feed import Feed, Update
 from zconsole.timeline.session import Session
 from zconsole.ui.actions.session import FlowSession, PickList, TextQuestion
+from zconsole.ui.actions.tunables_pane import TunablesScreen
 from zconsole.ui.actions.upkeep import Upkeep
 from zconsole.ui.background import Work
 from zconsole.ui.console_options import ConsoleOptions
@@ -140,6 +141,16 @@ class SilentApp:
 
     def await_filled(self) -> None:
         self.awaited += 1
+
+
+def asking(request: str, row: int = 0) -> Callable[[TunablesScreen], int]:
+    """Return an answer that presses a request's key with the cursor on a tunable."""
+
+    def _press(screen: TunablesScreen) -> int:
+        screen.request = request
+        return row
+
+    return _press
 
 
 async def kept(backend: ActionBackend) -> None:

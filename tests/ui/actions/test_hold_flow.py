@@ -8,8 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.ui.actions.acting import RUN, acting
-from tests.ui.actions.scripted import AGREED, ESC, ScriptedSession
-from tests.ui.actions.test_tunables_pane import asking
+from tests.ui.actions.scripted import AGREED, ESC, ScriptedSession, asking
 from tests.ui.drawn import LOOK, flat, text
 from zconsole.errors import ZconsoleError
 from zconsole.sim.backends import actions as keeper

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.ui.actions.acting import RUN, Acting, acting
-from tests.ui.actions.scripted import AGREED, ESC, ScriptedSession
+from tests.ui.actions.scripted import AGREED, ESC, ScriptedSession, asking
 from tests.ui.actions.test_hold_flow import SCENARIO
-from tests.ui.actions.test_tunables_pane import asking
 from tests.ui.drawn import flat
 from tests.ui.rebalance.steps import SCENARIO as REBALANCED
 from zconsole.errors import ExitCode

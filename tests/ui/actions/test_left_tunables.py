@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.ui.actions.acting import RUN, acting
-from tests.ui.actions.scripted import AGREED, ESC, ScriptedSession
-from tests.ui.actions.test_tunables_pane import asking
+from tests.ui.actions.scripted import AGREED, ESC, ScriptedSession, asking
 from tests.ui.drawn import LOOK, flat, text
 from tests.ui.fakes import until
 from tests.unit.tunables.conftest import Kernel
