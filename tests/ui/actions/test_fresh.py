@@ -109,13 +109,6 @@ async def test_a_pool_that_was_exported_is_gone_though_its_frame_stays(frame):
     assert ran == []
 
 
-async def test_another_pool_of_the_same_name_is_not_acted_on(frame):
-    other = replace(frame, guid="4711", looked=QUESTION + 1)
-    events, ran = await delivered(frame, (other,))
-    assert "another pool is named vault now" in events[-1].text
-    assert ran == []
-
-
 async def test_where_no_round_comes_at_all_it_ends_in_time(frame):
     events, ran = await delivered(frame, patience=0.3)
     assert "after you confirmed" in events[-1].text

@@ -27,7 +27,7 @@ from zconsole.ui.dialogs.screens import Dialog, Offers
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.keys import bindings, keys_of
 from zconsole.ui.panes.help import help_key, key_row, short_key
-from zconsole.ui.rebalance.job_watch import JobWatch, reason, told_of
+from zconsole.ui.rebalance.job_watch import reason, told_of
 from zconsole.ui.rebalance.options import LIMITS, MIN_FREE, RATE, TARGET, Limit, ask_limit
 from zconsole.ui.widgets.draw import Line, Span, crop, fit, hung, joined, width_of
 from zconsole.ui.widgets.footer_view import FooterView
@@ -314,12 +314,11 @@ class JobScreen(Dialog[None]):
     groups = ("Job",)
     BINDINGS: ClassVar[list[BindingType]] = bindings("Job")
 
-    def __init__(self, ui: FlowSession, pool: str, job: str, watch: JobWatch) -> None:
+    def __init__(self, ui: FlowSession, pool: str, job: str) -> None:
         super().__init__()
         self._ui = ui
         self._pool = pool
         self._job = job
-        self._watch = watch
         self._said = ""
 
     def compose(self) -> ComposeResult:
@@ -329,7 +328,7 @@ class JobScreen(Dialog[None]):
 
     def copies(self) -> Offers:
         """Return the job's id, status command, directories and journal."""
-        command = f"{self._watch.rebalance_backend.command} rebalance status {self._job}"
+        command = f"{self._ui.jobs.rebalance_backend.command} rebalance status {self._job}"
         offers = [("job", self._job), ("command", command)]
         if (job := self.job) is not None:
             offers += [("directory", path) for path in job.settings.dirs]
@@ -345,13 +344,13 @@ class JobScreen(Dialog[None]):
     @property
     def job(self) -> JobView | None:
         """The job as of the last refresh; None if it isn't known."""
-        return next((j for j in self._watch.jobs.get(self._pool, ()) if j.job == self._job), None)
+        return next((j for j in self._ui.jobs.jobs.get(self._pool, ()) if j.job == self._job), None)
 
     def _again(self) -> None:
         begin(self, self._refresh, group="job", exit_on_error=False)
 
     async def _refresh(self) -> None:
-        for news in await self._watch.look(self._pool):
+        for news in await self._ui.jobs.look(self._pool):
             self.app.notify(self.look.said(news.text), severity=news.severity, markup=False)
         self.update()
 
@@ -359,7 +358,7 @@ class JobScreen(Dialog[None]):
         """Draw the job as of the last refresh."""
         job, view, width = self.job, self.query_one("#job", LinesView), self.app.size.width
         if job is None:
-            words = self._watch.rebalance_backend.last_words(self._job) or "no such job"
+            words = self._ui.jobs.rebalance_backend.last_words(self._job) or "no such job"
             said = tuple(wrapped(words, "error", self.look, width, " "))
             view.show(said, (Span(f" REBALANCE  {self._job}", "title"),))
         else:
@@ -370,7 +369,7 @@ class JobScreen(Dialog[None]):
         self.query_one("#hint", FooterView).show_below(view, self._hint(job))
 
     def _hint(self, job: JobView | None) -> tuple[Line, ...]:
-        problem = self._said or self._watch.problem
+        problem = self._said or self._ui.jobs.problem
         said = wrapped(problem, "warning", self.look, self.app.size.width, " ") if problem else ()
         if reason := self._ui.denied:
             head = f" {self.look.text(reason)}:"
@@ -409,7 +408,7 @@ class JobScreen(Dialog[None]):
 
     def action_hold(self) -> None:
         """Pause or resume the job."""
-        backend = self._watch.rebalance_backend
+        backend = self._ui.jobs.rebalance_backend
         resume = partial(backend.resume, self._job)
         pause = partial(backend.order, self._job, "pause")
         self._steer("hold", resume if self._resumes else pause)
@@ -441,7 +440,7 @@ class JobScreen(Dialog[None]):
         await self._refresh()
 
     async def _ask_stop(self) -> None:
-        backend, look = self._watch.rebalance_backend, self.look
+        backend, look = self._ui.jobs.rebalance_backend, self.look
 
         async def _stop(_: str | None) -> AsyncIterator[Span]:
             await backend.order(self._job, "stop")
@@ -469,7 +468,7 @@ class JobScreen(Dialog[None]):
     async def _ask(self, limit: Limit) -> None:
         now = self.job.limits if self.job is not None else Limits()
         if changed := await ask_limit(self._ui, limit, now):
-            await self._watch.rebalance_backend.order(self._job, None, changed)
+            await self._ui.jobs.rebalance_backend.order(self._job, None, changed)
 
 
 def offered(job: JobView | None) -> frozenset[str]:
