@@ -39,7 +39,7 @@ async def test_tunables_that_stay_changed_are_counted_and_named_with_what_restor
     await ui.wait(10.0, 5.0)
     own = ui.backend.control.past().own
     assert f"{len(own)} TUNABLES SET" in ui.frame.flags
-    later = "restored by the keeper or a console once no scan"
+    later = "restored by zconsole in the background once no scan"
     said = behind(ui)
     assert f"{len(own)} tunables set here stay changed; {later}" in said
     assert "restore them: T, then U; when the scan ends: T, then E; later: zconsole" in said

@@ -28,7 +28,7 @@ TIME = "zfs_resilver_min_time_ms"
 IDLE, SCANS = "healthy", "mirror-scrub"
 """A pool without a scan, and one with a scrub that ends within two days."""
 LEFT = "Left by a console that is gone"
-PROMISED = "its console is gone; restored by the keeper or a console once no scan runs"
+PROMISED = "its console is gone; restored by zconsole in the background once no scan runs"
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ async def test_what_it_set_itself_is_named_before_it_is_left(kernel):
     await console.heard()
     asked = flat("\n".join(span.text for span in console.upkeep.left_behind()))
     assert "1 tunable set here stays changed" in asked
-    assert "restored by the keeper or a console once no scan runs" in asked
+    assert "restored by zconsole in the background once no scan runs" in asked
 
 
 async def test_a_console_that_dies_while_another_runs_leaves_nothing(kernel, other):
@@ -257,7 +257,7 @@ async def test_a_pool_that_does_not_answer_may_scan(kernel, other, monkeypatch):
 async def test_what_is_set_is_said_before_and_after_in_the_same_words(kernel):
     console = Console(kernel, "resilver")
     until_gone = (
-        "estored by the keeper or a console once this console is gone (or ssh drops) and"
+        "estored by zconsole in the background once this console is gone (or ssh drops) and"
         " no scan runs; to restore it now: U, when the scan ends: E"
     )
     console.answers.extend((asking("set"), "5000", AGREED))

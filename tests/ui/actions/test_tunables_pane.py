@@ -194,7 +194,7 @@ async def test_a_preset_lists_only_what_it_changes():
 async def test_without_a_scan_it_says_at_which_end_values_go_back():
     ui = ScriptedSession("healthy", asking("set"), "5000", AGREED, asking("until"))
     await tunables_flow(ui, "")
-    assert "Restored by the keeper or a console once this console is gone" in ui.plan
+    assert "Restored by zconsole in the background once this console is gone" in ui.plan
     said = "Values set here: restored when the next scan of vault ends, or once this console"
     assert ui.messages[-1].startswith(said)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -103,21 +104,30 @@ class Upkeep:
         """Return the activities, events and flags of consoles and jobs for a pool's frame."""
         session, pool = self.session, frame.pool
         jobs, swaps = session.jobs.shown(pool), session.swaps.shown(frame)
-        hours = tuple(
-            ActivityView(Activity("scrub hours", window.hours, note=hours_words(window)))
-            for window in session.windows
-            if window.guid == frame.guid
-        )
+        hours, rows = self._scrub_hours(frame)
         set_here = session.effects.events(pool, session.past.changes)
         events = (*set_here, *session.follow_up.events(pool))
         holds = session.past.holds  # the autopilot has a flag of its own
         count = sum(holds[name].by is not Setter.AUTOPILOT for name in session.past.in_place)
         return Additions(
-            activities=(*jobs, *swaps, *hours, *self._autopilot(frame), *self._set_here(frame)),
+            activities=(*jobs, *swaps, *rows, *self._autopilot(frame), *self._set_here(frame)),
             events=tuple(event for event in events if event.t <= frame.t),
             flags=(f"{counted(count, 'tunable').upper()} SET",) if count else (),
             pulled=session.swaps.pulled(pool),
+            hours=hours,
         )
+
+    def _scrub_hours(self, frame: Frame) -> tuple[str, tuple[ActivityView, ...]]:
+        """Return the hours to which the pool's scrub keeps, empty if none, and their line."""
+        window = next((w for w in self.session.windows if w.guid == frame.guid), None)
+        if window is None:
+            return "", ()
+        scrubs = (view.scan for view in frame.scans if view.scan.function == "scrub")
+        state = next((scan.state for scan in scrubs if scan.active), "")
+        words = hours_words(window, state, datetime.fromtimestamp(frame.t, UTC).astimezone())
+        by_hand = state == "paused" and not window.paused
+        row = ActivityView(Activity("scrub hours", window.hours, note=words))
+        return "" if by_hand else window.hours, (row,)
 
     def _autopilot(self, frame: Frame) -> tuple[ActivityView, ...]:
         """Return the activity line of the autopilot, if it steers the scan of this pool."""
