@@ -99,7 +99,7 @@ async def test_jobs_are_looked_for_now_and_then_and_watched_while_one_is_at_work
     assert len(looks) == 10
 
 
-LOOKS = ("read_past", "read_held", "read_windows")
+LOOKS = ("read_past", "read_autopilot", "read_windows")
 
 
 async def test_what_consoles_keep_is_read_only_where_it_may_have_changed(monkeypatch):

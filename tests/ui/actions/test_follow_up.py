@@ -38,7 +38,7 @@ def test_the_slowest_pool_tells_how_long_applications_wait():
             seen = (sample(t, slow * int(t), fast * int(t)) for slow, fast in pools)
             made = (replace(healthy, pool=str(n), sample=one) for n, one in enumerate(seen))
             watch.take(Update(tuple(made), Capabilities("")))
-        return watch.waits()
+        return watch.latency()
 
     assert waits((100, 0), (0, 100)) == waits((100, 0)) != waits((0, 100))
 
@@ -164,7 +164,7 @@ def test_what_became_of_one_device_stays_when_another_one_is_acted_on(action, go
     ui = ScriptedSession("mirror-scrub")
     plan = ActionPlan(action, "Do it", (), pool="mirrors")
     ui.ended(plan, ActionOutcome(ok=False, text="it failed"))
-    assert bool(ui.told) == goes
+    assert bool(ui.outcomes_shown) == goes
 
 
 def sample(t: float, slow: int, fast: int) -> Sample:

@@ -115,7 +115,7 @@ async def test_the_main_screen_says_that_an_autopilot_runs_its_latency_and_what_
         assert "AUTOPILOT" not in a.screen
         await a.press("T", "V", *"500ms", "enter", *RUN, "escape", "escape")
         await a.pass_time(120, 20)
-        reached = latency(a.session.effects.waits())
+        reached = latency(a.session.effects.latency())
         for size in sizes:
             first, *rest = (await a.read(a.resize(size))).splitlines()
             assert " AUTOPILOT " in first, size
@@ -130,11 +130,11 @@ async def test_the_question_and_the_list_say_how_long_requests_wait_now():
     ui = ScriptedSession(SCENARIO)
     await started(ui)
     await ui.wait(120.0, 20.0)
-    await ui.read_held()
+    await ui.read_autopilot()
     said: list[str] = []
     ui.answers.append(reading(said))
     await tunables_flow(ui, "")
-    reached = latency(ui.effects.waits())
+    reached = latency(ui.effects.latency())
     assert f"application requests wait at most {reached}." in said[1]
 
 
@@ -146,7 +146,7 @@ async def test_where_the_target_is_out_of_reach_its_cost_is_said_and_what_stops_
     assert "V starts the autopilot: scans go as fast as a latency you set allows" in said[1]
     await started(ui, "1ms")
     await ui.wait(900.0, 30.0)
-    assert ui.effects.waits() > 0.001
+    assert ui.effects.latency() > 0.001
     (line,) = (view for view in ui.frame.activities if view.flag == "AUTOPILOT")
     assert line.activity.state.startswith("target 1ms")
     assert re.match(r"unreachable, rate -\d+ %; T, then V stops it", line.activity.note)

@@ -16,7 +16,7 @@ from zconsole.tunables.catalog import named
 from zconsole.tunables.control import Setting
 from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.actions.tunables_flow import tunables_flow
-from zconsole.ui.actions.tunables_pane import Shown, TunablesScreen, tunable_lines
+from zconsole.ui.actions.tunables_pane import TunableRow, TunablesScreen, tunable_lines
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.help import keys_line
 
@@ -31,7 +31,7 @@ async def test_what_an_action_set_is_looked_at_with_the_next_round(monkeypatch):
     monkeypatch.setattr(FlowSession, "read_past", _read_past)
     await ui.wait(1.0, 1.0)
     assert looks == []
-    ui.upkeep.look_soon()
+    ui.upkeep.reread_soon()
     await ui.wait(1.0, 1.0)
     assert looks
 
@@ -84,7 +84,7 @@ async def test_the_list_opens_on_the_tunable_that_is_suggested_and_says_so():
 def test_a_suggestion_that_does_not_fit_beside_the_old_value_is_left_to_the_lines_below(width):
     tunable = named("zfs_resilver_min_time_ms")
     setting = Setting(tunable, 5000, 3000, "", 5000, 3000)
-    (line,) = tunable_lines([Shown(setting, suggested="set it")], DisplayFormat(), width)
+    (line,) = tunable_lines([TunableRow(setting, suggested="set it")], DisplayFormat(), width)
     assert "was 3000" in plain(line)
     assert "sugg" not in plain(line) or "suggested" in plain(line)
 

@@ -56,7 +56,7 @@ class RebalanceFlow:
                 try:
                     await self._new()
                 except ZconsoleError as error:  # back to the list
-                    self.ui.complain(error)
+                    self.ui.show_error(error)
             elif picked <= len(self._jobs()):
                 await self._attach(self._jobs()[picked - 1].job)
             await self.ui.jobs.look(self.pool)
@@ -104,7 +104,7 @@ class RebalanceFlow:
                 try:
                     job = await self.ui.jobs.rebalance_backend.start(new.settings)
                 except ZconsoleError as error:  # back to the plan
-                    self.ui.complain(error)
+                    self.ui.show_error(error)
                 else:
                     return job, new.settings
         return None, new.kept()

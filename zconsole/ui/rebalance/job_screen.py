@@ -27,7 +27,7 @@ from zconsole.ui.dialogs.screens import Dialog, Offers
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.keys import bindings, keys_of
 from zconsole.ui.panes.help import help_key, key_row, short_key
-from zconsole.ui.rebalance.job_watch import reason, told_of
+from zconsole.ui.rebalance.job_watch import message_start, reason
 from zconsole.ui.rebalance.options import LIMITS, MIN_FREE, RATE, TARGET, Limit, ask_limit
 from zconsole.ui.widgets.draw import Line, Span, crop, fit, hung, joined, width_of
 from zconsole.ui.widgets.footer_view import FooterView
@@ -99,7 +99,7 @@ def job_lines(
         *_left_out("Need no move", "dim", {REPLACED: job.replaced}, look, width),
         *_left_out("Skipped", "warning", job.unmoved, look, width),
         *_left_out("Failed", "error", job.failed, look, width),
-        *_again(job, look),
+        *_retry_hints(job, look),
         *_days(job, look, width),
         *((Span(f" {look.text(note)}", "warning"),) for note in job.notes),
         *_named(job, look, width),
@@ -222,7 +222,7 @@ def _left_out(
     yield from hung(Span(head, "bold"), joined(parts, ", ", width - len(head) - 1))
 
 
-def _again(job: JobView, look: DisplayFormat) -> Iterator[Line]:
+def _retry_hints(job: JobView, look: DisplayFormat) -> Iterator[Line]:
     """Explain how to retry files that were left out, once the job has finished."""
     if job.state != "finished":
         return
@@ -338,15 +338,15 @@ class JobScreen(Dialog[None]):
     def on_mount(self) -> None:
         """Draw the job, and start refreshing it."""
         self.query_one("#job", LinesView).focus()
-        self.set_interval(LOOK, self._again)
-        self._again()
+        self.set_interval(LOOK, self._begin_refresh)
+        self._begin_refresh()
 
     @property
     def job(self) -> JobView | None:
         """The job as of the last refresh; None if it isn't known."""
         return next((j for j in self._ui.jobs.jobs.get(self._pool, ()) if j.job == self._job), None)
 
-    def _again(self) -> None:
+    def _begin_refresh(self) -> None:
         begin(self, self._refresh, group="job", exit_on_error=False)
 
     async def _refresh(self) -> None:
@@ -374,7 +374,7 @@ class JobScreen(Dialog[None]):
         if reason := self._ui.denied:
             head = f" {self.look.text(reason)}:"
             return (*said, (Span(head, "warning"), *self._keys(frozenset(), len(head))))
-        return (*said, self._keys(offered(job)))
+        return (*said, self._keys(possible_actions(job)))
 
     def _keys(self, offers: frozenset[str], room: int = 0) -> Line:
         over = self.job is not None and not self.job.live
@@ -425,14 +425,14 @@ class JobScreen(Dialog[None]):
         """Carry out a key's request, or show why it isn't possible now."""
         job = self.job
         idle = "this job is unknown" if job is None else f"the job is {job.state}"
-        self._said = self._ui.denied or ("" if action in offered(job) else idle)
+        self._said = self._ui.denied or ("" if action in possible_actions(job) else idle)
         if self._said:
             self.update()
             return
         begin(self, partial(self._do, steering), group="steer", exit_on_error=False)
 
     async def _do(self, steering: Steering) -> None:
-        self._ui.app.unsay(told_of(self._job))  # such as that it stopped
+        self._ui.app.unsay(message_start(self._job))  # such as that it stopped
         try:
             await steering()
         except ZconsoleError as error:
@@ -471,7 +471,7 @@ class JobScreen(Dialog[None]):
             await self._ui.jobs.rebalance_backend.order(self._job, None, changed)
 
 
-def offered(job: JobView | None) -> frozenset[str]:
+def possible_actions(job: JobView | None) -> frozenset[str]:
     """Return the actions whose keys do something for a job in its present state."""
     if job is None:
         return frozenset()
