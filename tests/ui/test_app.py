@@ -192,32 +192,24 @@ async def test_help_scrolls():
         assert "Move" in screen()
 
 
-@pytest.mark.parametrize(("down", "up"), [("down", "up"), ("j", "k")])
-async def test_arrows_and_vi_keys_move_the_cursor(down, up):
-    async with view_state(frames.healthy()) as (app, pilot, _):
-        await pilot.press(down, down)
-        assert cursor_name(app) == "sda"
-        await pilot.press(up)
-        assert cursor_name(app) == "mirror-0"
-
-
-@pytest.mark.parametrize(("end", "home"), [("G", "g"), ("end", "home")])
-async def test_to_the_end_and_back(end, home):
+async def test_arrows_vi_keys_and_pages_move_the_cursor():
     async with view_state(frames.many(200)) as (app, pilot, screen):
-        await pilot.press(end)
-        assert cursor_name(app) == "slot0199"
-        assert "slot0199" in screen()
-        await pilot.press(home)
-        assert cursor_name(app) == "huge"
-
-
-@pytest.mark.parametrize(("down", "up"), [("pagedown", "pageup"), ("ctrl+f", "ctrl+b")])
-async def test_pages(down, up):
-    async with view_state(frames.many(200)) as (app, pilot, _):
-        await pilot.press(down)
-        assert cursor_name(app) != "huge"
-        await pilot.press(up)
-        assert cursor_name(app) == "huge"
+        for down, up in (("down", "up"), ("j", "k")):
+            await pilot.press(down, down)
+            assert app.devices.cursor == 2, down
+            await pilot.press(up, up)
+            assert app.devices.cursor == 0, up
+        for down, up in (("pagedown", "pageup"), ("ctrl+f", "ctrl+b")):
+            await pilot.press(down)
+            assert app.devices.cursor > 2, down
+            await pilot.press(up)
+            assert cursor_name(app) == "huge", up
+        for end, home in (("G", "g"), ("end", "home")):
+            await pilot.press(end)
+            assert cursor_name(app) == "slot0199", end
+            assert "slot0199" in screen()
+            await pilot.press(home)
+            assert cursor_name(app) == "huge", home
 
 
 async def test_the_cursor_stays_on_its_device_when_rows_come_and_go():
@@ -232,7 +224,7 @@ async def test_the_cursor_stays_on_its_device_when_rows_come_and_go():
         assert cursor_name(app) == "mirror-1"
 
 
-async def test_enter_opens_the_detail_and_asks_the_feed():
+async def test_enter_opens_the_detail_and_asks_the_feed_and_escape_closes_it_as_well():
     feed = FakeFeed((frames.resilver(),))
     async with view_state(feed=feed, size=(100, 40)) as (app, pilot, screen):
         await pilot.press(*"jjj", "enter")
@@ -243,32 +235,24 @@ async def test_enter_opens_the_detail_and_asks_the_feed():
         assert feed.asked == [("tank", app.devices.current.key)]
         await pilot.press("enter")
         assert "serial" not in screen()
-
-
-async def test_escape_closes_details():
-    async with view_state(frames.resilver(), size=(100, 40)) as (_, pilot, screen):
-        await pilot.press(*"jjj", "enter", "escape")
+        await pilot.press("enter", "escape")
         assert "path  " not in screen()
 
 
-async def test_space_folds_and_counts():
-    async with view_state(frames.imbalance()) as (_, pilot, screen):
+async def test_space_folds_and_counts_left_folds_then_goes_up_and_right_unfolds():
+    async with view_state(frames.imbalance()) as (app, pilot, screen):
         await pilot.press("j", "space")
         assert "raidz1-0 ▸4" in screen()
         assert " sda " not in screen()
         await pilot.press("space")
         assert " sda " in screen()
-
-
-@pytest.mark.parametrize("open_", ["right", "l"])
-async def test_left_folds_then_goes_up_and_right_unfolds(open_):
-    async with view_state(frames.imbalance()) as (app, pilot, screen):
-        await pilot.press("j", "j", "left")
-        assert cursor_name(app) == "raidz1-0"
-        await pilot.press("left")
-        assert " sda " not in screen()
-        await pilot.press(open_)
-        assert " sda " in screen()
+        for unfolds in ("right", "l"):
+            await pilot.press("j", "left")
+            assert cursor_name(app) == "raidz1-0"
+            await pilot.press("left")
+            assert " sda " not in screen()
+            await pilot.press(unfolds)
+            assert " sda " in screen(), unfolds
 
 
 async def test_filter_as_typed_kept_by_enter_cleared_by_escape():
@@ -395,14 +379,15 @@ async def test_units():
         assert "4.93T of 12.9T" in screen()
 
 
-@pytest.mark.parametrize(("more", "less"), [("plus", "minus"), ("equals_sign", "minus")])
-async def test_interval(more, less):
+async def test_interval():
     feed = FakeFeed((frames.healthy(),), interval=1.0)
     async with view_state(feed=feed) as (_, pilot, screen):
-        await pilot.press(more)
-        assert feed.interval == 2.0
-        assert "every 2s" in screen()
-        await pilot.press(less, less)
+        for more in ("plus", "equals_sign"):
+            await pilot.press(more)
+            assert feed.interval == 2.0, more
+            assert "every 2s" in screen()
+            await pilot.press("minus")
+        await pilot.press("minus")
         assert feed.interval == 0.5
 
 

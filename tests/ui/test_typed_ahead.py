@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from textual import events
 
-from tests.ui.actions.acting import acting, commands
-from tests.ui.actions.test_hold_flow import SCENARIO, start
+from tests.ui.actions.acting import RUN, acting, commands
+from tests.ui.actions.test_hold_flow import SCENARIO
 from tests.ui.fakes import until
 from zconsole.errors import ZconsoleError
 from zconsole.ui.dialogs.confirm import ConfirmScreen
@@ -200,7 +200,7 @@ async def test_escape_gives_up_waiting_for_the_next_screen_of_a_flow():
 
 async def test_keys_that_wait_for_a_menu_do_not_answer_whether_to_quit():
     async with acting(SCENARIO, (80, 24)) as a:
-        await start(a)
+        await a.press("T", "V", *"500ms", "enter", *RUN, "escape")
         await a.press("escape")
         hang(a)
         await a.pilot.press("S", "right", "enter", "ctrl+c")

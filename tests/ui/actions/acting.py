@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC
 
+from tests.ui.actions.scripted import ScriptedFeed, kept
 from tests.ui.fakes import Clock, screen_text, shipped, until
 from tests.worlds import world_of
 from zconsole.actions.backend import ActionBackend
@@ -15,8 +16,7 @@ from zconsole.pool.chassis import Lights
 from zconsole.sim.backends.actions import simulated_backend
 from zconsole.sim.places import lights
 from zconsole.sim.source import World
-from zconsole.timeline.feed import Feed, Update
-from zconsole.timeline.session import Session
+from zconsole.timeline.feed import Update
 from zconsole.ui.actions.controller import ActionController
 from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.actions.upkeep import Upkeep
@@ -30,15 +30,11 @@ RUN = ("tab", "enter")
 """Keys that run the plan on the screen."""
 
 
-class SteppedFeed(Feed):
-    """A feed of a world's frames, one round whenever ``step`` is called or a flow waits for one."""
+class SteppedFeed(ScriptedFeed):
+    """A feed whose rounds a console awaits, one whenever ``step`` is called or a flow wants one."""
 
     def __init__(self, world: World, capabilities: Capabilities | None = None) -> None:
-        super().__init__(1.0)
-        self.world = world
-        self.elapsed = 0.0
-        self.session = Session()
-        self.capabilities = capabilities or Capabilities("demo", flags=("DEMO",))
+        super().__init__(world, capabilities)
         self.queue: asyncio.Queue[Update] = asyncio.Queue()
         self.clock = Clock()
         self.unseen = False
@@ -46,23 +42,12 @@ class SteppedFeed(Feed):
 
     def step(self, seconds: float = 1.0) -> None:
         """Advance simulated time, and provide a round."""
-        self.elapsed += seconds
         self.clock.now += seconds
-        self.world.advance(self.elapsed)
-        frames = self.session.advance(self.world.raws())
-        self.queue.put_nowait(Update(frames, self.capabilities))
+        self.queue.put_nowait(self.later(seconds))
 
     @property
     def pace(self) -> float:
         return self.interval
-
-    @contextmanager
-    def hurried(self, seconds: float) -> Iterator[None]:
-        """Provide the two rounds that a flow waits for."""
-        assert seconds < self.interval
-        self.step()
-        self.step()
-        yield
 
     async def next(self) -> Update | None:
         self._begun = None  # rounds come when stepped, not at an interval
@@ -71,14 +56,8 @@ class SteppedFeed(Feed):
     async def sample(self) -> Update | None:
         return await self.queue.get()
 
-    async def details(self, pool: str, key: str) -> tuple[tuple[str, str], ...]:
-        return ()
-
     async def lights(self) -> Lights:
         return lights(self.world.pools, self.world.lit)
-
-    async def close_sources(self) -> None:
-        return None
 
 
 class Acting:
@@ -136,15 +115,7 @@ class Acting:
 
     async def kept(self) -> None:
         """Wait until the keeper has done everything that is due now."""
-
-        async def _done() -> None:
-            keeper._keeper.begin_due()
-            while acts := keeper._keeper._acting.values():
-                await asyncio.wait(acts)
-
-        keeper = self.backend.autopilots.ask.__self__  # type: ignore[attr-defined]
-        if keeper._loop is not None:
-            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_done(), keeper._loop))
+        await kept(self.backend)
 
     async def home(self) -> None:
         """Press Esc until the main screen is on top."""

@@ -6,6 +6,7 @@ After its last answer, further questions are left as by Esc.
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,14 +17,19 @@ from typing import Any, cast
 
 from tests.ui.drawn import plain
 from tests.worlds import world_of
+from zconsole.actions.backend import ActionBackend
 from zconsole.pool.chassis import Lights
 from zconsole.sim.backends.actions import simulated_backend
 from zconsole.sim.source import World
 from zconsole.timeline.feed import Feed, Update
 from zconsole.timeline.session import Session
 from zconsole.ui.actions.session import FlowSession, PickList, TextQuestion
+from zconsole.ui.actions.tunables_pane import TunablesScreen
+from zconsole.ui.actions.upkeep import Upkeep
+from zconsole.ui.background import Work
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.dialogs.confirm import Confirmation
+from zconsole.ui.dialogs.screens import TextScreen
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.swap.swap_watch import SwapWatch
 from zconsole.ui.themed_app import ThemedApp
@@ -52,21 +58,32 @@ Reply = str | Run | Callable[[Any], Any] | None
 a text or any other screen also a function, or a coroutine function, that returns it."""
 
 
+DEMO = Capabilities("demo", flags=("DEMO",))
+
+
 class ScriptedFeed(Feed):
     """A feed of a world's frames, one round whenever ``step`` is called or a flow waits for one."""
 
-    def __init__(self, world: World, capabilities: Capabilities) -> None:
+    def __init__(self, world: World, capabilities: Capabilities | None) -> None:
         super().__init__(1.0)
-        self.world, self.capabilities = world, capabilities
+        self.world, self.capabilities = world, capabilities or DEMO
         self.elapsed = 0.0
         self.session = Session()
         self.hear: Callable[[Update], None] = lambda _: None
 
-    def step(self, seconds: float = 1.0) -> None:
-        """Advance simulated time, and provide a round."""
+    def later(self, seconds: float) -> Update:
+        """Advance simulated time, and return a round."""
         self.elapsed += seconds
         self.world.advance(self.elapsed)
-        self.hear(Update(self.session.advance(self.world.raws()), self.capabilities))
+        return Update(self.session.advance(self.world.raws()), self.capabilities)
+
+    def step(self, seconds: float = 1.0) -> None:
+        """Advance simulated time, and provide a round."""
+        self._newest = self.later(seconds)
+        if self.contributor is not None:
+            self.contributor.take(self._newest)
+        if (update := self.joined()) is not None:
+            self.hear(update)
 
     @contextmanager
     def hurried(self, seconds: float) -> Iterator[None]:
@@ -88,13 +105,33 @@ class ScriptedFeed(Feed):
         return None
 
 
+@dataclass
+class Background:
+    """Work beside the flows, done when a test lets it."""
+
+    work: Work
+    group: str
+    is_finished: bool = False
+
+
 class SilentApp:
-    """The parts of an app that a session needs besides screens."""
+    """The parts of an app that a session and its upkeep need besides screens."""
+
+    main_on_top = True
 
     def __init__(self, view_state: ViewState) -> None:
         self.view_state = view_state
         self.messages: list[str] = []
         self.awaited = 0
+        self.workers: list[Background] = []
+
+    def run_worker(self, work: Work, *, group: str, **_: object) -> None:
+        self.workers.append(Background(work, group))
+
+    async def rest(self) -> None:
+        """Do the work beside the flows."""
+        while self.workers:
+            await self.workers.pop(0).work()
 
     def notify(self, message: str, **_: object) -> None:
         self.messages.append(message)
@@ -104,6 +141,29 @@ class SilentApp:
 
     def await_filled(self) -> None:
         self.awaited += 1
+
+
+def asking(request: str, row: int = 0) -> Callable[[TunablesScreen], int]:
+    """Return an answer that presses a request's key with the cursor on a tunable."""
+
+    def _press(screen: TunablesScreen) -> int:
+        screen.request = request
+        return row
+
+    return _press
+
+
+async def kept(backend: ActionBackend) -> None:
+    """Wait until the keeper of a simulated machine has done everything that is due now."""
+
+    async def _done() -> None:
+        keeper._keeper.begin_due()
+        while acts := keeper._keeper._acting.values():
+            await asyncio.wait(acts)
+
+    keeper = backend.autopilots.ask.__self__  # type: ignore[attr-defined]
+    if keeper._loop is not None:
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_done(), keeper._loop))
 
 
 class ScriptedSession(FlowSession):
@@ -120,7 +180,7 @@ class ScriptedSession(FlowSession):
         """Open a session on a scenario; ``prepare`` changes the world before its first sample."""
         self.world = world_of(scenario)
         prepare(self.world)
-        feed = ScriptedFeed(self.world, capabilities or Capabilities("demo", flags=("DEMO",)))
+        feed = ScriptedFeed(self.world, capabilities)
         settings = ConsoleOptions(host="nas1", zone=UTC, **options)  # type: ignore[arg-type]
         self.silent = SilentApp(ViewState(settings, DisplayFormat(UNICODE, zone=UTC)))
         app, backend = cast("ThemedApp", self.silent), simulated_backend(self.world)
@@ -135,20 +195,23 @@ class ScriptedSession(FlowSession):
         """Messages of plans while they ran."""
         self.barred = False
         """Whether the plan that was to be run could only be read."""
-        feed.hear = self._take
+        self.asked_for: str | None = None
+        """Word that had to be typed for the plan that was to be run."""
+        self.upkeep = feed.contributor = Upkeep(self)
+        feed.hear = lambda update: self.silent.view_state.take(update, 0.0)
         feed.step(0.0)
 
-    def _take(self, update: Update) -> None:
-        self.follow_up.take(update)
-        self.effects.take(update)
-        self.silent.view_state.take(update, 0.0)
-        for plan, outcome in self.follow_up.ended():
-            self.ended(plan, outcome)
-
     def pass_time(self, seconds: float, step: float = 60.0) -> None:
-        """Let rounds pass."""
+        """Let rounds pass, without the work beside them."""
         for _ in range(int(seconds / step)):
             self.stepped.step(step)
+
+    async def wait(self, seconds: float, step: float = 60.0) -> None:
+        """Let rounds pass, and console and keeper do their work beside them."""
+        for _ in range(int(seconds / step)):
+            self.stepped.step(step)
+            await kept(self.backend)
+            await self.silent.rest()
 
     def key(self, name: str) -> str:
         """Return the key of the vdev with this name, or of the device whose name contains it."""
@@ -210,13 +273,14 @@ class ScriptedSession(FlowSession):
         if not isinstance(reply, Run):
             return False
         chosen = confirmations[reply.way]
-        self.barred = chosen.barred
+        self.barred, self.asked_for = chosen.barred, chosen.typed
         if chosen.barred:
             return False
         self.ran.append("\n".join([said.text async for said in chosen.run(reply.typed)]))
         return True
 
     async def show(self, screen: Any) -> Any:
-        reply = self._reply(type(screen).__name__)
+        lines = screen._make(WIDTH) if isinstance(screen, TextScreen) else ()
+        reply = self._reply(type(screen).__name__, *lines)
         result = reply(screen) if callable(reply) else reply
         return await result if isawaitable(result) else result

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 
 from tests.records import replace
 from tests.ui import frames
-from tests.ui.actions.acting import RUN, SteppedFeed, acting, pick
+from tests.ui.actions.acting import RUN, acting
+from tests.ui.actions.scripted import AGREED, Run, ScriptedFeed, ScriptedSession, asking
+from tests.ui.drawn import LOOK, flat, text
 from tests.unit.tunables.pilots import FAST, SLOW
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts
 from zconsole.diagnosis.bottleneck.finding import Suggestion, TunableStep, Verdict
@@ -19,7 +22,10 @@ from zconsole.timeline.frame import DONE
 from zconsole.tunables.effect import TunableEffect
 from zconsole.tunables.store import Change
 from zconsole.ui.actions.effects import EffectWatch, LatencyWindow
+from zconsole.ui.actions.menu import actions_flow
 from zconsole.ui.actions.session import FollowUp
+from zconsole.ui.actions.tunables_flow import tunables_flow
+from zconsole.ui.actions.tunables_pane import TunablesScreen, about_lines
 from zconsole.zfs.sources.base import Capabilities
 
 
@@ -32,7 +38,7 @@ def test_the_slowest_pool_tells_how_long_applications_wait():
             seen = (sample(t, slow * int(t), fast * int(t)) for slow, fast in pools)
             made = (replace(healthy, pool=str(n), sample=one) for n, one in enumerate(seen))
             watch.take(Update(tuple(made), Capabilities("")))
-        return watch.waits()
+        return watch.latency()
 
     assert waits((100, 0), (0, 100)) == waits((100, 0)) != waits((0, 100))
 
@@ -47,37 +53,32 @@ async def test_a_change_moves_along_the_timeline_with_its_sample():
         assert "zfs_vdev_async_write_min_active 1 to 8" in a.screen
 
 
-async def test_an_action_is_on_the_timeline_and_among_the_events():
-    async with acting("resilver", size=(160, 50)) as a:
-        await a.pass_time(60, 10)
-        await a.to("")
-        await a.press("A")
-        await pick(a, "Start initialize")
-        await a.press(*RUN, "escape")
-        await a.pass_time(20, 10)
-        title = next(r["title"] for r in a.log if r["event"] == "action")
-        assert any(event.text == title for event in a.app.view_state.frame.events)
-        assert "▴" in a.screen
+async def test_an_action_and_its_end_are_among_the_events():
+    ui = ScriptedSession("resilver", "Start initialize", AGREED)
+    await actions_flow(ui, ui.key("bay04"))
+    ui.pass_time(20.0, 10.0)
+    title = next(r["title"] for r in ui.backend.log.records if r["event"] == "action")
+    assert any(event.text == title and event.name == DONE for event in ui.frame.events)
 
 
 async def test_the_pane_tells_what_a_change_did_before_and_after():
-    async with acting("few-requests", size=(80, 24)) as a:
-        await a.pass_time(300, 20)
-        await a.press("T", "F", *RUN, "escape")
-        await a.press("home", *"jjjjjjjjj")
-        assert "1 to 8: its effect shows" in a.screen
-        said = await a.read(a.pass_time(300, 10))
-        assert "1 to 8: issued " in said
-        assert " before, " in said
-        assert "latency " in said
-        assert "was 1, +" in said
+    ui = ScriptedSession("few-requests")
+    name = "zfs_vdev_async_write_min_active"
+    ui.pass_time(300.0, 20.0)
+    said: list[str] = []
 
+    def _read(screen: TunablesScreen) -> None:
+        (row,) = (each for each in screen._now if each.setting.tunable.name == name)
+        said.append(flat(text(about_lines(row, LOOK, 80))))
 
-async def test_the_pane_says_until_when_a_value_stays():
-    async with acting("resilver", size=(80, 24)) as a:
-        await a.press("T", "enter", *"5000", "enter", *RUN, "escape")
-        assert "was 3000: restored by zconsole in the background once this console" in a.screen
-        assert "was 3000: restored when the scan of tank ends" in await a.read(a.press("E"))
+    ui.answers.extend((asking("faster-resilver"), AGREED, _read))
+    await tunables_flow(ui, "")
+    assert "1 to 8: its effect shows" in said[0]
+    await ui.wait(300.0, 10.0)
+    ui.answers.append(_read)
+    await tunables_flow(ui, "")
+    assert re.search(r"1 to 8: issued \S+ before, \S+ after .*; latency ", said[1])
+    assert any(name in line and "was 1, +" in line for line in ui.shown[-1].splitlines())
 
 
 def cells_ago(screen: str) -> int:
@@ -86,34 +87,28 @@ def cells_ago(screen: str) -> int:
     return 119 - axis.index("▴")
 
 
-async def test_how_an_action_ended_and_what_it_allows_stay_among_the_events():
-    async with acting("six-disk-swap", size=(160, 50)) as a:
-        while any(view.scan.active for view in a.app.view_state.frame.scans):
-            await a.pass_time(4 * 3600, 2 * 3600)
-        await a.to("ST5000DM000")
-        await a.press("A")
-        await pick(a, "Expand raidz2-0")
-        await a.press("tab", *"raidz2-0", "enter", "escape")
-        await a.pass_time(60, 10)
-        frame = a.app.view_state.frame
-        assert "raidz2-0 has grown" in [event.text for event in frame.events]
-        assert [e.text for e in frame.events if e.name == DONE] == ["Expand raidz2-0"]
+async def test_how_an_action_ended_stays_among_the_events():
+    ui = ScriptedSession("six-disk-swap")
+    while any(view.scan.active for view in ui.frame.scans):
+        ui.pass_time(4 * 3600.0, 2 * 3600.0)
+    ui.answers.extend(("Expand raidz2-0", Run(typed="raidz2-0")))
+    await actions_flow(ui, ui.key("raidz2-0"))
+    ui.pass_time(60.0, 10.0)
+    assert "raidz2-0 has grown" in [event.text for event in ui.frame.events]
+    assert [e.text for e in ui.frame.events if e.name == DONE] == ["Expand raidz2-0"]
 
 
-async def test_what_was_sampled_before_a_command_was_done_shows_no_end_of_it():
+def test_what_was_sampled_before_a_command_was_done_shows_no_end_of_it():
     """Right after a replace, the newest sample still shows only the old device: not backed out."""
-    world = World("failed-disk", 1)
-    feed = SteppedFeed(world)
+    feed = ScriptedFeed(World("failed-disk", 1), None)
     watch = FollowUp(feed)
-    feed.step(1.0)
-    before = await feed.next()
+    before = feed.later(1.0)
     watch.take(before)
     pool = before.frames[0].pool
     plan = ActionPlan("replace", "", (), pool=pool, follow=lambda s: ActionOutcome(False, "out"))
     watch.follow(plan, Facts(), before.frames[0].t)
     assert list(watch.ended()) == []
-    feed.step(1.0)
-    watch.take(await feed.next())
+    watch.take(feed.later(1.0))
     assert [outcome.text for _, outcome in watch.ended()] == ["out"]
 
 
@@ -165,11 +160,11 @@ def test_what_the_same_change_did_before_is_not_told_of_it():
 
 
 @pytest.mark.parametrize(("action", "goes"), [("scrub", True), ("replace", False)])
-async def test_what_became_of_one_device_stays_when_another_one_is_acted_on(action, goes):
-    async with acting("mirror-scrub") as a:
-        plan = ActionPlan(action, "Do it", (), pool="mirrors")
-        a.session.ended(plan, ActionOutcome(ok=False, text="it failed"))
-        assert bool(a.session.told) == goes
+def test_what_became_of_one_device_stays_when_another_one_is_acted_on(action, goes):
+    ui = ScriptedSession("mirror-scrub")
+    plan = ActionPlan(action, "Do it", (), pool="mirrors")
+    ui.ended(plan, ActionOutcome(ok=False, text="it failed"))
+    assert bool(ui.outcomes_shown) == goes
 
 
 def sample(t: float, slow: int, fast: int) -> Sample:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.records import replace
-from tests.ui.actions.acting import RUN, acting, commands
+from tests.ui.actions.scripted import AGREED, ScriptedSession
 from tests.unit.actions.test_executor import Canned
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.executor import Executor
@@ -22,6 +22,8 @@ from zconsole.system.audit import MemoryLog
 from zconsole.timeline.feed import Update
 from zconsole.timeline.session import Session
 from zconsole.ui.actions import session as watching
+from zconsole.ui.actions.replace_flow import replace_flow
+from zconsole.ui.actions.scan_flow import scans_flow
 from zconsole.ui.actions.session import FollowUp
 from zconsole.zfs.sources.base import Capabilities
 
@@ -107,13 +109,6 @@ async def test_a_pool_that_was_exported_is_gone_though_its_frame_stays(frame):
     assert ran == []
 
 
-async def test_another_pool_of_the_same_name_is_not_acted_on(frame):
-    other = replace(frame, guid="4711", looked=QUESTION + 1)
-    events, ran = await delivered(frame, (other,))
-    assert "another pool is named vault now" in events[-1].text
-    assert ran == []
-
-
 async def test_where_no_round_comes_at_all_it_ends_in_time(frame):
     events, ran = await delivered(frame, patience=0.3)
     assert "after you confirmed" in events[-1].text
@@ -127,25 +122,37 @@ async def test_a_pool_never_seen_is_not_waited_for_without_end(monkeypatch):
         await watch.fresh("tank", QUESTION)
 
 
-async def test_the_simulated_twin_checks_the_same():
-    async with acting("mirror-scrub", size=(100, 60)) as a:
-        said = await a.read(a.press("S", "g", "j", "enter", "shift+tab", "enter"))
-        guid = a.app.view_state.frame.guid
-        assert f"mirrors is the same pool: GUID {guid}" in said
-        a.feed.world.pools[0].guid += 1
-        said = await a.read(a.press("tab", *RUN))
-        assert "another pool is named mirrors now" in said
-        assert commands(a) == []
+def another_pool(ui: ScriptedSession) -> None:
+    ui.world.pools[0].guid += 1
 
 
-async def test_the_demo_notices_a_disk_that_was_swapped():
-    async with acting("failed-disk", size=(200, 70)) as a:
-        await a.to("bay05")
-        said = await a.read(a.press("R", "enter", "shift+tab", "enter"))
-        assert "is the same device: serial" in said
-        tank = a.feed.world.pools[0]
-        for leaf in (*tank.host.shelf, *tank.leaves()):
-            leaf.devid += "-another"
-        said = await a.read(a.press("tab", *RUN))
-        assert "is a different device now: serial" in said
-        assert commands(a) == []
+def another_disk(ui: ScriptedSession) -> None:
+    tank = ui.world.pools[0]
+    for leaf in (*tank.host.shelf, *tank.leaves()):
+        leaf.devid += "-another"
+
+
+@pytest.mark.parametrize(
+    ("scenario", "flow", "row", "check", "change", "said"),
+    [
+        ("mirror-scrub", scans_flow, "Pause", "mirrors is the same pool: GUID", another_pool,
+         "another pool is named mirrors now"),
+        ("failed-disk", replace_flow, "bay15", "is the same device: serial", another_disk,
+         "is a different device now: serial"),
+    ],
+)  # fmt: skip
+async def test_the_simulated_twin_checks_the_same(scenario, flow, row, check, change, said):
+    ui = ScriptedSession(scenario, row)
+    key = ui.key("bay05") if scenario == "failed-disk" else ""
+    confirmed = ui.confirmed
+
+    async def _confirmed(*confirmations):
+        change(ui)
+        return await confirmed(*confirmations)
+
+    ui.confirmed = _confirmed
+    ui.answers.append(AGREED)
+    await flow(ui, key)
+    assert check in ui.plan
+    assert said in ui.ran[-1]
+    assert ui.commands == []

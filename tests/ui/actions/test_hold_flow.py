@@ -1,20 +1,21 @@
-"""The autopilot by keys, on the simulated pool.
-
-Each test leads one console through several cases, in an order that its tunables allow.
-"""
+"""The autopilot on the simulated pool, by script and by keys."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 
-from tests.ui.actions.acting import RUN, Acting, acting
-from tests.ui.drawn import flat, plain
-from tests.ui.fakes import until
+from tests.ui.actions.acting import RUN, acting
+from tests.ui.actions.scripted import AGREED, ESC, ScriptedSession, asking
+from tests.ui.drawn import LOOK, flat, text
 from zconsole.errors import ZconsoleError
 from zconsole.sim.backends import actions as keeper
 from zconsole.tunables.pilot import HoldOrder, Targets
+from zconsole.ui.actions.log_flow import log_flow
+from zconsole.ui.actions.tunables_flow import hold_flow, tunables_flow
+from zconsole.ui.actions.tunables_pane import TunablesScreen, about_lines
 from zconsole.units import latency
 
 NAME = "zfs_vdev_scrub_max_active"
@@ -28,178 +29,165 @@ def no_waiting(monkeypatch):
     monkeypatch.setattr("zconsole.ui.messages.SETTLES", 60.0)
 
 
-async def start(a: Acting, target: str = "500ms") -> str:
-    await a.home()
-    await a.press("T", "V", *target)
-    await a.press("enter")
-    plan = a.screen
-    await a.press(*RUN, "escape")
-    return plan
+def reading(said: list[str], name: str = NAME) -> Callable[[TunablesScreen], None]:
+    """Return an answer that reads the list of tunables, and the details on one."""
+
+    def _read(screen: TunablesScreen) -> None:
+        said.append(text(screen._make(140)))
+        (row,) = (each for each in screen._now if each.setting.tunable.name == name)
+        said.append(flat(text(about_lines(row, LOOK, 100, screen._held))))
+
+    return _read
+
+
+async def started(ui: ScriptedSession, target: str = "500ms") -> str:
+    """Start an autopilot, and return its plan."""
+    ui.answers.extend((target, AGREED))
+    await hold_flow(ui)
+    return ui.plan
 
 
 async def test_an_autopilot_from_the_question_to_the_log_of_its_end():
-    async with acting(SCENARIO, (120, 50)) as a:
-        before = a.backend.control.setting(NAME).value
-        await words_that_are_no_latency_are_asked_for_again(a)
-        await a_number_without_unit_is_asked_for_again_and_both_units_are_offered(a)
-        the_plan_names_pools_and_what_it_steers_by(await start(a))
-        await a.pass_time(300, 20)
-        assert a.backend.control.setting(NAME).value > before, "the target is generous"
-        await a.pass_time(2, 1)
-        the_open_list_shows_what_the_autopilot_sets_meanwhile(a)
-        await what_it_set_is_said_to_be_restored_at_its_end(a)
-        assert "Ends the autopilot (latency target 500ms)" in flat(await a.read(a.press("U")))
-        await the_plan_to_set_a_tunable_says_that_it_ends_the_autopilot_that_sets_it(a)
-        events = a.app.view_state.frame.events
-        assert any(e.origin == "console" and "zfs_" in e.text for e in events)
-        assert any(r["action"] == "hold-latency 0.5" for r in a.backend.log.recent())
-        said = flat(await a.read(a.press("T", "V")))
-        assert "target 500ms; scans are tuned above default (step " in said
-        await a.press(*RUN)
-        assert a.backend.control.setting(NAME).value == before, "stopping restores"
-        await the_log_tells_its_start_its_steps_and_its_end(a)
-
-
-async def words_that_are_no_latency_are_asked_for_again(a: Acting):
-    await a.press("T", "V", *"fast", "enter")
-    await until(a.pilot, lambda: "fast" in a.screen)
-    assert "LIMIT APPLICATION LATENCY" in a.screen
-
-
-async def a_number_without_unit_is_asked_for_again_and_both_units_are_offered(a: Acting):
-    keys = {" ": "space", ":": "colon", "=": "equals_sign", "-": "minus"}
-    for typed in ("30", "20ms 22:00-06:00=30"):
-        await a.home()
-        a.app.messages.said.clear()
-        await a.press("T", "V", *(keys.get(letter, letter) for letter in typed), "enter")
-        await until(a.pilot, lambda: "30 has no unit: write 30ms or 30s" in a.screen)
-        assert a.app.focused.value == typed
-        assert await a.backend.autopilots.status() is None
-
-
-def the_plan_names_pools_and_what_it_steers_by(plan: str):
+    ui = ScriptedSession(SCENARIO)
+    value = lambda: ui.backend.control.setting(NAME).value  # noqa: E731
+    before = value()
+    plan = await started(ui)
     assert "resilver running" in plan
-    assert "in ZFS's queue and in the disk" in flat(plan)
-    assert "in powers of two" in flat(plan)
-    assert "application requests" in flat(plan)
-    assert f"{NAME}  " in plan
+    assert "in ZFS's queue and in the disk" in plan
+    assert "in powers of two" in plan
+    assert "application requests" in plan
+    assert f"{NAME} " in plan
+    await ui.wait(300.0, 20.0)
+    assert value() > before, "the target is generous"
+
+    said: list[str] = []
+    ui.answers.append(reading(said))
+    await tunables_flow(ui, "")
+    (row,) = (line for line in said[0].splitlines() if f" {NAME} " in line)
+    assert row.split(NAME)[1].split()[0] == str(value()), "the open list shows what it sets"
+    assert "scans are tuned above default" in said[1]
+    assert "restored by the autopilot when it ends: with the scans, or with the console" in said[1]
+    assert "when the scan ends: E" not in said[1]
+
+    ui.answers.extend((asking("restore"), ESC, ESC))
+    await tunables_flow(ui, "")
+    assert "Ends the autopilot (latency target 500ms)" in ui.plan
+    for row, ends in ((0, True), (2, False)):
+        ui.answers.extend((asking("set", row), "700", ESC, ESC))
+        await tunables_flow(ui, "")
+        assert "Will set" in ui.plan
+        assert ("Ends the autopilot (latency target 500ms)" in ui.plan) == ends, row
+    await ui.wait(10.0, 10.0)
+    events = ui.frame.events
+    assert any(e.origin == "console" and "zfs_" in e.text for e in events)
+    assert any(r["action"] == "hold-latency 0.5" for r in ui.backend.log.recent())
+
+    ui.answers.append(AGREED)
+    await hold_flow(ui)
+    assert "target 500ms; scans are tuned above default (step " in ui.plan
+    assert value() == before, "stopping restores"
+    await log_flow(ui, "")
+    for line in ("started: target 500ms", "set zfs_", "ended: told to stop"):
+        assert f"autopilot {line}" in ui.said
 
 
-def the_open_list_shows_what_the_autopilot_sets_meanwhile(a: Acting):
-    value = a.backend.control.setting(NAME).value
-    (row,) = [line for line in a.screen.splitlines() if f" {NAME} " in line]
-    assert row.split(NAME)[1].split()[0] == str(value)
-    assert "scans are tuned above default" in flat(a.screen)
+async def test_words_that_are_no_latency_are_asked_for_again_and_stay_to_be_corrected():
+    ui = ScriptedSession(SCENARIO, "fast", "30", "20ms 22:00-06:00=30", ESC)
+    typed: list[str] = []
+    ask = ui.typed
 
+    async def _typed(question):
+        typed.append(question.typed)
+        return await ask(question)
 
-async def what_it_set_is_said_to_be_restored_at_its_end(a: Acting):
-    await a.press("escape", "T")
-    view = a.app.screen.view
-    while NAME not in plain(view.line_at(view.cursor)):
-        await a.press("j")
-    said = flat(a.screen)
-    assert "restored by the autopilot when it ends: with the scans, or with the console" in said
-    assert "when the scan ends: E" not in said
-
-
-async def the_plan_to_set_a_tunable_says_that_it_ends_the_autopilot_that_sets_it(a: Acting):
-    for index, ends in ((0, True), (2, False)):
-        await a.home()
-        await a.press("T", "g", *["j"] * index)
-        said = flat(await a.read(a.press("enter", *"700", "enter")))
-        assert "Will set" in said
-        assert ("Ends the autopilot (latency target 500ms)" in said) == ends
-    await a.home()
-
-
-async def the_log_tells_its_start_its_steps_and_its_end(a: Acting):
-    await a.home()
-    await a.pass_time(10, 10)
-    said = await a.read(a.press("L"))
-    assert "autopilot started: target 500ms" in said
-    assert "autopilot set zfs_" in said
-    assert "autopilot ended: told to stop" in said
+    ui.typed = _typed
+    await hold_flow(ui)
+    assert typed == ["", "fast", "30", "20ms 22:00-06:00=30"]
+    assert "fast" in ui.messages[0]
+    assert all("30 has no unit: write 30ms or 30s" in said for said in ui.messages[1:])
+    assert all(said.startswith("LIMIT APPLICATION LATENCY") for said in ui.shown)
+    assert await ui.backend.autopilots.status() is None
 
 
 async def test_the_main_screen_says_that_an_autopilot_runs_its_latency_and_what_stops_it():
     async with acting(SCENARIO) as a:
         sizes = ((60, 15), (80, 24), (120, 40))
-        for size in sizes:
-            assert "AUTOPILOT" not in await a.read(a.resize(size))
-        await start(a)
+        assert "AUTOPILOT" not in a.screen
+        await a.press("T", "V", *"500ms", "enter", *RUN, "escape", "escape")
         await a.pass_time(120, 20)
-        reached = latency(a.session.effects.waits())
-        for size in sizes:
-            said = flat(await a.read(a.resize(size)))
-            assert f"application requests wait at most {reached}." in said, size
-        await a.home()
-        reached = latency(a.session.effects.waits())
+        reached = latency(a.session.effects.latency())
         for size in sizes:
             first, *rest = (await a.read(a.resize(size))).splitlines()
             assert " AUTOPILOT " in first, size
             (line,) = (row for row in rest if f"autopilot target 500ms, now {reached}" in row)
             assert size[0] < 80 or line.rstrip().endswith("T, then V stops it")
-        await a.press("T", "V", *RUN)
-        await a.home()
-        await a.pass_time(20, 10)
-        for size in sizes:
-            assert "autopilot" not in (await a.read(a.resize(size))).lower(), size
+        await a.press("T", "V", *RUN, "escape", "escape")
+        said = (await a.read(a.pass_time(20, 10))).lower()
+        assert "autopilot" not in said
+
+
+async def test_the_question_and_the_list_say_how_long_requests_wait_now():
+    ui = ScriptedSession(SCENARIO)
+    await started(ui)
+    await ui.wait(120.0, 20.0)
+    await ui.read_autopilot()
+    said: list[str] = []
+    ui.answers.append(reading(said))
+    await tunables_flow(ui, "")
+    reached = latency(ui.effects.latency())
+    assert f"application requests wait at most {reached}." in said[1]
 
 
 async def test_where_the_target_is_out_of_reach_its_cost_is_said_and_what_stops_it():
-    async with acting(SCENARIO, (80, 24)) as a:
-        assert "V starts the autopilot: scans go as fast as a latency you" in await a.read(
-            a.press("T")
-        )
-        await start(a, "1ms")
-        await a.home()
-        await a.pass_time(900, 30)
-        assert a.session.effects.waits() > 0.001
-        for size in ((80, 24), (120, 40)):
-            shown = await a.read(a.resize(size))
-            (line,) = (row for row in shown.splitlines() if "autopilot target 1ms" in row)
-            assert re.search(r"unreachable, rate -\d+ %; T, then V stops it", line)
-            said = flat(await a.read(a.press("T")))
-            assert "target 1ms can't be reached, scans can't go slower" in said
-            cost = (
-                r"Cost: [\d.]+M/s against [\d.]+M/s at best \(-\d+ %\); ETA \w+ against about \w+\."
-            )
-            assert re.search(f"{cost} V stops it", said)
-            assert re.search(
-                f"The target can't be reached. {cost}", flat(await a.read(a.press("V")))
-            )
-            await a.home()
+    ui = ScriptedSession(SCENARIO)
+    said: list[str] = []
+    ui.answers.append(reading(said))
+    await tunables_flow(ui, "")
+    assert "V starts the autopilot: scans go as fast as a latency you set allows" in said[1]
+    await started(ui, "1ms")
+    await ui.wait(900.0, 30.0)
+    assert ui.effects.latency() > 0.001
+    (line,) = (view for view in ui.frame.activities if view.flag == "AUTOPILOT")
+    assert line.activity.state.startswith("target 1ms")
+    assert re.match(r"unreachable, rate -\d+ %; T, then V stops it", line.activity.note)
+    ui.answers.append(reading(said))
+    await tunables_flow(ui, "")
+    assert "target 1ms can't be reached, scans can't go slower" in said[3]
+    cost = r"Cost: [\d.]+M/s against [\d.]+M/s at best \(-\d+ %\); ETA \w+ against about \w+\."
+    assert re.search(f"{cost} V stops it", said[3])
+    await hold_flow(ui)
+    assert re.search(f"The target can't be reached. {cost}", ui.plan)
 
 
 async def test_one_of_another_console_is_seen_and_ended_by_setting_a_tunable():
-    async with acting(SCENARIO, (120, 50)) as a:
-        await a.backend.autopilots.start(HoldOrder(Targets(0.5)))
-        await a.pass_time(30, 10)
-        assert "Autopilot: target 500ms" in await a.read(a.press("T"))
-        with pytest.raises(ZconsoleError, match="an autopilot runs already"):
-            await a.backend.autopilots.start(HoldOrder(Targets(0.1)))
-        await a.pass_time(60, 10)
-        a.backend.control.set({NAME: 77}, a.backend.clock())
-        await a.pass_time(20, 10)
-        assert await a.backend.autopilots.status() is None
-        assert a.backend.control.setting(NAME).value == 77, "it stays"
+    ui = ScriptedSession(SCENARIO)
+    await ui.backend.autopilots.start(HoldOrder(Targets(0.5)))
+    await ui.wait(30.0, 10.0)
+    await hold_flow(ui)
+    assert "Autopilot: target 500ms" in ui.plan
+    with pytest.raises(ZconsoleError, match="an autopilot runs already"):
+        await ui.backend.autopilots.start(HoldOrder(Targets(0.1)))
+    await ui.wait(60.0, 10.0)
+    ui.backend.control.set({NAME: 77}, ui.backend.clock())
+    await ui.wait(20.0, 10.0)
+    assert await ui.backend.autopilots.status() is None
+    assert ui.backend.control.setting(NAME).value == 77, "it stays"
 
 
 async def test_without_a_scan_nothing_is_asked():
-    async with acting("healthy", (120, 50)) as a:
-        await a.press("T", "V")
-        assert "nothing to steer" in a.screen
+    ui = ScriptedSession("healthy", asking("hold"))
+    await tunables_flow(ui, "")
+    assert "nothing to steer" in ui.messages[0]
 
 
 async def test_read_only_shows_the_plan_and_runs_nothing():
-    async with acting(SCENARIO, (120, 50), read_only=True) as a:
-        await start(a)
-        assert await a.backend.autopilots.status() is None
+    ui = ScriptedSession(SCENARIO, read_only=True)
+    await started(ui)
+    assert ui.barred
+    assert await ui.backend.autopilots.status() is None
 
 
 async def test_below_the_defaults_has_to_be_typed():
-    async with acting("mirror-scrub", (120, 50)) as a:
-        await a.press("T", "V", *"20ms", "space", *"below-defaults", "enter")
-        assert 'Type "below-defaults"' in a.screen
-        await a.press(*RUN)
-        assert await a.backend.autopilots.status() is None
+    ui = ScriptedSession("mirror-scrub", "20ms below-defaults", AGREED)
+    await hold_flow(ui)
+    assert ui.asked_for == "below-defaults"

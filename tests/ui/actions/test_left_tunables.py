@@ -11,17 +11,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.ui.actions.acting import RUN, Acting, acting
+from tests.ui.actions.acting import RUN, acting
+from tests.ui.actions.scripted import AGREED, ESC, ScriptedSession, asking
+from tests.ui.drawn import LOOK, flat, text
 from tests.ui.fakes import until
 from tests.unit.tunables.conftest import Kernel
 from zconsole.pool.model import Pool, Scan, Vdev
 from zconsole.system.host import process_mark
 from zconsole.system.state_dir import StateError
+from zconsole.ui.actions.tunables_flow import tunables_flow
+from zconsole.ui.actions.tunables_pane import TunablesScreen, about_lines
 from zconsole.ui.actions.upkeep import LOOK_SECONDS
 
-TIME, SCRUB = "zfs_resilver_min_time_ms", "zfs_scrub_min_time_ms"
+TIME = "zfs_resilver_min_time_ms"
+"""The first tunable of the list."""
 IDLE, SCANS = "healthy", "mirror-scrub"
 """A pool without a scan, and one with a scrub that ends within two days."""
+LEFT = "Left by a console that is gone"
+PROMISED = "its console is gone; restored by zconsole in the background once no scan runs"
 
 
 @pytest.fixture
@@ -34,20 +41,7 @@ def other() -> Iterator[subprocess.Popen[bytes]]:
     """A running process that stands for another console."""
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     yield process
-    process.kill()
-    process.wait()
-
-
-def mark_of(process: subprocess.Popen[bytes]) -> str:
-    return str(process_mark(process.pid))
-
-
-def leave(kernel: Kernel, owner: subprocess.Popen[bytes], guid: str | None = None) -> None:
-    """Let another console set a tunable, optionally until the end of a pool's scan."""
-    control = kernel.console(mark_of(owner))
-    control.set({TIME: 5000}, 1.0)
-    if guid is not None:
-        control.until(guid)
+    kill(process)
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
@@ -55,130 +49,129 @@ def kill(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-async def shows(a: Acting, text: str) -> None:
-    """Wait until the screen shows a text, however it is wrapped."""
-    await until(a.pilot, lambda: a.is_laid_out() and text in " ".join(a.screen.split()))
+def leave(kernel: Kernel, owner: subprocess.Popen[bytes], guid: str | None = None) -> None:
+    """Let another console set a tunable, optionally until the end of a pool's scan."""
+    control = kernel.console(str(process_mark(owner.pid)))
+    control.set({TIME: 5000}, 1.0)
+    if guid is not None:
+        control.until(guid)
 
 
-class Seen:
-    """A console that was started on this kernel, and its messages."""
+class Console(ScriptedSession):
+    """A console that was started on this kernel."""
 
-    def __init__(self, a: Acting, kernel: Kernel, **backend: object) -> None:
-        control = kernel.console(process_mark(os.getpid()))
-        made = replace(a.backend, control=control, parameters=kernel.parameters, **backend)
-        a.use(made)
-        self._acting, self._notify = a, a.app.notify
-        self.said: list[str] = []
-        a.app.notify = self._tell  # displayed messages depend on real time
+    def __init__(self, kernel: Kernel, scenario: str, backend: object = None, **options) -> None:
+        super().__init__(scenario, **options)
+        own = kernel.console(process_mark(os.getpid()))
+        more = backend or {}
+        self.backend = replace(self.backend, control=own, parameters=kernel.parameters, **more)
 
-    def _tell(self, message: str, **more: object) -> None:
-        if not message.startswith("Reading the pool"):  # shown while a screen is slow to open
-            self.said.append(message)
-        self._notify(message, **more)
-
-    async def look(self) -> str:
+    async def heard(self) -> str:
         """Return its messages since the last call, after checking the tunables twice."""
-        self.said.clear()
+        self.messages.clear()
         for _ in range(2):
-            await self._acting.pass_time(1, 1)
-            await self._acting.upkeep.look_at_tunables()
-        await self._acting.rest()
-        return "\n".join(self.said)
+            self.pass_time(1.0, 1.0)
+            await self.upkeep.look_at_tunables()
+        return "\n".join(self.messages)
+
+    async def until_idle(self) -> None:
+        """Let rounds pass until no scan runs."""
+        while any(view.scan.active for view in self.frame.scans):
+            await self.wait(7200.0, 3600.0)
+
+    async def pane(self, *requests: str) -> str:
+        """Return what the list of tunables says of the first one, after these requests."""
+        said: list[str] = []
+
+        def _read(screen: TunablesScreen) -> None:
+            screen._make(100)
+            said.append(flat(text(about_lines(screen._now[0], LOOK, 100))))
+
+        self.answers.extend((*map(asking, requests), _read))
+        await tunables_flow(self, "")
+        return said[0]
 
 
 @pytest.mark.parametrize("at_end", [False, True])
 async def test_what_is_due_is_restored_and_said_once(kernel, other, at_end):
-    async with acting(IDLE, (80, 24)) as a:
-        leave(kernel, other, a.app.view_state.frame.guid if at_end else None)
-        kill(other)
-        console = Seen(a, kernel)
-        assert await console.look() == f"Left by a console that is gone: {TIME} restored to 3000"
-        assert kernel.read(TIME) == 3000
-        assert await console.look() == ""
+    console = Console(kernel, IDLE)
+    leave(kernel, other, console.frame.guid if at_end else None)
+    kill(other)
+    assert await console.heard() == f"{LEFT}: {TIME} restored to 3000"
+    assert kernel.read(TIME) == 3000
+    assert await console.heard() == ""
 
 
-async def test_it_is_looked_for_as_the_console_starts_and_goes_on(kernel, other):
-    async with acting(IDLE, (80, 24)) as a:
-        leave(kernel, other)
-        kill(other)
-        Seen(a, kernel)
-        await a.pass_time(LOOK_SECONDS + 1, 1)
-        await until(a.pilot, lambda: kernel.read(TIME) == 3000)
-        assert kernel.read(TIME) == 3000
+async def test_it_is_looked_for_as_the_console_goes_on(kernel, other):
+    leave(kernel, other)
+    kill(other)
+    await Console(kernel, IDLE).wait(LOOK_SECONDS + 1, 1.0)
+    assert kernel.read(TIME) == 3000
 
 
 async def test_what_is_not_yet_due_is_said_and_restored_when_the_scan_ends(kernel, other):
-    async with acting(SCANS, (100, 30)) as a:
-        leave(kernel, other)
-        kill(other)
-        console = Seen(a, kernel)
-        promised = "its console is gone; restored by zconsole in the background once no scan runs"
-        assert await console.look() == f"{TIME}: {promised}"
-        assert kernel.read(TIME) == 5000
-        assert promised in " ".join((await a.read(a.press("T"))).split())
-        await a.press("escape")
-        while any(view.scan.active for view in a.app.view_state.frame.scans):
-            await a.pass_time(7200, 1800)
-        await until(a.pilot, lambda: kernel.read(TIME) == 3000)
-        await a.rest()
-        assert console.said[1:] == [f"Left by a console that is gone: {TIME} restored to 3000"]
+    leave(kernel, other)
+    kill(other)
+    console = Console(kernel, SCANS)
+    assert await console.heard() == f"{TIME}: {PROMISED}"
+    assert kernel.read(TIME) == 5000
+    assert PROMISED in await console.pane()
+    await console.until_idle()
+    assert kernel.read(TIME) == 3000
+    assert console.messages[1:] == [f"{LEFT}: {TIME} restored to 3000"]
 
 
 async def test_what_it_set_itself_is_named_before_it_is_left(kernel):
-    async with acting(SCANS, (100, 30)) as a:
-        console = Seen(a, kernel)
-        kernel.console(process_mark(os.getpid())).set({TIME: 5000}, 1.0)
-        await console.look()
-        asked = " ".join((await a.read(a.press("q"))).split())
-        assert "1 tunable set here stays changed" in asked
-        assert "restored by zconsole in the background once no scan runs" in asked
+    console = Console(kernel, SCANS)
+    kernel.console(process_mark(os.getpid())).set({TIME: 5000}, 1.0)
+    await console.heard()
+    asked = flat("\n".join(span.text for span in console.upkeep.left_behind()))
+    assert "1 tunable set here stays changed" in asked
+    assert "restored by zconsole in the background once no scan runs" in asked
 
 
 async def test_a_console_that_dies_while_another_runs_leaves_nothing(kernel, other):
-    async with acting(IDLE, (80, 24)) as a:
-        leave(kernel, other)
-        console = Seen(a, kernel)
-        assert await console.look() == ""
-        assert kernel.read(TIME) == 5000
-        said = " ".join((await a.read(a.press("T"))).split())
-        assert f"once the console of process {other.pid} is gone and no scan runs; to r" in said
-        assert "when the scan ends: E" not in said, "that is up to the other one"
-        await a.press("escape")
-        kill(other)
-        assert f"{TIME} restored to 3000" in await console.look()
-        assert kernel.read(TIME) == 3000
+    leave(kernel, other)
+    console = Console(kernel, IDLE)
+    assert await console.heard() == ""
+    assert kernel.read(TIME) == 5000
+    said = await console.pane()
+    gone = f"once the console of process {other.pid} is gone and no scan runs"
+    assert f"{gone}; to restore it now: U" in said
+    assert "when the scan ends: E" not in said, "that is up to the other one"
+    kill(other)
+    assert f"{TIME} restored to 3000" in await console.heard()
+    assert kernel.read(TIME) == 3000
 
 
 async def test_what_somebody_changed_since_is_left_and_said(kernel, other):
-    async with acting(IDLE, (80, 24)) as a:
-        leave(kernel, other)
-        kill(other)
-        kernel.write(TIME, 7777)
-        changed = "left at 7777: somebody else changed it (5000 was set here)"
-        said = f"Left by a console that is gone: {TIME} {changed}"
-        assert await Seen(a, kernel).look() == said
-        assert kernel.read(TIME) == 7777
+    leave(kernel, other)
+    kill(other)
+    kernel.write(TIME, 7777)
+    changed = "left at 7777: somebody else changed it (5000 was set here)"
+    assert await Console(kernel, IDLE).heard() == f"{LEFT}: {TIME} {changed}"
+    assert kernel.read(TIME) == 7777
 
 
 @pytest.mark.parametrize("scenario", [IDLE, SCANS])
 async def test_a_read_only_console_says_so_and_restores_nothing(kernel, other, scenario):
-    async with acting(scenario, (80, 24), read_only=True) as a:
-        leave(kernel, other)
-        kill(other)
-        console = Seen(a, kernel)
-        assert await console.look() == (
-            f"{TIME}: its console is gone; restored by zconsole in the background once no scan"
-            " runs; not by this console (read-only). To restore now: zconsole tunables restore"
-        )
-        while any(view.scan.active for view in a.app.view_state.frame.scans):
-            await a.pass_time(7200, 1800)
-        assert await console.look() == ""
-        assert kernel.read(TIME) == 5000
-        assert kernel.console().past().holds[TIME].until is None
+    leave(kernel, other)
+    kill(other)
+    console = Console(kernel, scenario, read_only=True)
+    assert await console.heard() == (
+        f"{TIME}: {PROMISED};"
+        " not by this console (read-only). To restore now: zconsole tunables restore"
+    )
+    await console.until_idle()
+    assert await console.heard() == ""
+    assert kernel.read(TIME) == 5000
+    assert kernel.console().past().holds[TIME].until is None
 
 
 async def test_what_cannot_be_restored_is_said_and_tried_again(kernel, other, monkeypatch):
-    refusing = []
+    leave(kernel, other)
+    kill(other)
+    refusing = [1]
 
     def write(_parameters, name, value):
         if refusing:
@@ -186,45 +179,40 @@ async def test_what_cannot_be_restored_is_said_and_tried_again(kernel, other, mo
         kernel.write(name, value)
 
     monkeypatch.setattr("zconsole.tunables.parameters.Parameters.write", write)
-    async with acting(IDLE, (80, 24)) as a:
-        leave(kernel, other)
-        kill(other)
-        refusing.append(1)
-        console = Seen(a, kernel)
-        assert await console.look() == (
-            f"{TIME} not restored: {TIME}=3000: refused: Invalid argument. To retry: T, then U."
-        )
-        refusing.clear()
-        assert f"{TIME} restored to 3000" in await console.look()
+    console = Console(kernel, IDLE)
+    assert await console.heard() == (
+        f"{TIME} not restored: {TIME}=3000: refused: Invalid argument. To retry: T, then U."
+    )
+    refusing.clear()
+    assert f"{TIME} restored to 3000" in await console.heard()
 
 
 async def test_where_what_was_set_cannot_be_read_nobody_says_that_nothing_was(kernel):
-    async with acting(IDLE, (80, 24)) as a:
-        kernel.console().set({TIME: 5000}, 1.0)
-        (kernel.state / "tunables.json").write_text("{half")
-        console = Seen(a, kernel)
-        await a.press("T", "U")
-        await until(a.pilot, lambda: console.said)
-        assert "tunables.json is damaged, or of another version" in console.said[-1]
-        await a.press("escape")
+    kernel.console().set({TIME: 5000}, 1.0)
+    (kernel.state / "tunables.json").write_text("{half")
+    console = Console(kernel, IDLE)
+    console.answers.append(asking("restore"))
+    await tunables_flow(console, "")
+    assert "tunables.json is damaged, or of another version" in console.messages[-1]
 
 
 async def test_what_another_version_set_is_shown_and_restored(kernel):
-    async with acting(SCANS, (100, 30)) as a:
-        t = a.app.view_state.frame.t
-        kernel.console().set({TIME: 5000}, t)
-        kernel.console().set({TIME: 6000}, t)
-        file = kernel.state / "tunables.json"
-        file.write_text(file.read_text().replace(TIME, "zfs_new"))
-        kernel.write("zfs_new", 6000)
-        await Seen(a, kernel).look()
-        await a.pass_time(2, 1)
-        said = [event.text for event in a.app.view_state.frame.events]
-        assert "zfs_new 3000 to 5000 and 1 more" in "; ".join(said)
-        assert "zfs_new  set by another version" in await a.read(a.press("T", "U"))
-        assert "zfs_new restored to 3000" in await a.read(a.press(*RUN))
-        assert kernel.read("zfs_new") == 3000
-        await a.press("escape", "U", "escape")
+    console = Console(kernel, SCANS)
+    t = console.frame.t
+    kernel.console().set({TIME: 5000}, t)
+    kernel.console().set({TIME: 6000}, t)
+    file = kernel.state / "tunables.json"
+    file.write_text(file.read_text().replace(TIME, "zfs_new"))
+    kernel.write("zfs_new", 6000)
+    await console.heard()
+    console.pass_time(2.0, 1.0)
+    said = [event.text for event in console.frame.events]
+    assert "zfs_new 3000 to 5000 and 1 more" in "; ".join(said)
+    console.answers.extend((asking("restore"), AGREED, ESC))
+    await tunables_flow(console, "")
+    assert "zfs_new set by another version" in console.plan
+    assert "zfs_new restored to 3000" in console.ran[-1]
+    assert kernel.read("zfs_new") == 3000
 
 
 def pools(*scans: str) -> tuple[Pool, ...]:
@@ -252,52 +240,43 @@ async def test_a_console_of_some_pools_asks_whether_another_scans(
     async def every_pool():
         return every, whole
 
-    async with acting(IDLE, (80, 24), pools=("vault",)) as a:
-        leave(kernel, other, guid)
-        kill(other)
-        await Seen(a, kernel, every_pool=every_pool).look()
-        assert kernel.read(TIME) == value
+    leave(kernel, other, guid)
+    kill(other)
+    await Console(kernel, IDLE, {"every_pool": every_pool}, pools=("vault",)).heard()
+    assert kernel.read(TIME) == value
 
 
 async def test_a_pool_that_does_not_answer_may_scan(kernel, other, monkeypatch):
-    async with acting(IDLE, (80, 24)) as a:
-        leave(kernel, other)
-        kill(other)
-        monkeypatch.setattr("zconsole.timeline.frame.Frame.problem", "no answer")
-        await Seen(a, kernel).look()
-        assert kernel.read(TIME) == 5000
+    leave(kernel, other)
+    kill(other)
+    monkeypatch.setattr("zconsole.timeline.frame.Frame.problem", "no answer")
+    await Console(kernel, IDLE).heard()
+    assert kernel.read(TIME) == 5000
 
 
 async def test_what_is_set_is_said_before_and_after_in_the_same_words(kernel):
-    async with acting("resilver", (80, 24)) as a:
-        console = Seen(a, kernel)
-        until_gone = (
-            "restored by zconsole in the background once this console is gone (or ssh drops) and"
-            " no scan runs; to restore it now: U, when the scan ends: E"
-        )
-        asked = " ".join((await a.read(a.press("T", "enter", *"5000", "enter"))).split())
-        assert until_gone[1:] in asked
-        await a.press(*RUN, "escape")
-        await shows(a, f"was 3000: {until_gone}")
-        await a.press("E")
-        at_end = (
-            "restored when the scan of tank ends, even if this console is gone (or ssh drops) by"
-            " then"
-        )
-        await shows(a, f"was 3000: {at_end}; to restore it now: U, to keep it until a reboot: E")
-        assert console.said == [f"Values set here: {at_end}"]
-        await a.press("E")
-        await shows(a, "was 3000: set to stay: nothing restores it before the next boot")
-        await a.press("escape")
-        await a.pilot.press("q")
-        assert a.app.return_code == 0, "what is to stay needs no question"
+    console = Console(kernel, "resilver")
+    until_gone = (
+        "estored by zconsole in the background once this console is gone (or ssh drops) and"
+        " no scan runs; to restore it now: U, when the scan ends: E"
+    )
+    console.answers.extend((asking("set"), "5000", AGREED))
+    assert f"was 3000: r{until_gone}" in await console.pane()
+    assert f"R{until_gone}." in console.plan
+    at_end = (
+        "restored when the scan of tank ends, even if this console is gone (or ssh drops) by then"
+    )
+    switched = f"was 3000: {at_end}; to restore it now: U, to keep it until a reboot: E"
+    assert switched in await console.pane("until")
+    assert console.messages == [f"Values set here: {at_end}"]
+    stays = "was 3000: set to stay: nothing restores it before the next boot"
+    assert stays in await console.pane("until")
+    assert console.upkeep.left_behind() == (), "what is to stay needs no question"
 
 
-@pytest.mark.parametrize("size", [(60, 15), (80, 24)])
-async def test_what_becomes_of_a_value_is_whole_at_every_size(size):
-    async with acting("resilver", size) as a:
+async def test_what_becomes_of_a_value_is_whole_on_a_small_screen():
+    async with acting("resilver", (60, 15)) as a:
         await a.press("T", "enter", *"5000", "enter", *RUN, "escape")
-        await shows(a, "to restore it now: U, when the scan ends: E")
-        await a.press("E")
-        await shows(a, "to restore it now: U, to keep it until a reboot: E")
-        assert "when the scan ends: E" not in " ".join(a.screen.split())
+        for keys in ("now: U, when the scan ends: E", "now: U, to keep it until a reboot: E"):
+            await until(a.pilot, lambda keys=keys: a.is_laid_out() and keys in flat(a.screen))
+            await a.press("E")

@@ -7,20 +7,21 @@ import threading
 import pytest
 
 from tests.ui.actions.acting import RUN, acting
+from tests.ui.actions.scripted import ScriptedSession
 from tests.ui.fakes import until
-from tests.ui.rebalance.steps import running, settled
+from zconsole.rebalance.planning.settings import Settings
 from zconsole.ui.actions import log_flow
 
 
 async def test_a_rebalance_from_here_and_what_was_asked_of_it_are_listed():
-    async with acting("added-vdev") as a:
-        await running(a)
-        await a.press("P")
-        await settled(a)
-        await a.press("escape", "escape")
-        said = (await a.read(a.press("L"))).splitlines()
-        assert "done    zconsole rebalance pause " in said[1]
-        assert "begun   zconsole rebalance run /storage/films" in said[2]
+    ui = ScriptedSession("added-vdev")
+    desk = ui.jobs.rebalance_backend
+    job = await desk.start(Settings(("/storage/films",)))
+    await desk.order(job, "pause")
+    await log_flow.log_flow(ui, "")
+    _, pause, run = ui.shown[-1].splitlines()
+    assert "done    zconsole rebalance pause " in pause
+    assert "begun   zconsole rebalance run /storage/films" in run
 
 
 async def test_what_was_run_is_listed_with_its_result_and_can_be_copied():

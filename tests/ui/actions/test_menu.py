@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.table import rows
-from tests.ui.actions.acting import RUN, acting, pick, reach
-from tests.ui.actions.scripted import AGREED, ESC, ScriptedSession
-from tests.ui.drawn import plain
+from tests.ui.actions.acting import acting, reach
+from tests.ui.actions.scripted import AGREED, ENTER, ESC, Run, ScriptedSession
+from tests.ui.drawn import plain, text
 from tests.unit.actions.pools import mirror, raidz2
 from zconsole.errors import ZconsoleError
 from zconsole.pool.model import MULTIHOST
@@ -33,19 +33,12 @@ LOOK = DisplayFormat(UNICODE)
 LAST = "zfs_scrub_after_expand"
 
 
-@pytest.mark.parametrize("size", [(60, 15), (80, 24)])
-async def test_the_last_tunable_is_in_sight_also_when_one_comes_back_to_it(size):
-    async with acting("mirror-scrub", size) as a:
+async def test_the_line_at_the_cursor_of_a_list_is_in_sight_also_when_one_comes_back_to_it():
+    async with acting("mirror-scrub", (80, 24)) as a:
         assert LAST not in await a.read(a.press("T"))
         assert LAST in await a.read(a.press("G"))
         assert LAST in await a.read(a.press("enter", "escape"))
-
-
-async def test_the_cursor_of_a_list_stays_in_sight_in_a_smaller_window():
-    async with acting("mirror-scrub", (80, 40)) as a:
-        await a.press("T", "G")
-        await a.pilot.resize_terminal(60, 15)
-        assert LAST in await a.read(a.rest())
+        assert LAST in await a.read(a.resize((60, 15)))
 
 
 async def test_a_question_is_wrapped_anew_in_another_window():
@@ -151,16 +144,26 @@ def test_lines_that_are_left_out_leave_a_sign(glyphs, sign) -> None:
     assert at_most(3, lines, glyphs.ellipsis) == lines
 
 
-async def test_the_reasons_of_the_scan_menu_stand_whole_or_end_with_a_clause_where_it_is_narrow():
-    async with acting("mirror-scrub", (60, 15)) as a:
-        said = await a.read(a.press("S"))
-        assert said.count("scrub running (25.4 %)") == 3
-        assert "no resilver runs or waits" in said
-    async with acting("resilver", (60, 15)) as a:
-        said = await a.read(a.press("S"))
-        assert said.count("resilver running (45.7 %)") == 5  # four lines, and the cursor's line
-        assert said.count("resilver running…\n") == 2
-        assert "ZFS cannot pause or stop it\n" in said
+@rows(
+    ("scenario", "said"),
+    [
+        ("mirror-scrub", {"scrub running (25.4 %)": 3, "no resilver runs or waits": 1}),
+        (
+            "resilver",
+            {
+                "resilver running (45.7 %)": 4,
+                "resilver running…\n": 2,
+                "ZFS cannot pause or stop it": 1,
+            },
+        ),
+    ],
+)
+async def test_the_reasons_of_the_scan_menu_stand_whole_or_end_with_a_clause_where_it_is_narrow(
+    scenario, said
+):
+    entries = scan_entries(await ScriptedSession(scenario).situation_now())
+    shown = text(menu_lines(entries, LOOK, 59))
+    assert {words: shown.count(words) for words in said} == said
 
 
 def test_only_what_cannot_be_done_stands_in_a_column() -> None:
@@ -180,14 +183,6 @@ def test_one_long_entry_takes_no_room_from_the_reasons_of_the_others() -> None:
     assert first.endswith("bay02 is online")
     assert second.endswith("not yet")
     assert all(width_of(line) <= 60 for line in menu_lines(entries, LOOK, 60))
-
-
-@pytest.mark.parametrize("size", [(80, 24), (200, 50)])
-async def test_every_key_of_the_tunables_is_in_their_footer(size):
-    async with acting("mirror-scrub", size) as a:
-        footer = (await a.read(a.press("T"))).splitlines()[-1]
-        for key in "FNDUE?":
-            assert f" {key} " in footer, key
 
 
 def _order(said: str) -> list[str]:
@@ -240,10 +235,6 @@ def test_only_disks_with_parity_can_sit_out():
     assert [any("(sit out)" in text for text in texts) for texts in rows] == [False, True]
 
 
-def _typed(text: str) -> list[str]:
-    return ["space" if letter == " " else letter for letter in text] + ["enter"]
-
-
 async def test_what_was_written_between_dates_is_scrubbed():
     dates = "2026-11-09 to 2026-11-15"
     ui = ScriptedSession("sit-out", "Scrub a range of dates", "soon", dates, AGREED)
@@ -255,37 +246,29 @@ async def test_what_was_written_between_dates_is_scrubbed():
     assert ui.frame.scan.scan.state == "running"
 
 
-async def test_a_scrub_is_kept_to_some_hours_by_keys():
-    async with acting("mirror-scrub") as a:
-        await a.press("S", *"gjjjjjj")
-        assert "SCRUB ONLY IN THESE HOURS" in await a.read(a.press("enter"))
-        assert "SCRUB ONLY IN THESE HOURS" in await a.read(a.press(*_typed("night")))
-        now = datetime.fromtimestamp(a.backend.clock(), UTC).astimezone()
-        hours = f"{(now.hour + 2) % 24:02}:00-{(now.hour + 3) % 24:02}:00"
-        said = await a.read(a.press(*["backspace"] * 5, *_typed(hours)))
-        assert "the scrub is paused now" in said
-        await a.press("tab", "enter", "escape")
-        await a.kept()
-        a.feed.step()
-        assert "PAUSED" in await a.read(a.rest())
-        a.feed.step(6.0)
-        assert "REBALANCE" not in await a.read(a.rest())
-        assert f"scrub hours {hours} paused until {hours[:5]}" in " ".join(
-            (await a.read(a.rest())).split()
-        )
-        estimate = a.app.view_state.frame.scan.estimate
-        assert estimate.eta > 3600.0, "its hours begin in more than an hour"
-        assert estimate.reason.startswith(f"only {hours} counts")
-        await a.pass_time(2.5 * 3600.0, 600.0)
-        a.feed.step()
-        await a.rest()
-        assert "PAUSED" not in a.screen
-        assert f"Scrub only in some hours (set: {hours})" in await a.read(a.press("S"))
-        said = await a.read(a.press(*"Gkk", "enter"))
-        assert "zconsole scrub off mirrors" in said
-        assert f"drops the hours {hours}" in said
-        await a.press("tab", "enter", "escape")
-        assert a.backend.windows.windows() == ()
+async def test_a_scrub_is_kept_to_some_hours_until_they_are_dropped():
+    ui = ScriptedSession("mirror-scrub")
+    now = datetime.fromtimestamp(ui.backend.clock(), UTC).astimezone()
+    hours = f"{(now.hour + 2) % 24:02}:00-{(now.hour + 3) % 24:02}:00"
+    ui.answers.extend(("Scrub only in some hours", "night", hours, AGREED))
+    await scans_flow(ui, "")
+    assert ui.shown[2].startswith("SCRUB ONLY IN THESE HOURS"), "night is no time of the day"
+    assert "the scrub is paused now" in ui.plan
+    await ui.wait(7.0, 1.0)
+    assert ui.frame.scan.scan.state == "paused"
+    (view,) = (view for view in ui.frame.activities if view.activity.kind == "scrub hours")
+    assert (view.activity.state, view.activity.note) == (hours, f"paused until {hours[:5]}")
+    estimate = ui.frame.scan.estimate
+    assert estimate.eta > 3600.0, "its hours begin in more than an hour"
+    assert estimate.reason.startswith(f"only {hours} counts")
+    await ui.wait(2.5 * 3600.0, 600.0)
+    assert ui.frame.scan.scan.state == "running"
+    ui.answers.extend(("Scrub at any hour again", AGREED))
+    await scans_flow(ui, "")
+    assert any(f"Scrub only in some hours (set: {hours})" in shown for shown in ui.shown)
+    assert "zconsole scrub off mirrors" in ui.plan
+    assert f"drops the hours {hours}" in ui.plan
+    assert ui.backend.windows.windows() == ()
 
 
 async def test_the_question_for_hours_says_what_is_set():
@@ -371,21 +354,19 @@ async def test_escape_goes_one_step_back_from_a_plan_that_was_only_read():
 
 
 async def test_the_way_out_of_a_resilver_that_a_checkpoint_blocks_is_shown_and_works():
-    async with acting("not-restored", (60, 15)) as a:
-        shown = await a.read(a.pass_time(7200.0, 1200.0))
-        assert "a checkpoint prevents the replacement from finishing" in shown
-        await a.press("A")
-        await pick(a, "Discard the checkpoint")
-        await a.press(*"tank", "enter")
-        await a.press("escape")
-        assert "a checkpoint" not in await a.read(a.pass_time(60.0, 10.0))
-        await a.press("S")
-        view = a.app.screen.view
-        assert "Restart the resilver" in plain(view.line_at(view.cursor)), "what is wanted"
-        await pick(a, "Restart the resilver")
-        await a.press(*RUN)
-        await a.press("escape")
-        assert "NOT RESTORED" not in await a.read(a.pass_time(7200.0, 1200.0))
+    ui = ScriptedSession("not-restored")
+    ui.pass_time(7200.0, 1200.0)
+    blocked = "a checkpoint prevents the replacement from finishing"
+    assert any(blocked in reason for reason in ui.frame.health.reasons)
+    ui.answers.extend(("Discard the checkpoint", Run(typed="tank")))
+    await actions_flow(ui, "")
+    ui.pass_time(60.0, 10.0)
+    assert not any(blocked in reason for reason in ui.frame.health.reasons)
+    ui.answers.extend((ENTER, AGREED))
+    await scans_flow(ui, "")
+    assert ui.plan.startswith("Restart the resilver"), "what is wanted has the cursor"
+    ui.pass_time(7200.0, 1200.0)
+    assert ui.frame.health.word != "NOT RESTORED"
 
 
 def test_what_resumes_a_suspended_pool_comes_first():

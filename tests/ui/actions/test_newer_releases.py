@@ -52,9 +52,3 @@ async def test_autosit_is_switched():
     command = f"zpool set autosit=off tank {ui.world.pools[0].tops[0].guid}"
     assert command in ui.plan
     assert command.split()[1:] in ui.commands
-
-
-async def test_a_release_without_autosit_says_which_one_has_it():
-    ui = ScriptedSession("healthy")
-    await actions_flow(ui, ui.key("bay04"))
-    assert "autosit needs OpenZFS 2.4" in ui.said

@@ -19,7 +19,7 @@ from zconsole.ui.actions.plan_lines import (
     said_lines,
 )
 from zconsole.ui.actions.tunables_pane import (
-    Shown,
+    TunableRow,
     about_lines,
     changes_text,
     question_lines,
@@ -102,13 +102,13 @@ def test_the_question_for_a_value_keeps_the_suggested_one_in_sight() -> None:
 
 def test_the_harm_of_a_tunable_comes_before_its_meaning() -> None:
     setting = Setting(named("zfs_resilver_min_time_ms"), 3000, 3000, "")
-    told = " ".join(plain(line).strip() for line in about_lines(Shown(setting), LOOK, 80))
+    told = " ".join(plain(line).strip() for line in about_lines(TunableRow(setting), LOOK, 80))
     assert told.index(setting.tunable.note) < told.index(setting.tunable.meaning)
 
 
 def test_the_harm_comes_with_what_is_suggested_before_what_was_done() -> None:
     setting = Setting(named("zfs_resilver_min_time_ms"), 6000, 3000, "", 6000, 3000)
-    shown = Shown(setting, suggested="raise it to 12000")
+    shown = TunableRow(setting, suggested="raise it to 12000")
     told = " ".join(plain(line).strip() for line in about_lines(shown, LOOK, 80))
     assert told.index("Suggested") < told.index(setting.tunable.note) < told.index("set here")
     assert told.count(setting.tunable.note) == 1
@@ -129,7 +129,7 @@ def test_an_effect_is_promised_only_while_it_may_come_else_why_it_is_unknown(
     change = Change(1.0, "zfs_resilver_min_time_ms", 3000, 6000)
     effect = TunableEffect(before, None, None, None, over=over)
     for together in (1, 12):
-        shown = Shown(setting, change=change, effect=effect, together=together)
+        shown = TunableRow(setting, change=change, effect=effect, together=together)
         assert any(said in plain(line) for line in about_lines(shown, LOOK, 80)), "not cut"
 
 
@@ -137,7 +137,7 @@ def test_what_a_preset_did_is_told_once_and_claimed_of_none_of_its_tunables() ->
     setting = Setting(named("zfs_vdev_nia_delay"), 2, 5, "", 2, 5)
     change = Change(1.0, "zfs_vdev_nia_delay", 5, 2)
     effect = TunableEffect(120 << 20, 150 << 20, None, None, issue_clear=True)
-    shown = Shown(setting, change=change, effect=effect, together=7)
+    shown = TunableRow(setting, change=change, effect=effect, together=7)
     assert "%" not in plain(tunable_lines([shown], LOOK, 140)[0])
     about = "\n".join(map(plain, about_lines(shown, LOOK, 140)))
     assert "7 tunables at once: issued 120M/s before, 150M/s after (+25 %)" in about
@@ -146,7 +146,7 @@ def test_what_a_preset_did_is_told_once_and_claimed_of_none_of_its_tunables() ->
 def test_a_switch_is_one_of_two() -> None:
     tunable = Tunable("zfs_x", "whether it does", "0/1", 0, 1, (), "scrub")
     setting = Setting(tunable, 1, 0, "")
-    said = [*about_lines(Shown(setting), LOOK, 80), *question_lines(setting, "", LOOK, 80)]
+    said = [*about_lines(TunableRow(setting), LOOK, 80), *question_lines(setting, "", LOOK, 80)]
     assert ["0 or 1," in plain(line) or "0 or 1;" in plain(line) for line in said].count(True) == 2
     assert "0/1" not in "".join(map(plain, said))
 
@@ -158,7 +158,7 @@ def test_an_effect_is_claimed_only_where_it_is_clear(clear: bool, said: str) -> 
     setting = Setting(named("zfs_resilver_min_time_ms"), 6000, 3000, "", 6000, 3000)
     change = Change(1.0, "zfs_resilver_min_time_ms", 3000, 6000)
     effect = TunableEffect(120 << 20, 150 << 20, None, None, issue_clear=clear)
-    shown = Shown(setting, change=change, effect=effect)
+    shown = TunableRow(setting, change=change, effect=effect)
     lines = [*about_lines(shown, LOOK, 120), *tunable_lines([shown], LOOK, 120)]
     text = "\n".join(map(plain, lines))
     assert said in text
@@ -174,7 +174,7 @@ def test_where_an_effect_cannot_be_the_tunables_the_reason_is_told_and_no_percen
     change = Change(1.0, "zfs_resilver_min_time_ms", 3000, 6000)
     effect = TunableEffect(120 << 20, 158 << 20, None, None, doubt="limited by a slow disk")
     for together in (1, 7):
-        shown = Shown(setting, change=change, effect=effect, together=together)
+        shown = TunableRow(setting, change=change, effect=effect, together=together)
         about = " ".join(plain(line).strip() for line in about_lines(shown, LOOK, 120))
         assert "issued 120M/s before, 158M/s after" in about
         assert "effect unmeasurable: limited by a slow disk" in about

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tests.records import replace
-from tests.ui.drawn import plain
 from zconsole.rebalance.backend import JobView
 from zconsole.rebalance.planning.plan_document import PlanDocument, PlannedDirectory, PredictedFill
 from zconsole.rebalance.planning.settings import Limits, Settings
@@ -84,10 +83,6 @@ PLAN = PlanDocument(
     notes=("a scrub is running: the job waits for its end",),
     refused=f"{ODD}: not possible",
 )
-
-
-def text(lines) -> str:
-    return "\n".join(plain(line) for line in lines)
 
 
 LOOK = DisplayFormat()

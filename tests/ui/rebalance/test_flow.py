@@ -10,8 +10,7 @@ from tests.records import replace
 from tests.ui import frames
 from tests.ui.actions.acting import Acting, acting
 from tests.ui.actions.scripted import ESC, ScriptedSession
-from tests.ui.drawn import flat
-from tests.ui.rebalance.samples import text
+from tests.ui.drawn import flat, text
 from tests.ui.rebalance.steps import (
     SCENARIO,
     running,

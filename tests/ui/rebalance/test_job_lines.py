@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from tests.records import replace
 from tests.table import rows
-from tests.ui.drawn import plain
-from tests.ui.rebalance.samples import JOB, ODD, PLAN, shown, text
+from tests.ui.drawn import plain, text
+from tests.ui.rebalance.samples import JOB, ODD, PLAN, shown
 from zconsole.rebalance.backend import REPLACED, Counted
 from zconsole.rebalance.planning.settings import EVEN
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.rebalance.job_screen import KEYS, job_lines, job_rows, job_title, offered
+from zconsole.ui.rebalance.job_screen import KEYS, job_lines, job_rows, job_title, possible_actions
 from zconsole.ui.rebalance.job_watch import reason
 from zconsole.ui.rebalance.plan_screen import counting_lines
 from zconsole.ui.widgets.draw import width_of
@@ -211,10 +211,10 @@ ALL = frozenset(key.action for key in KEYS)
 
 
 def test_the_keys_that_do_something_follow_the_state():
-    assert offered(JOB) == ALL
-    assert offered(replace(JOB, state="paused")) == ALL
-    assert offered(replace(JOB, state="dead")) == frozenset({"hold"})
-    assert offered(replace(JOB, state="finished")) == frozenset({"hold"})
-    assert offered(replace(JOB, state="finished", failed={})) == frozenset()
-    assert offered(replace(JOB, files_total=None, why="counting files")) == ALL
-    assert offered(None) == frozenset()
+    assert possible_actions(JOB) == ALL
+    assert possible_actions(replace(JOB, state="paused")) == ALL
+    assert possible_actions(replace(JOB, state="dead")) == frozenset({"hold"})
+    assert possible_actions(replace(JOB, state="finished")) == frozenset({"hold"})
+    assert possible_actions(replace(JOB, state="finished", failed={})) == frozenset()
+    assert possible_actions(replace(JOB, files_total=None, why="counting files")) == ALL
+    assert possible_actions(None) == frozenset()

@@ -7,8 +7,8 @@ import pytest
 from tests.records import replace
 from tests.table import rows
 from tests.ui.actions.scripted import AGREED, ENTER, ESC, Reply, ScriptedSession
-from tests.ui.drawn import flat, plain
-from tests.ui.rebalance.samples import SETTINGS, text
+from tests.ui.drawn import flat, plain, text
+from tests.ui.rebalance.samples import SETTINGS
 from tests.ui.rebalance.steps import SCENARIO
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.planning.settings import EVEN, HELP, Limits, Settings

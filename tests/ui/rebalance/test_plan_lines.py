@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.records import replace
 from tests.table import rows
-from tests.ui.drawn import flat
-from tests.ui.rebalance.samples import JOB, LOOK, PLAN, SETTINGS, shown, text
+from tests.ui.drawn import flat, text
+from tests.ui.rebalance.samples import JOB, LOOK, PLAN, SETTINGS, shown
 from tests.ui.rebalance.steps import SCENARIO
 from tests.worlds import world_of
 from zconsole.pool.balance import Balance, VdevBalance

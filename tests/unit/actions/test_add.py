@@ -76,14 +76,14 @@ def test_caches_and_spares_are_single_devices(vclass):
 def test_a_lone_disk_is_never_added_to_hold_data(made):
     for layout in (LONE, Layout("special"), Layout("dedup")):
         plan = plan_add(made, layout, PATHS[:1])
-        assert "has no redundancy" in (plan.refused or "")
-        assert "all of tank is lost" in (plan.refused or "")
+        assert "has no redundancy" in plan.refused
+        assert "all of tank is lost" in plan.refused
         assert "add it as a spare, to stand in for a device that fails" in plan.alternatives
 
 
 def test_a_lone_disk_is_refused_also_where_zpool_no_longer_compares():
     mixed = shelf(at(pool(top("raidz2", 0, 6), disk("d9", 1900))))
-    assert "has no redundancy" in (plan_add(mixed, LONE, PATHS[:1]).refused or "")
+    assert "has no redundancy" in plan_add(mixed, LONE, PATHS[:1]).refused
 
 
 def test_what_people_mean_who_add_a_lone_disk():
@@ -114,7 +114,7 @@ def test_what_people_mean_who_add_a_lone_disk():
     ],
 )
 def test_what_is_not_like_the_pool_is_refused(layout, count, why):
-    assert why in (plan_add(WIDE, layout, PATHS[:count]).refused or "")
+    assert why in plan_add(WIDE, layout, PATHS[:count]).refused
 
 
 def test_a_device_named_twice_is_noticed_by_any_of_its_names():
@@ -123,7 +123,7 @@ def test_a_device_named_twice_is_noticed_by_any_of_its_names():
 
 
 def test_a_word_that_zpool_would_take_for_its_own_is_no_device():
-    assert "not an absolute path" in (plan_add(WIDE, Layout("spare"), ("mirror",)).refused or "")
+    assert "not an absolute path" in plan_add(WIDE, Layout("spare"), ("mirror",)).refused
 
 
 @rows(
@@ -141,13 +141,13 @@ def test_a_word_that_zpool_would_take_for_its_own_is_no_device():
 )
 def test_a_device_that_is_not_free_is_refused(change, why):
     plan = plan_add(shelf(raidz2(), change), Layout("spare"), PATHS[:1])
-    assert why in (plan.refused or "")
+    assert why in plan.refused
 
 
 def test_a_device_of_the_pool_itself_is_refused():
     own = shelf(raidz2(), {"path": "/dev/disk/by-id/d03"})
     plan = plan_add(own, Layout("log"), ("/dev/disk/by-id/d03",))
-    assert "in this pool already, as d03" in (plan.refused or "")
+    assert "in this pool already, as d03" in plan.refused
 
 
 @rows(
@@ -159,7 +159,7 @@ def test_a_device_of_the_pool_itself_is_refused():
 )
 def test_what_the_pool_is_doing_is_in_the_way(now, why):
     for layout, count in ((DATA, 6), (Layout("spare"), 1)):
-        assert why in (plan_add(now, layout, PATHS[:count]).refused or "")
+        assert why in plan_add(now, layout, PATHS[:count]).refused
 
 
 def test_under_a_checkpoint_what_a_rewind_would_undo_is_told():
@@ -199,12 +199,12 @@ def test_a_vdev_added_meanwhile_stops_it():
 
 def test_raidz_is_not_added_after_a_removal():
     s = replace(WIDE, facts=replace(WIDE.facts, features={"device_removal": "active"}))
-    assert "a vdev was removed from this pool" in (plan_add(s, DATA, PATHS).refused or "")
+    assert "a vdev was removed from this pool" in plan_add(s, DATA, PATHS).refused
 
 
 def test_a_special_vdev_needs_its_feature():
     s = replace(WIDE, facts=replace(WIDE.facts, features={"allocation_classes": "disabled"}))
-    assert "allocation_classes" in (plan_add(s, SPECIAL, PATHS[:3]).refused or "")
+    assert "allocation_classes" in plan_add(s, SPECIAL, PATHS[:3]).refused
 
 
 @rows(
@@ -308,7 +308,7 @@ def test_another_size_or_width_is_told_with_figures():
 
 def test_devices_of_several_sizes_in_one_vdev_are_refused_as_zpool_does():
     s = shelf(raidz2(), {"size": 2 * TIB})
-    assert "differ in size: 1T to 2T" in (plan_add(s, DATA, PATHS).refused or "")
+    assert "differ in size: 1T to 2T" in plan_add(s, DATA, PATHS).refused
 
 
 def test_a_degraded_pool_is_not_repaired_by_adding():
@@ -335,12 +335,10 @@ def test_what_the_loss_of_each_means_is_told():
 
 def test_it_has_ended_once_all_of_its_devices_are_there():
     plan = plan_add(PAIRS, Layout("log", "mirror"), PATHS[:2])
-    assert plan.follow is not None
     assert plan.follow(PAIRS) is None
     members = tuple(disk(f"new{n}", 1900 + n) for n in range(2))
     log = replace(top("mirror", 1, 2, *members), vclass="log")
     outcome = plan.follow(replace(PAIRS, pool=pool(top("mirror", 0, 2), log)))
-    assert outcome is not None
     assert outcome.ok
 
 

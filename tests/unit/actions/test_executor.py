@@ -347,7 +347,6 @@ def test_what_became_of_an_action_is_a_line_in_the_log(audit, records):
     assert plan.follow(mirror(running("scrub"))) is None
     ended = running("scrub", state="finished", end=before.t + 50, errors=0)
     outcome = plan.follow(mirror(ended))
-    assert outcome is not None
     assert outcome.ok
     Executor(Canned(), Looks(), audit, clock=lambda: 9.0).ended(plan, outcome)
     (line,) = records()
@@ -380,16 +379,13 @@ def test_a_replace_is_followed_to_each_of_its_ends():
     new = replace(disk("n", 1900), path="/dev/new")
     whole = running("resilver", state="finished", start=1001.0, end=1100.0)
     done = follow(at(pool(top("mirror", 0, 2, new), scans=(whole,)), NO_DISKS))
-    assert done is not None
     assert done.ok
     backed_out = follow(mirror())
-    assert backed_out is not None
     assert "backed out" in backed_out.text
     ended = running("resilver", state="finished", start=1001.0, end=1100.0, errors=3)
     in_time = replace(replacing(ended), t=1100.0 + GRACE - 1)
     assert follow(in_time) is None  # the old device is detached automatically
     left = follow(replace(replacing(ended), t=1100.0 + GRACE))
-    assert left is not None
     assert not left.ok
     assert "still there" in left.text
     earlier = running("resilver", state="finished", start=10.0, end=20.0)
@@ -408,7 +404,6 @@ def test_a_spare_stands_in_once_it_was_filled():
     assert follow(spared(running("rebuild", start=1001.0))) is None
     assert follow(spared(running("resilver", state="finished", start=10.0, end=20.0))) is None
     done = follow(spared(running("rebuild", state="finished", start=1001.0, end=1100.0)))
-    assert done is not None
     assert done.ok
     assert "in use for" in done.text
 

@@ -140,7 +140,7 @@ def test_replace_is_refused_in_words(situation, sequential, text):
 def test_a_device_of_this_pool_cannot_come_again():
     s = raidz2(facts=replace(FACTS, devices=(new_disk(path="/dev/disk/by-id/d01"),)))
     plan = plan_replace(s, Swap("1000", "/dev/disk/by-id/d01"))
-    assert "in this pool already" in (plan.refused or "")
+    assert "in this pool already" in plan.refused
 
 
 def test_a_new_disk_in_the_old_ones_bay_has_its_path():
@@ -311,13 +311,13 @@ def test_batch_with_more_absent_disks_than_parity_is_refused():
     absent = tuple(disk(f"d0{n}", 1000 + n, "UNAVAIL") for n in range(3))
     assert batch(raidz2(facts=NO_DISKS, changes=absent[:2]), "1000", "1001").refused is None
     plan = batch(raidz2(facts=NO_DISKS, changes=absent), "1000", "1001", "1002")
-    assert "3 devices are missing" in (plan.refused or "")
+    assert "3 devices are missing" in plan.refused
 
 
 def test_batch_names_each_device_once():
     s = raidz2(facts=NO_DISKS)
     assert "twice" in (plan_batch(s, (Swap("1000", NEW), Swap("1001", NEW))).refused or "")
-    assert "twice" in (batch(s, "1000", "1000").refused or "")
+    assert "twice" in batch(s, "1000", "1000").refused
     assert batch(s, "1000", "9999").refused
 
 

@@ -76,8 +76,8 @@ def keys(s: Situation, name: str) -> list[str]:
 def test_no_device_beside_it_can_be_spared(s: Situation) -> None:
     for name in ("sda", "sdd"):
         (key,) = keys(s, name)
-        assert "no valid replicas" in (plan_offline(s, key).refused or "")
-        assert "no parity left" in (plan_sit_out(s, key, on=True).refused or "")
+        assert "no valid replicas" in plan_offline(s, key).refused
+        assert "no parity left" in plan_sit_out(s, key, on=True).refused
         target = find(s.pool, key)
         assert target is not None
         assert [m.name for m in others_missing(target)] == [
@@ -90,7 +90,7 @@ def test_no_device_beside_it_can_be_spared(s: Situation) -> None:
 def test_it_does_not_become_a_part_of_either(s: Situation) -> None:
     for name in ("sdb", "sdf"):
         (key,) = keys(s, name)
-        assert "nothing else in spare-" in (plan_detach(s, key).refused or "")
+        assert "nothing else in spare-" in plan_detach(s, key).refused
         plan = plan_replace(s, Swap(key, "/dev/disk/by-id/new"))
         assert "available again" not in " ".join(plan.consequences)
         assert any("no device may fail" in text for text in plan.consequences)
@@ -102,7 +102,7 @@ def test_no_command_names_it(s: Situation) -> None:
     for key in both:
         replaced = plan_replace(s, Swap(key, "/dev/disk/by-id/new"))
         for plan in (plan_offline(s, key), plan_online(s, key), plan_detach(s, key), replaced):
-            assert "replace the disks it stands in for" in (plan.refused or "")
+            assert "replace the disks it stands in for" in plan.refused
     noisy = decoded(text=SHARED.read_text().replace("ONLINE       0     0     0", "ONLINE 1 0 0"))
     assert "sdz" not in [target.name for target in suspects(noisy.pool)]
 
@@ -111,7 +111,6 @@ def test_each_of_its_places_goes_with_it_when_it_is_pulled() -> None:
     v = MachineView(situation("json"))
     key = device_named(v, "sdz")
     choice = choose(v, key)
-    assert choice is not None
     assert [effect.target.top.name for effect in choice.effects] == ["raidz1-0", "raidz1-1"]
     assert [effect.left for effect in choice.effects] == [0, 0]
     assert "replace the disks it stands in for" in choice.refused
@@ -125,14 +124,12 @@ def test_disks_to_swap_are_ordered_without_it(s: Situation) -> None:
     for order in (in_turn(v, targets, {}), together(v, targets, {})):
         assert "no device may fail in the weakest vdev" in " ".join(order.text)
     choice = choose(MachineView(s), sdb)
-    assert choice is not None
     assert not any("stands in for it" in way.why for way in choice.ways)
 
 
 def test_nobody_waits_for_it_to_be_complete_where_it_was_pulled_by_mistake() -> None:
     v = MachineView(situation("json"))
     choice = choose(v, keys(v.situation, "sdb")[0])
-    assert choice is not None
     c = started(choice, choice.ways[0], v, SwapStore(None, memory={}), 1.0).checklist
     disk = next(disk for disk in c.around if disk.name == "sdz")
     c = replace(c, wrong=(disk,), meant=(disk,), noticed=(disk.key,))
@@ -169,4 +166,4 @@ def test_a_clear_wants_the_places_back_not_every_device_in_them(s: Situation) ->
     facts = replace(FACTS, labels=gone)
     assert plan_clear(replace(s, suspended=True, facts=facts)).refused is None
     facts = replace(FACTS, labels={**gone, keys(s, "sda")[0]: ""})
-    assert "sda is not back" in (plan_clear(replace(s, suspended=True, facts=facts)).refused or "")
+    assert "sda is not back" in plan_clear(replace(s, suspended=True, facts=facts)).refused

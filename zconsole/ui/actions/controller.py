@@ -88,7 +88,7 @@ class ActionController:
             try:
                 await _flows()[flow](upkeep.session, key)
             finally:
-                upkeep.look_soon()  # shows what the flow has changed
+                upkeep.reread_soon()  # shows what the flow has changed
         except ZconsoleError as error:
             app.flow_failed()
             app.notify(str(error), severity="error", markup=False)

@@ -86,7 +86,7 @@ class EffectWatch:
                 self._keep_tried(frame, frame.sample)
                 self._waits.setdefault(frame.pool, LatencyWindow()).take(frame.sample)
 
-    def waits(self) -> float | None:
+    def latency(self) -> float | None:
         """Return the latency of the slowest pool's requests in seconds; None if there are few."""
         found = (window.latency for window in self._waits.values())
         return max((each for each in found if each is not None), default=None)
@@ -97,7 +97,7 @@ class EffectWatch:
         points = self._points.get(frame.pool, ())
         return max((p.issue_rate for p in points if p.issue_rate and p.t >= begun), default=None)
 
-    def lost(self, frame: Frame) -> float | None:
+    def rate_lost(self, frame: Frame) -> float | None:
         """Return by what share the scan is now slower than its highest rate; None if unknown."""
         now, best = frame.scan.issue_rate if frame.scan else None, self.best_rate(frame)
         return None if now is None or best is None or now >= best else 1.0 - now / best

@@ -100,7 +100,7 @@ async def window_flow(ui: FlowSession, _: str) -> bool:
             try:
                 windows = await in_daemon_thread(ui.backend.windows.windows)
             except (OSError, ZconsoleError) as error:
-                ui.complain(error)
+                ui.show_error(error)
                 continue
             plan = partial(plan_window_off, windows=windows)
         if await ui.confirm(plan):

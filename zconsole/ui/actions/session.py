@@ -180,7 +180,7 @@ class FollowUp:
                 self._scanning.discard(pool)
                 yield frame
 
-    def did(
+    def record(
         self, pool: str, t: float, text: str, name: str = DONE, severity: str = "notice"
     ) -> None:
         """Record something done to a pool, or its outcome, as an event."""
@@ -208,13 +208,13 @@ class FlowSession:
         self.effects = EffectWatch()
         self.under_way: list[UnderWay] = []
         """Plans that are being carried out."""
-        self.told: dict[tuple[str, str], str] = {}
+        self.outcomes_shown: dict[tuple[str, str], str] = {}
         """Notification of the last outcome, by pool and action."""
         self.past = Past()
         """Tunables set from consoles, as of the last reading."""
         self.windows: tuple[ScrubWindow, ...] = ()
         """Scrub windows (hours of scrubs), as of the last reading."""
-        self.held: Status | None = None
+        self.autopilot: Status | None = None
         """State of the autopilot, as of the last reading; None if none runs."""
 
     # The pool on show
@@ -292,10 +292,10 @@ class FlowSession:
         with suppress(OSError, ZconsoleError):
             self.windows = await in_daemon_thread(self.backend.windows.windows)
 
-    async def read_held(self) -> None:
+    async def read_autopilot(self) -> None:
         """Read the state of the machine's autopilot; keep the last one if that fails."""
         with suppress(OSError, ZconsoleError):
-            self.held = await self.backend.autopilots.status()
+            self.autopilot = await self.backend.autopilots.status()
 
     async def read_past(self) -> None:
         """Read which tunables were set from consoles."""
@@ -342,7 +342,7 @@ class FlowSession:
             try:
                 return read(typed)
             except (OSError, ZconsoleError) as error:
-                self.complain(error)
+                self.show_error(error)
         return None
 
     async def typed(self, question: TextQuestion) -> str | None:
@@ -397,20 +397,22 @@ class FlowSession:
         await self.show(screen)
         return screen.confirmed
 
-    def complain(self, problem: Exception | str) -> None:
+    def show_error(self, problem: Exception | str) -> None:
         """Notify the operator of an error."""
         self.app.notify(str(problem), severity="error", markup=False)
 
-    def tell(self, pool: str, text: str, *, ok: bool = True) -> None:
+    def report_outcome(self, pool: str, text: str, *, ok: bool = True) -> None:
         """Notify the operator of an outcome, and record it as an event."""
-        self.follow_up.did(pool, self.backend.clock(), text, OUTCOME, "notice" if ok else "error")
+        self.follow_up.record(
+            pool, self.backend.clock(), text, OUTCOME, "notice" if ok else "error"
+        )
         severity: SeverityLevel = "information" if ok else "error"
         self.app.notify(text, timeout=20, markup=False, severity=severity)
 
     def _heard(self, pool: str, news: News) -> None:
         """Record news of a job as an event of its pool."""
         severity = "warning" if news.severity == "warning" else "notice"
-        self.follow_up.did(pool, self.backend.clock(), news.text, OUTCOME, severity)
+        self.follow_up.record(pool, self.backend.clock(), news.text, OUTCOME, severity)
 
     # Plans
 
@@ -469,10 +471,10 @@ class FlowSession:
                 await ran(events)
             self.under_way.remove(now)
             if now.begun and kind == "done":
-                follow_up.did(plan.pool, t, plan.title)
+                follow_up.record(plan.pool, t, plan.title)
             elif now.begun:  # an OUTCOME is not marked on the timeline
-                follow_up.did(plan.pool, t, f"{plan.title}: failed", OUTCOME, "error")
-        if kind == "done" and (past := self.told.pop((plan.pool, plan.action), "")):
+                follow_up.record(plan.pool, t, f"{plan.title}: failed", OUTCOME, "error")
+        if kind == "done" and (past := self.outcomes_shown.pop((plan.pool, plan.action), "")):
             self.app.unsay(past)  # such as "scrub paused", once the scrub runs again
         if kind == "done" and plan.follow is not None:
             follow_up.follow(plan, facts, self.backend.clock())
@@ -486,8 +488,8 @@ class FlowSession:
         self.executor().ended(plan, outcome)
         said = outcome.text if outcome.ok else f"{plan.title}: {outcome.text}"
         if plan.action == "scrub":  # outcomes on devices stay true, those of scrubs don't
-            self.told[plan.pool, plan.action] = said
-        self.tell(plan.pool, said, ok=outcome.ok)
+            self.outcomes_shown[plan.pool, plan.action] = said
+        self.report_outcome(plan.pool, said, ok=outcome.ok)
 
 
 def _said(event: ExecutionEvent, plan: ActionPlan) -> list[Span]:

@@ -18,7 +18,7 @@ from zconsole.tunables.holds import Hold, Setter, grouped, promise
 from zconsole.tunables.pilot import BELOW, HoldOrder, HoldPlan, order, plan, present, without_unit
 from zconsole.ui.actions.plan_lines import part, wrapped
 from zconsole.ui.actions.session import FlowSession, TextQuestion
-from zconsole.ui.actions.tunables_pane import Shown, TunablesScreen, allowed, question_lines
+from zconsole.ui.actions.tunables_pane import TunableRow, TunablesScreen, allowed, question_lines
 from zconsole.ui.display_format import percent
 from zconsole.ui.panes.advice import suggested
 from zconsole.ui.widgets.draw import Line, Span
@@ -50,7 +50,7 @@ async def tunables_flow(ui: FlowSession, _: str) -> None:
         settings = tuple(setting for setting in found if setting.value is not None)
         if not settings:
             raise ZconsoleError("this machine has no ZFS tunables")
-        await ui.read_held()
+        await ui.read_autopilot()
         if row is None:
             advised = (bool(_suggested_of(ui, each.tunable.name)) for each in settings)
             row = next((index for index, is_it in enumerate(advised) if is_it), 0)
@@ -72,7 +72,7 @@ async def tunables_flow(ui: FlowSession, _: str) -> None:
                 case name:
                     await _preset(ui, name)
         except ZconsoleError as error:
-            ui.complain(error)
+            ui.show_error(error)
 
 
 def _screen(ui: FlowSession, settings: tuple[Setting, ...], row: int) -> TunablesScreen:
@@ -83,7 +83,7 @@ def _screen(ui: FlowSession, settings: tuple[Setting, ...], row: int) -> Tunable
         found = await in_daemon_thread(ui.backend.control.list)
         now.update((each.tunable.name, each) for each in found if each.tunable.name in now)
         await ui.read_past()
-        await ui.read_held()
+        await ui.read_autopilot()
 
     return TunablesScreen(
         lambda: _shown(ui, tuple(now.values())),
@@ -94,19 +94,19 @@ def _screen(ui: FlowSession, settings: tuple[Setting, ...], row: int) -> Tunable
     )
 
 
-def _shown(ui: FlowSession, settings: tuple[Setting, ...]) -> tuple[Shown, ...]:
+def _shown(ui: FlowSession, settings: tuple[Setting, ...]) -> tuple[TunableRow, ...]:
     """Return the tunables with their newest changes, and the effects on the pool on show."""
     frame = ui.frame
     changes = ui.past.changes
     newest = {change.name: change for change in changes}
 
-    def _shown_one(setting: Setting) -> Shown:
+    def _shown_one(setting: Setting) -> TunableRow:
         name = setting.tunable.name
         change = newest.get(name)
         effect = ui.effects.effect(frame.pool, change, changes) if frame and change else None
         told = _suggested_of(ui, name)
         together = sum(each.t == change.t for each in changes) if change else 1
-        return Shown(setting, _promised(ui, setting.hold), change, effect, together, told)
+        return TunableRow(setting, _promised(ui, setting.hold), change, effect, together, told)
 
     return tuple(map(_shown_one, settings))
 
@@ -198,10 +198,10 @@ async def _confirm_values(
 
 def _ends_autopilot(ui: FlowSession, names: Iterable[str]) -> str:
     """Return how setting these affects a running autopilot; empty if it goes on, or none runs."""
-    if ui.held is None or not any(name in LEVERS for name in names):
+    if ui.autopilot is None or not any(name in LEVERS for name in names):
         return ""
     return (
-        f"Ends the autopilot (latency target {ui.held.held}):"
+        f"Ends the autopilot (latency target {ui.autopilot.held}):"
         " the other tunables that it has set get their originals back."
     )
 
@@ -309,10 +309,10 @@ async def hold_flow(ui: FlowSession) -> None:
 
 def running(ui: FlowSession) -> str:
     """Describe the state of the autopilot, or name the key that starts it."""
-    key, status = ui.look.keys.way("hold-latency"), ui.held
+    key, status = ui.look.keys.way("hold-latency"), ui.autopilot
     if status is None:
         return f"{key} starts the autopilot: scans go as fast as a latency you set allows"
-    reached = ui.effects.waits()
+    reached = ui.effects.latency()
     if status.misses(reached, ui.backend.clock()):
         return (
             f"Autopilot: target {status.held} can't be reached, scans can't go slower; now"
@@ -327,7 +327,7 @@ def _cost(ui: FlowSession, status: Status) -> str:
     frames = (ui.frame, *map(ui.frame_of, status.pools))
     steered = (each for each in frames if each and each.scan and each.pool in status.pools)
     frame = next(steered, None)
-    lost = ui.effects.lost(frame) if frame else None
+    lost = ui.effects.rate_lost(frame) if frame else None
     if frame is None or frame.scan is None or not lost:
         return "Cost: unknown, no faster rate was seen."
     rate, best = frame.scan.issue_rate, ui.effects.best_rate(frame)
@@ -350,7 +350,7 @@ def _asked(ui: FlowSession, width: int) -> tuple[Line, ...]:
 
 
 def _now(ui: FlowSession) -> str:
-    return f"Now {present(ui.effects.waits())}."
+    return f"Now {present(ui.effects.latency())}."
 
 
 def _planned(ui: FlowSession, wanted: HoldOrder) -> HoldPlan:
@@ -380,7 +380,7 @@ async def _start(ui: FlowSession, wanted: HoldOrder) -> None:
 
 async def _stop(ui: FlowSession, status: Status) -> None:
     runs: tuple[str, ...] = (f"Autopilot: {status}.", _now(ui))
-    if status.misses(ui.effects.waits(), ui.backend.clock()):
+    if status.misses(ui.effects.latency(), ui.backend.clock()):
         runs = (*runs, f"The target can't be reached. {_cost(ui, status)}")
     said = part("Runs now", runs, "bold")
     said += part("Steers", status.pools, "")

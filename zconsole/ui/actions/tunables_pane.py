@@ -43,7 +43,7 @@ _UNMEASURED = "effect unknown: no scan watched long enough"
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class TunableRow:
     """A tunable, and what the console knows of it."""
 
     setting: Setting
@@ -67,7 +67,7 @@ class TunablesScreen(PickScreen):
 
     def __init__(
         self,
-        shown: Callable[[], Sequence[Shown]],
+        shown: Callable[[], Sequence[TunableRow]],
         look: Callable[[], DisplayFormat],
         start: int,
         held: Callable[[], str],
@@ -77,7 +77,7 @@ class TunablesScreen(PickScreen):
 
         ``held`` describes the autopilot, or how to start it. ``renew`` rereads the values.
         """
-        self._now: Sequence[Shown] = ()
+        self._now: Sequence[TunableRow] = ()
         self._held = ""
         self._renew = renew
 
@@ -106,7 +106,7 @@ class TunablesScreen(PickScreen):
         self.action_open()
 
 
-def head_line(shown: Sequence[Shown], width: int) -> Line:
+def head_line(shown: Sequence[TunableRow], width: int) -> Line:
     """Return the headings of the columns of ``tunable_lines``."""
     name = fit("TUNABLES", _names(shown))
     value, default = fit("VALUE", _VALUE, right=True), fit("DEFAULT", _VALUE, right=True)
@@ -120,17 +120,17 @@ def _unit(text: str, width: int) -> str:
     return f"{fit(text, _UNIT)} " if width >= _UNITS_FROM else ""
 
 
-def tunable_lines(shown: Sequence[Shown], look: DisplayFormat, width: int) -> tuple[Line, ...]:
+def tunable_lines(shown: Sequence[TunableRow], look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """Return one line per tunable of this kernel: value, default, unit, change, meaning."""
     names = _names(shown)
     return tuple(_line(each, names, look, width) for each in shown)
 
 
-def _names(shown: Sequence[Shown]) -> int:
+def _names(shown: Sequence[TunableRow]) -> int:
     return max((len(each.setting.tunable.name) for each in shown), default=0)
 
 
-def _line(shown: Shown, names: int, look: DisplayFormat, width: int) -> Line:
+def _line(shown: TunableRow, names: int, look: DisplayFormat, width: int) -> Line:
     setting = shown.setting
     tunable = setting.tunable
     shown_as = look.size if tunable.unit == BYTES else tunable.rounded
@@ -153,7 +153,7 @@ def _line(shown: Shown, names: int, look: DisplayFormat, width: int) -> Line:
     )
 
 
-def _said(shown: Shown, room: int) -> str:
+def _said(shown: TunableRow, room: int) -> str:
     """Return the change made from here, then the meaning if there is room to begin it."""
     setting = shown.setting
     said = f"was {setting.tunable.exact(setting.original)}" * setting.ours
@@ -170,7 +170,9 @@ def _said(shown: Shown, room: int) -> str:
     return "; ".join(filter(None, (said + ends, setting.tunable.meaning)))
 
 
-def about_lines(shown: Shown, look: DisplayFormat, width: int, pilot: str = "") -> tuple[Line, ...]:
+def about_lines(
+    shown: TunableRow, look: DisplayFormat, width: int, pilot: str = ""
+) -> tuple[Line, ...]:
     """Return details on a tunable: when it is restored, its range, and its newest change.
 
     ``pilot`` describes the autopilot.

@@ -38,7 +38,7 @@ from zconsole.ui.actions.session import FlowSession, UnderWay
 from zconsole.ui.background import begin, begin_next
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.display_format import percent
-from zconsole.ui.rebalance.job_watch import told_of
+from zconsole.ui.rebalance.job_watch import message_start
 from zconsole.ui.widgets.draw import Span
 from zconsole.units import counted, latency
 
@@ -74,7 +74,7 @@ class Upkeep:
         """Time of the last request for all pools (seconds of the steady clock)."""
         self._ended: set[str] = set()
         """Pools whose scan has ended since the last look at the tunables."""
-        self._told_left = ""
+        self._left_reported = ""
         """Last message about tunables that should have been restored."""
 
     def take(self, update: Update) -> None:
@@ -131,12 +131,12 @@ class Upkeep:
 
     def _autopilot(self, frame: Frame) -> tuple[ActivityView, ...]:
         """Return the activity line of the autopilot, if it steers the scan of this pool."""
-        session, held = self.session, self.session.held
+        session, held = self.session, self.session.autopilot
         if held is None or (held.pools and frame.seen.name not in held.pools):
             return ()
-        waits, pace = session.effects.waits(), held.pace
+        waits, pace = session.effects.latency(), held.pace
         if held.misses(waits, frame.t):
-            lost = session.effects.lost(frame)
+            lost = session.effects.rate_lost(frame)
             pace = f"unreachable, rate -{percent(lost, 0)}" if lost else "scan can't go slower"
         note = f"{pace}; {session.look.keys.way('tunables', 'hold-latency')} stops it"
         # A fixed width keeps the text behind it from moving.
@@ -154,7 +154,7 @@ class Upkeep:
 
     # Looking
 
-    def look_soon(self) -> None:
+    def reread_soon(self) -> None:
         """Look at everything with the next round, as a flow may have changed it."""
         self._looked = self._read = float("-inf")
 
@@ -185,8 +185,8 @@ class Upkeep:
         app, session = self.session.app, self.session
         if changed or session.past != Past():
             begin_next(app, self.look_at_tunables, "tuned")
-        if changed or session.held is not None:
-            begin_next(app, session.read_held, "autopilot")
+        if changed or session.autopilot is not None:
+            begin_next(app, session.read_autopilot, "autopilot")
         if changed or self.session.jobs.may_change({frame.pool for frame in update.frames}):
             begin_next(app, partial(self._look_at_jobs, update), "jobs")
         if app.main_on_top:  # only the main screen shows them
@@ -215,7 +215,7 @@ class Upkeep:
         left = {name: hold for name, hold in holds.items() if hold.is_left}
         # A console of some pools does not see whether the others scan.
         if left and session.app.view_state.options.pools and not session.denied:
-            scans = await self._of_all(scans)
+            scans = await self._with_every_pool(scans)
         due = [name for name, hold in holds.items() if is_due(hold, scans)]
         if not session.denied and (due or left):
             try:
@@ -225,7 +225,9 @@ class Upkeep:
                 )
             except (OSError, ZconsoleError) as error:
                 keys = session.look.keys.way("tunables", "restore")
-                self._tell_left(f"{', '.join(due)} not restored: {error}. To retry: {keys}.", True)
+                self._report_left(
+                    f"{', '.join(due)} not restored: {error}. To retry: {keys}.", True
+                )
                 return
             await session.read_past()
             if said := _settled(done, holds):
@@ -235,10 +237,10 @@ class Upkeep:
         if stays and session.denied:
             by_hand = "To restore now: zconsole tunables restore"
             stays.append(f"not by this console ({session.denied}). {by_hand}")
-        self._tell_left("; ".join(stays))
+        self._report_left("; ".join(stays))
         self._ended -= ended
 
-    async def _of_all(self, scans: Scans) -> Scans:
+    async def _with_every_pool(self, scans: Scans) -> Scans:
         """Return the scans with all pools taken into account, for a console that shows some."""
         now = self.session.backend.steady()
         if scans.running or 0 <= now - self._asked_all < ALL_POOLS_SECONDS:
@@ -247,12 +249,12 @@ class Upkeep:
         pools, whole = await self.session.backend.every_pool()
         return replace(scans, whole=True) if whole and not scanning(pools) else scans
 
-    def _tell_left(self, text: str, failed: bool = False) -> None:
+    def _report_left(self, text: str, failed: bool = False) -> None:
         """Report tunables that are not restored; the same message only once."""
-        if text and text != self._told_left:
+        if text and text != self._left_reported:
             severity: SeverityLevel = "error" if failed else "warning"
             self.session.app.notify(text, severity=severity, timeout=20, markup=False)
-        self._told_left = text
+        self._left_reported = text
 
     async def tidy_lights(self) -> None:
         """Switch off lights whose time is over, relight others after a reboot, and report it."""
@@ -279,7 +281,7 @@ class Upkeep:
             if plan is not None and plan.refused is None and space_gained(situation, top):
                 key = session.look.keys.way("actions")
                 gain = f"{plan.title}: {plan.consequences[0]}. Select it, then press {key}."
-                session.tell(pool, gain)
+                session.report_outcome(pool, gain)
 
     # Quitting
 
@@ -309,7 +311,7 @@ class Upkeep:
         """
         session = self.session
         said = [line for each in session.under_way for line in _of_plan(each)]
-        if (held := session.held) is not None:
+        if (held := session.autopilot) is not None:
             then = autopilot_promise(bool(held.watch))
             said.append(Span(f"The autopilot (latency target {held.held}) {then}."))
         own = {name: session.past.holds[name] for name in session.past.own}
@@ -319,7 +321,7 @@ class Upkeep:
         for job in session.jobs.live:
             goes_on = "goes on in the background"
             then = self._then(f"ends with this demo; a real one {goes_on}", goes_on)
-            text = f"{told_of(job.job)}is {job.state}; it {then}."
+            text = f"{message_start(job.job)}is {job.state}; it {then}."
             text += f" {shown('rebalance')} shows it, {shown('stop')} there stops it."
             said.append(Span(text))
         return tuple(said)

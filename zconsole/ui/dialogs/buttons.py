@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.binding import BindingType
 from textual.content import Content
+from textual.css.query import QueryType
 from textual.geometry import Size
 from textual.screen import ScreenResultType
+from textual.widget import Widget
 from textual.widgets import Button, Input
 
 from zconsole.ui.dialogs.screens import Dialog
@@ -42,7 +44,10 @@ _NO_POINTER = "  "
 
 
 class ButtonScreen(Dialog[ScreenResultType]):
-    """A screen with buttons: Left and Right always reach them, Tab also reaches the rest."""
+    """A screen with buttons below its text: Left and Right move among them, as Tab does.
+
+    Shift+Tab goes to the text from any of them.
+    """
 
     groups: ClassVar[tuple[str, ...]] = ("Buttons",)
     read_first = True
@@ -58,6 +63,14 @@ class ButtonScreen(Dialog[ScreenResultType]):
         elif buttons:
             beyond = isinstance(here, Input) and direction > 0  # it stands after the first button
             self.set_focus(buttons[min(int(beyond), len(buttons) - 1)])
+
+    def focus_previous(self, selector: str | type[QueryType] = "*") -> Widget | None:
+        """Leave the row of buttons upward at once, so that Enter then presses none of them."""
+        chain = self.focus_chain
+        if self.focused in chain[1:]:
+            self.set_focus(chain[0])
+            return chain[0]
+        return super().focus_previous(selector)
 
     def action_press_button(self) -> None:
         """Press the button in focus, as textual does on its own; an action, so that help has it."""

@@ -173,11 +173,6 @@ class ConfirmScreen(ButtonScreen[None]):
         needed = confirmation.typed is not None and not confirmation.barred
         return needed and self._state == "asking"
 
-    def on_descendant_focus(self) -> None:
-        """Say how the preconditions are reached from the new focus."""
-        if self.composed:
-            self._show_text()
-
     def on_input_changed(self) -> None:
         """Clear the warning about the last key."""
         self._show_hint()
@@ -215,9 +210,16 @@ class ConfirmScreen(ButtonScreen[None]):
 
     def draw(self) -> None:
         """Draw the current text and buttons."""
+        width = self.app.size.width
         confirmation = self.confirmation
         asking = self._state == "asking"
-        self._show_text()
+        title, *more = wrapped(confirmation.title, "title", self.look, width, " ")
+        if asking:
+            lines = (*confirmation.body(width), *self._checks(width))
+        else:
+            said = self._output or [Span(self.look.glyphs.ellipsis, "dim")]
+            lines = said_lines(said, self.look, width)
+        self._view.show((*more, *lines), title)
         self._typed.display = self._asks_for_word
         self._typed.placeholder = f'type "{self.look.text(confirmation.typed)}" to confirm'
         self.query_one("#choice").display = asking
@@ -229,16 +231,6 @@ class ConfirmScreen(ButtonScreen[None]):
             self._view.edge(1)
         self._show_hint()
 
-    def _show_text(self) -> None:
-        width, confirmation = self.app.size.width, self.confirmation
-        title, *more = wrapped(confirmation.title, "title", self.look, width, " ")
-        if self._state == "asking":
-            lines = (*confirmation.body(width), *self._checks(width))
-        else:
-            said = self._output or [Span(self.look.glyphs.ellipsis, "dim")]
-            lines = said_lines(said, self.look, width)
-        self._view.show((*more, *lines), title)
-
     def _checks(self, width: int) -> Sequence[Line]:
         """Return the preconditions, or a line with their count and the keys that show them."""
         checks = self.confirmation.checks
@@ -247,10 +239,7 @@ class ConfirmScreen(ButtonScreen[None]):
         if self._checks_shown:
             head: Line = (Span(" Preconditions (rechecked at run)", "bold"),)
             return (head, *said_lines([Span(text, "dim") for text in checks], self.look, width))
-        chain = self.focus_chain  # begins with the text, which is followed by Cancel
-        steps = chain.index(self.focused) if self.focused in chain else 1
-        keys = ", ".join((*["Shift+Tab"] * steps, "Enter"))
-        said = f"{counted(len(checks), 'precondition')}, rechecked at run ({keys}: show)"
+        said = f"{counted(len(checks), 'precondition')}, rechecked at run (Shift+Tab, Enter: show)"
         return tuple(wrapped(said, "dim", self.look, width, " "))
 
     def _show_hint(self) -> None:

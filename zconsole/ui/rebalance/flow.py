@@ -10,7 +10,6 @@ from zconsole.rebalance.planning.settings import EVEN, Limits, Settings
 from zconsole.ui.actions.session import FlowSession, PickList
 from zconsole.ui.rebalance.folder_screen import Folders, FoldersScreen
 from zconsole.ui.rebalance.job_screen import JobScreen, job_rows
-from zconsole.ui.rebalance.job_watch import JobWatch
 from zconsole.ui.rebalance.options import (
     ASKED,
     MORE,
@@ -34,7 +33,7 @@ from zconsole.ui.rebalance.plan_screen import PlanScreen
 async def rebalance_flow(ui: FlowSession, _: str) -> None:
     """Show the rebalance jobs of the pool on show, and start new ones. Raises ZconsoleError."""
     if ui.frame is not None:
-        await RebalanceFlow(ui, ui.jobs, ui.frame.pool).run()
+        await RebalanceFlow(ui, ui.frame.pool).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +41,11 @@ class RebalanceFlow:
     """Rebalance of one pool, the one on show when the key was pressed."""
 
     ui: FlowSession
-    watch: JobWatch
     pool: str
 
     async def run(self) -> None:
         """Show the list of jobs until it is left. Raises ZconsoleError."""
-        await self.watch.look(self.pool)
+        await self.ui.jobs.look(self.pool)
         jobs = self._jobs()
         # The cursor starts on the newest job that is not finished, else on a new one.
         first = next((i + 1 for i, job in enumerate(jobs) if job.state != "finished"), 0)
@@ -58,17 +56,17 @@ class RebalanceFlow:
                 try:
                     await self._new()
                 except ZconsoleError as error:  # back to the list
-                    self.ui.complain(error)
+                    self.ui.show_error(error)
             elif picked <= len(self._jobs()):
                 await self._attach(self._jobs()[picked - 1].job)
-            await self.watch.look(self.pool)
+            await self.ui.jobs.look(self.pool)
             choice.picked = min(picked, len(self._jobs()))
 
     def _jobs(self) -> tuple[JobView, ...]:
-        return self.watch.jobs.get(self.pool, ())
+        return self.ui.jobs.jobs.get(self.pool, ())
 
     async def _new(self) -> None:
-        rebalance_backend = self.watch.rebalance_backend
+        rebalance_backend = self.ui.jobs.rebalance_backend
         roots = rebalance_backend.roots(self.pool)
         if not roots:
             raise ZconsoleError(f"no dataset of {self.pool} is mounted; mount one first")
@@ -102,11 +100,11 @@ class RebalanceFlow:
                 await self._set(new, ASKED[picked])
                 continue
             new.plan = None
-            while await self.ui.show(PlanScreen(self.ui, self.pool, new, self.watch)):
+            while await self.ui.show(PlanScreen(self.ui, self.pool, new)):
                 try:
-                    job = await self.watch.rebalance_backend.start(new.settings)
+                    job = await self.ui.jobs.rebalance_backend.start(new.settings)
                 except ZconsoleError as error:  # back to the plan
-                    self.ui.complain(error)
+                    self.ui.show_error(error)
                 else:
                     return job, new.settings
         return None, new.kept()
@@ -134,4 +132,4 @@ class RebalanceFlow:
             new.take(settings)
 
     async def _attach(self, job: str) -> None:
-        await self.ui.show(JobScreen(self.ui, self.pool, job, self.watch))
+        await self.ui.show(JobScreen(self.ui, self.pool, job))

@@ -27,7 +27,7 @@ from zconsole.ui.dialogs.screens import Dialog, Offers
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.keys import bindings, keys_of
 from zconsole.ui.panes.help import help_key, key_row, short_key
-from zconsole.ui.rebalance.job_watch import JobWatch, reason, told_of
+from zconsole.ui.rebalance.job_watch import message_start, reason
 from zconsole.ui.rebalance.options import LIMITS, MIN_FREE, RATE, TARGET, Limit, ask_limit
 from zconsole.ui.widgets.draw import Line, Span, crop, fit, hung, joined, width_of
 from zconsole.ui.widgets.footer_view import FooterView
@@ -99,7 +99,7 @@ def job_lines(
         *_left_out("Need no move", "dim", {REPLACED: job.replaced}, look, width),
         *_left_out("Skipped", "warning", job.unmoved, look, width),
         *_left_out("Failed", "error", job.failed, look, width),
-        *_again(job, look),
+        *_retry_hints(job, look),
         *_days(job, look, width),
         *((Span(f" {look.text(note)}", "warning"),) for note in job.notes),
         *_named(job, look, width),
@@ -222,7 +222,7 @@ def _left_out(
     yield from hung(Span(head, "bold"), joined(parts, ", ", width - len(head) - 1))
 
 
-def _again(job: JobView, look: DisplayFormat) -> Iterator[Line]:
+def _retry_hints(job: JobView, look: DisplayFormat) -> Iterator[Line]:
     """Explain how to retry files that were left out, once the job has finished."""
     if job.state != "finished":
         return
@@ -314,12 +314,11 @@ class JobScreen(Dialog[None]):
     groups = ("Job",)
     BINDINGS: ClassVar[list[BindingType]] = bindings("Job")
 
-    def __init__(self, ui: FlowSession, pool: str, job: str, watch: JobWatch) -> None:
+    def __init__(self, ui: FlowSession, pool: str, job: str) -> None:
         super().__init__()
         self._ui = ui
         self._pool = pool
         self._job = job
-        self._watch = watch
         self._said = ""
 
     def compose(self) -> ComposeResult:
@@ -329,7 +328,7 @@ class JobScreen(Dialog[None]):
 
     def copies(self) -> Offers:
         """Return the job's id, status command, directories and journal."""
-        command = f"{self._watch.rebalance_backend.command} rebalance status {self._job}"
+        command = f"{self._ui.jobs.rebalance_backend.command} rebalance status {self._job}"
         offers = [("job", self._job), ("command", command)]
         if (job := self.job) is not None:
             offers += [("directory", path) for path in job.settings.dirs]
@@ -339,19 +338,19 @@ class JobScreen(Dialog[None]):
     def on_mount(self) -> None:
         """Draw the job, and start refreshing it."""
         self.query_one("#job", LinesView).focus()
-        self.set_interval(LOOK, self._again)
-        self._again()
+        self.set_interval(LOOK, self._begin_refresh)
+        self._begin_refresh()
 
     @property
     def job(self) -> JobView | None:
         """The job as of the last refresh; None if it isn't known."""
-        return next((j for j in self._watch.jobs.get(self._pool, ()) if j.job == self._job), None)
+        return next((j for j in self._ui.jobs.jobs.get(self._pool, ()) if j.job == self._job), None)
 
-    def _again(self) -> None:
+    def _begin_refresh(self) -> None:
         begin(self, self._refresh, group="job", exit_on_error=False)
 
     async def _refresh(self) -> None:
-        for news in await self._watch.look(self._pool):
+        for news in await self._ui.jobs.look(self._pool):
             self.app.notify(self.look.said(news.text), severity=news.severity, markup=False)
         self.update()
 
@@ -359,7 +358,7 @@ class JobScreen(Dialog[None]):
         """Draw the job as of the last refresh."""
         job, view, width = self.job, self.query_one("#job", LinesView), self.app.size.width
         if job is None:
-            words = self._watch.rebalance_backend.last_words(self._job) or "no such job"
+            words = self._ui.jobs.rebalance_backend.last_words(self._job) or "no such job"
             said = tuple(wrapped(words, "error", self.look, width, " "))
             view.show(said, (Span(f" REBALANCE  {self._job}", "title"),))
         else:
@@ -370,12 +369,12 @@ class JobScreen(Dialog[None]):
         self.query_one("#hint", FooterView).show_below(view, self._hint(job))
 
     def _hint(self, job: JobView | None) -> tuple[Line, ...]:
-        problem = self._said or self._watch.problem
+        problem = self._said or self._ui.jobs.problem
         said = wrapped(problem, "warning", self.look, self.app.size.width, " ") if problem else ()
         if reason := self._ui.denied:
             head = f" {self.look.text(reason)}:"
             return (*said, (Span(head, "warning"), *self._keys(frozenset(), len(head))))
-        return (*said, self._keys(offered(job)))
+        return (*said, self._keys(possible_actions(job)))
 
     def _keys(self, offers: frozenset[str], room: int = 0) -> Line:
         over = self.job is not None and not self.job.live
@@ -409,7 +408,7 @@ class JobScreen(Dialog[None]):
 
     def action_hold(self) -> None:
         """Pause or resume the job."""
-        backend = self._watch.rebalance_backend
+        backend = self._ui.jobs.rebalance_backend
         resume = partial(backend.resume, self._job)
         pause = partial(backend.order, self._job, "pause")
         self._steer("hold", resume if self._resumes else pause)
@@ -426,14 +425,14 @@ class JobScreen(Dialog[None]):
         """Carry out a key's request, or show why it isn't possible now."""
         job = self.job
         idle = "this job is unknown" if job is None else f"the job is {job.state}"
-        self._said = self._ui.denied or ("" if action in offered(job) else idle)
+        self._said = self._ui.denied or ("" if action in possible_actions(job) else idle)
         if self._said:
             self.update()
             return
         begin(self, partial(self._do, steering), group="steer", exit_on_error=False)
 
     async def _do(self, steering: Steering) -> None:
-        self._ui.app.unsay(told_of(self._job))  # such as that it stopped
+        self._ui.app.unsay(message_start(self._job))  # such as that it stopped
         try:
             await steering()
         except ZconsoleError as error:
@@ -441,7 +440,7 @@ class JobScreen(Dialog[None]):
         await self._refresh()
 
     async def _ask_stop(self) -> None:
-        backend, look = self._watch.rebalance_backend, self.look
+        backend, look = self._ui.jobs.rebalance_backend, self.look
 
         async def _stop(_: str | None) -> AsyncIterator[Span]:
             await backend.order(self._job, "stop")
@@ -469,10 +468,10 @@ class JobScreen(Dialog[None]):
     async def _ask(self, limit: Limit) -> None:
         now = self.job.limits if self.job is not None else Limits()
         if changed := await ask_limit(self._ui, limit, now):
-            await self._watch.rebalance_backend.order(self._job, None, changed)
+            await self._ui.jobs.rebalance_backend.order(self._job, None, changed)
 
 
-def offered(job: JobView | None) -> frozenset[str]:
+def possible_actions(job: JobView | None) -> frozenset[str]:
     """Return the actions whose keys do something for a job in its present state."""
     if job is None:
         return frozenset()

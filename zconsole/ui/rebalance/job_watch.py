@@ -26,7 +26,7 @@ class News:
 
     text: str
     severity: Literal["information", "warning"] = "information"
-    loud: bool = True
+    notifies: bool = True
     """Whether it is also shown as a message; otherwise it is only an event."""
 
 
@@ -71,13 +71,15 @@ class JobWatch:
         if before is None:
             cut_off = (job.job for job in now if job.interrupted)
             return tuple(
-                News(f"{told_of(job)}was interrupted; " + _way_on(job) + ".", "warning")
+                News(
+                    message_start(job) + "was interrupted; " + _how_to_resume(job) + ".", "warning"
+                )
                 for job in cut_off
             )
         happened = tuple(_changed(before, now))
         for news in happened:
             self.keep(pool, news)
-        return tuple(news for news in happened if news.loud)
+        return tuple(news for news in happened if news.notifies)
 
     @property
     def live(self) -> tuple[JobView, ...]:
@@ -101,7 +103,7 @@ def activity(job: JobView) -> ActivityView:
     """Return the activity line of a job, for display among the scans."""
     if job.interrupted:
         done = "" if job.share is None else f"at {job.share:.0%}  "
-        note = f"{done}{' '.join(job.settings.dirs)}  (" + _way_on(job.job) + ")"
+        note = f"{done}{' '.join(job.settings.dirs)}  (" + _how_to_resume(job.job) + ")"
         return ActivityView(Activity("rebalance", "interrupted", note=note))
     why = job.why or ""
     none = nothing(why or "no rate yet")
@@ -120,7 +122,7 @@ def activity(job: JobView) -> ActivityView:
     )
 
 
-def told_of(job: str) -> str:
+def message_start(job: str) -> str:
     """Return the beginning of all messages about a job; ``job`` is its id."""
     return f"Rebalance job {job} "
 
@@ -132,7 +134,7 @@ def _left_out(job: JobView) -> str:
     return ", ".join((*files, *job.total_changed))
 
 
-def _way_on(job: str) -> KeyedText:
+def _how_to_resume(job: str) -> KeyedText:
     """Return what resumes a job; ``job`` is its id."""
     by_key = "{key} shows it, {key} there resumes it"
     return KeyedText(f"zconsole rebalance resume {job} resumes it", by_key, "rebalance", "hold")
@@ -151,15 +153,15 @@ def _changed(before: tuple[JobView, ...], now: tuple[JobView, ...]) -> Iterator[
         was_live = old is not None and old.live
         if job.live and not was_live:
             word = "began" if old is None else "goes on"
-            yield News(f"{told_of(job.job)}{word}", loud=False)
+            yield News(f"{message_start(job.job)}{word}", notifies=False)
         if job.live or not was_live:
             continue
         if job.state == "finished":
             failed = sum(job.failed.values())
-            text = f"{told_of(job.job)}is over: {reason(job) or 'done'}"
+            text = f"{message_start(job.job)}is over: {reason(job) or 'done'}"
             yield News(f"{text}, {counted(failed, 'file')} failed" if failed else text)
         else:
             why = f": {reason(job)}" if reason(job) else ""
             ordered = job.state == "stopped" and job.why == "stop"
-            text = f"{told_of(job.job)}{job.state}{why}; " + _way_on(job.job) + "."
+            text = f"{message_start(job.job)}{job.state}{why}; " + _how_to_resume(job.job) + "."
             yield News(text, "information" if ordered else "warning")

@@ -31,7 +31,6 @@ from zconsole.ui.dialogs.buttons import ButtonScreen, ChoiceButton, hints
 from zconsole.ui.dialogs.screens import Offers
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.panes.help import titled_keys
-from zconsole.ui.rebalance.job_watch import JobWatch
 from zconsole.ui.rebalance.options import AIMS, BEYOND, TARGET, NewJob
 from zconsole.ui.widgets.draw import Line, Span, crop, fit, width_of
 from zconsole.ui.widgets.footer_view import FooterView
@@ -240,13 +239,12 @@ def _costs(
 class PlanScreen(ButtonScreen[bool | None]):
     """Screen of a plan; returns whether to run it, or None if left, which ends the planning."""
 
-    def __init__(self, ui: FlowSession, pool: str, new: NewJob, watch: JobWatch) -> None:
+    def __init__(self, ui: FlowSession, pool: str, new: NewJob) -> None:
         super().__init__()
         self._ui = ui
         self._clock = ui.app.view_state.options.clock
         self._new = new
         self._pool = pool
-        self._watch = watch
         self._denied = ui.denied
         self._counted = Counted()
         self._heard = self._clock()
@@ -278,7 +276,7 @@ class PlanScreen(ButtonScreen[bool | None]):
     async def make(self) -> None:
         """Make the plan, and show its progress."""
         try:
-            async for step in self._new.planned(self._watch.rebalance_backend):
+            async for step in self._new.planned(self._ui.jobs.rebalance_backend):
                 self._heard = self._clock()
                 if isinstance(step, PlanDocument):
                     self.plan = step
@@ -305,7 +303,7 @@ class PlanScreen(ButtonScreen[bool | None]):
     @property
     def _command(self) -> str:
         """Command that runs the plan in a shell."""
-        return by_hand(self._watch.rebalance_backend, self.settings)
+        return by_hand(self._ui.jobs.rebalance_backend, self.settings)
 
     @property
     def ready(self) -> bool:
@@ -339,7 +337,7 @@ class PlanScreen(ButtonScreen[bool | None]):
             return tuple(wrapped(self._problem, "error", look, width, " "))
         if self.plan is not None:
             frame, settings = self._ui.frame_of(self._pool), self.settings
-            jobs = self._watch.jobs.get(self._pool, ())
+            jobs = self._ui.jobs.jobs.get(self._pool, ())
             scan_rate, found = (scan_pace(frame), frame.balance) if frame else (None, Balance())
             pace = pace_of(self.plan, settings.limits.rate, jobs, scan_rate, found)
             return plan_lines(self.plan, settings, pace, self._command, self._denied, look, width)

@@ -211,7 +211,7 @@ class SwapFlow:
             try:
                 begun.extend(await in_daemon_thread(self._stored, make))
             except StateError as error:
-                self.context.complain(f"no checklist was started: {error}")
+                self.context.show_error(f"no checklist was started: {error}")
 
         async def _ran(swaps: tuple[Swap, ...], events: Sequence[ExecutionEvent]) -> None:
             await _begin(partial(begin_replaced, view, swaps, events))
