@@ -315,7 +315,7 @@ def silent(shown, clock, **fields):
 
 @rows("kind", lambda: list(standing()))
 @rows("every", [1.0, 60.0])
-@rows("lost", [1, 2, 100])
+@rows("lost", [1, 2, 40])
 @pytest.mark.slow
 def test_a_condition_that_lasts_is_told_once_though_samples_are_missed(kind, every, lost):
     shown, vigil, told = standing()[kind], Only(kind), []
