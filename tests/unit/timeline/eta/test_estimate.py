@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.bench.eta import judge, main, recordings, table, verdict
+from tests.bench.eta import judge, recordings, table, verdict
 from tests.bench.synthetic import KINDS, Plan, plans, samples
 from tests.records import replace
 from tests.table import rows
@@ -335,15 +335,6 @@ def _status(second: int) -> dict[str, object]:
     }
     root = {"name": "tank", "vdev_type": "root", "guid": "1", "state": "ONLINE", "vdevs": {}}
     return {"state": "ONLINE", "pool_guid": "1", "scan_stats": scan, "vdevs": {"tank": root}}
-
-
-@pytest.mark.parametrize("content", [None, "hello\n"])
-def test_what_is_no_recording_is_no_traceback(content, tmp_path):
-    path = tmp_path / "r"
-    if content is not None:
-        path.write_text(content)
-    with pytest.raises(SystemExit):
-        main([str(path)])
 
 
 @pytest.mark.slow
