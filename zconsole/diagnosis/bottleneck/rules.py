@@ -22,7 +22,7 @@ from zconsole.diagnosis.bottleneck.evidence import (
     TRICKLE,
     Disk,
     Evidence,
-    middle,
+    known_median,
 )
 from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Figure, Suggestion, Verdict
 from zconsole.pool.model import NOTHING
@@ -127,10 +127,14 @@ def _hangs(seen: Evidence, is_new: bool) -> Signs | None:
         and d.rate <= TRICKLE
     ]
     others = [d.busy for d in seen.disks if d not in silent]
-    if len(silent) != 1 or not others or middle(others) >= IDLE or silent[0].target != is_new:
+    if len(silent) != 1 or not others or known_median(others) >= IDLE or silent[0].target != is_new:
         return None
     disk = silent[0]
-    figures = {"busy": disk.busy or 0.0, "others_busy": middle(others), "answers": disk.requests}
+    figures = {
+        "busy": disk.busy or 0.0,
+        "others_busy": known_median(others),
+        "answers": disk.requests,
+    }
     looks_idle = figures["busy"] < SATURATED
     return Signs(0.9, figures, disk, {"sent": disk.in_flight} if looks_idle else NOTHING)
 
@@ -183,8 +187,8 @@ def _straggles(seen: Evidence) -> Signs | None:
         tops.setdefault(disk.top, []).append(disk)
     for disk in sorted(seen.sources, key=lambda d: -(d.busy or 0.0)):
         others = [d for d in tops[disk.top] if d is not disk]
-        busy, usual = disk.busy or 0.0, middle(d.busy for d in others)
-        own, wait = disk.rates.latency, middle(d.rates.latency for d in others)
+        busy, usual = disk.busy or 0.0, known_median(d.busy for d in others)
+        own, wait = disk.rates.latency, known_median(d.rates.latency for d in others)
         gap = STRAGGLING_GAP if len(others) > 1 else PAIR_GAP
         slower = (not wait or (own or 0.0) > STRAGGLING * wait) and not _is_flash(disk)
         if others and slower and busy >= SATURATED and busy > usual + gap:
@@ -290,8 +294,8 @@ CONTENDED = 0.4
 def _applications(seen: Evidence) -> Signs | None:
     """Detect that applications occupy the disks that the scan reads from."""
     disks = [d for d in seen.sources if (d.busy or 0.0) > IN_USE]
-    share, busy = middle(d.usual_others for d in disks), middle(d.busy for d in disks)
-    if busy < CONTENDED or min(share, middle(d.others for d in disks)) < OTHERS:
+    share, busy = known_median(d.mean_app_share for d in disks), known_median(d.busy for d in disks)
+    if busy < CONTENDED or min(share, known_median(d.app_share for d in disks)) < OTHERS:
         return None
     # Samples may miss the few requests of a slow scan: don't say "100 %" while it progresses.
     nearly = share > 0.95 and seen.rate > 0
@@ -308,7 +312,7 @@ def _held_back(seen: Evidence) -> Signs | None:
     Applications that occupy the disks then do so because the scan was set to be gentle. Before
     OpenZFS 0.8 a scan waits for other I/O by default.
     """
-    held = None if seen.version < advice.FIRST_SORTED else advice.held(seen)
+    held = None if seen.version < advice.FIRST_SORTED else advice.lowered_tunable(seen)
     others = _applications(seen)
     if held is None or (others is None and seen.busiest >= SATURATED):
         return None
@@ -344,12 +348,12 @@ def _crowded(seen: Evidence) -> Signs | None:
     faster = [d for d in moving if not d.target and d.rate < ALONE * d.past.seen_read]
     flat = load.now > FLAT * load.most and load.unsteady < EVEN_LOAD
     able = sum(max(d.rate, d.past.seen_read) for d in moving)
-    full = middle(d.busy for d in moving) >= SATURATED
+    full = known_median(d.busy for d in moving) >= SATURATED
     if not full or len(faster) < MANY or not flat or able < SHORT * load.most:
         return None
     figures = {"rate": sum(rates), "disks": float(len(rates)), "busy": seen.busiest}
-    figures["alone"] = middle(d.past.seen_read for d in faster)
-    figures["latency"] = middle(d.rates.latency for d in moving)
+    figures["alone"] = known_median(d.past.seen_read for d in faster)
+    figures["latency"] = known_median(d.rates.latency for d in moving)
     said: dict[str, float | str] = {"each": sum(rates) / len(rates), "faster": str(len(faster))}
     return Signs(0.8, figures, said=said)
 
@@ -357,7 +361,7 @@ def _crowded(seen: Evidence) -> Signs | None:
 def _all_slow(seen: Evidence) -> Signs | None:
     """Detect that the sources need longer than any seek: failing or throttled disks."""
     known = [d for d in seen.sources if d.service is not None]
-    usual = middle(_per_mib(d, d.service) for d in known)
+    usual = known_median(_per_mib(d, d.service) for d in known)
     if seen.busy < SATURATED or usual < SLOW_REQUEST:
         return None
     disk = max(known, key=lambda d: _per_mib(d, d.service))
@@ -403,7 +407,7 @@ def _seek(seen: Evidence) -> bool:
         if disk.service is not None and disk.request is not None and disk.service >= SEEK_TIME:
             stream = max(STREAM, disk.past.best_read)
             found.append(max(0.0, 1.0 - disk.request / stream / disk.service))
-    return middle(found) > SEEKING
+    return known_median(found) > SEEKING
 
 
 SMALL = 256 * 1024.0
@@ -426,7 +430,7 @@ def _seeks_or_link(seen: Evidence) -> Signs | None:
 def _scattered(seen: Evidence, sure: float = 0.7) -> Signs | None:
     if seen.busy < SATURATED or not _seek(seen):
         return None
-    ops = middle(d.ops for d in seen.sources)
+    ops = known_median(d.ops for d in seen.sources)
     figures = {"request_bytes": seen.request, "ops": ops, "busy": seen.busy}
     return Signs(sure, figures, said={"each": ops * seen.request})
 
@@ -440,7 +444,7 @@ def _streaming(seen: Evidence) -> Signs | None:
         return None
     large = seen.request >= STREAMED
     order = "sequential" if large else f"in requests of {size(seen.request)}"
-    figures = {"rate": middle(d.rate for d in seen.sources), "busy": seen.busy}
+    figures = {"rate": known_median(d.rate for d in seen.sources), "busy": seen.busy}
     return Signs(0.8 if large else 0.4, figures, said={"order": order})
 
 
@@ -449,7 +453,7 @@ def _idle(seen: Evidence) -> Signs | None:
     if seen.busiest >= IDLE:
         return None
     said: dict[str, float | str] = {} if seen.rate > 0 else {"progress": "no progress"}
-    if (held := advice.held(seen)) is not None:
+    if (held := advice.lowered_tunable(seen)) is not None:
         said |= {"tunable": held.name, "value": str(held.value)}
     total = sum(disk.rate for disk in seen.disks)
     return Signs(0.9 if held else 0.6, {"busy": seen.busiest, "rate": total}, said=said)

@@ -52,7 +52,7 @@ class BottleneckTracker:
         self._scan, self._since = scan, clock
         self._turns = StageCycleTracker()
         self._sorted: float | None = None
-        self._settled = Settled()
+        self._settled = VerdictFilter()
         self._trials = TunableTrials()
         for past in self._past.values():
             past.begin()
@@ -150,7 +150,7 @@ Three txgs, so that one burst of writes changes nothing.
 """
 
 
-class Settled:
+class VerdictFilter:
     """Filter for verdicts: the cause changes only if the evidence lasts."""
 
     def __init__(self) -> None:

@@ -89,7 +89,7 @@ class Work(NamedTuple):
     ends_at_total: bool = True
     """True if the work ends at ``total``, give or take what is written in the meantime."""
     verb: str = "resilvering"
-    by_turns: bool = False
+    alternates: bool = False
     """True while metadata is being walked, so that walking and issuing may alternate."""
     to_scan: float | None = None
     """Bytes whose metadata is walked in total, if bytes issued in the meantime count as work."""
@@ -192,7 +192,7 @@ def scan_work(scan: Scan, root: Vdev) -> Work | None:
         sure=rebuild,
         start=scan.start,
         walked=_has_walked(scan),
-        by_turns=walks and scan.stage == "scanning",
+        alternates=walks and scan.stage == "scanning",
         # Only with the kernel's exact counters, and if skipped bytes are not counted as issued
         # (2.2).
         to_scan=float(scan.total_bytes or 0)

@@ -241,9 +241,9 @@ def test_one_stage_dialects_work_as_they_scan():
 
 def test_what_walks_metadata_takes_turns_and_exact_counters_say_what_is_left_to_walk():
     walks = Scan("scrub", "running", "scanning", total_bytes=9, issued_bytes=1, skipped_bytes=0)
-    assert (scan_work(walks, root()).by_turns, scan_work(walks, root()).to_scan) == (True, 9)
+    assert (scan_work(walks, root()).alternates, scan_work(walks, root()).to_scan) == (True, 9)
     for fields in ({"stage": "issuing"}, {"two_stage": False}, {"function": "rebuild"}):
-        assert not scan_work(walks._replace(scanned_bytes=1, **fields), root()).by_turns, fields
+        assert not scan_work(walks._replace(scanned_bytes=1, **fields), root()).alternates, fields
     for fields in ({"printed": True}, {"resolution": 1.0}, {"skipped_bytes": None}):
         assert scan_work(walks._replace(**fields), root()).to_scan is None, fields
 
