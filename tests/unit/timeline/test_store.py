@@ -134,7 +134,7 @@ def test_it_is_written_every_two_minutes_and_when_asked_to(tmp_path):
 
 
 def test_at_rest_it_is_written_every_five_minutes_and_when_a_scan_has_ended(tmp_path):
-    store, timeline = HistoryStore(tmp_path), watched(range(2, 200))
+    store, timeline = HistoryStore(tmp_path), watched(range(2, 60))
     assert store.keep(GUID, timeline, T)
     last = sample(200)
     over = replace(last.pool.scans[0], state="finished", end=T + 200)
@@ -197,10 +197,10 @@ def test_a_link_in_the_files_place_is_a_note(tmp_path, kind, note):
 
 
 def test_the_file_stays_small_whatever_the_pool(monkeypatch):
-    small, large = watched(range(2, 300)), watched(range(2, 5), leaves=100)
-    assert len(encode_history(small, GUID, T)) < 200_000
+    small, large = watched(range(2, 150)), watched(range(2, 5), leaves=100)
+    assert len(encode_history(small, GUID, T)) < 100_000
     assert set(json.loads(encode_history(large, GUID, T))["series"]) <= {"scan:resilver:"}
-    monkeypatch.setattr("zconsole.timeline.store.MOST_BYTES", 30_000)
+    monkeypatch.setattr("zconsole.timeline.store.MOST_BYTES", 15_000)
     assert json.loads(encode_history(small, GUID, T))["series"] == {}
 
 
@@ -278,7 +278,7 @@ def test_the_rates_of_the_whole_scan_are_kept_with_their_marks():
 
 
 def test_a_file_of_a_version_that_kept_no_rates_is_read():
-    document = json.loads(encode_history(watched(range(2, 100)), GUID, T))
+    document = json.loads(DOCUMENT)
     del document["scans"][0]["past"]
     timeline = PoolTimeline()
     restore_history(timeline, *decode_history(document, GUID))
@@ -296,7 +296,7 @@ def test_a_file_of_a_version_that_kept_no_rates_is_read():
     ],
 )
 def test_rates_that_cannot_be_are_refused(past):
-    document = json.loads(encode_history(watched(range(2, 100)), GUID, T))
+    document = json.loads(DOCUMENT)
     document["scans"][0]["past"] = past
     timeline = PoolTimeline()
     with pytest.raises(ValueError, match=r"rates|counter|values"):
@@ -307,8 +307,9 @@ def test_rates_that_cannot_be_are_refused(past):
 NAME = f"past-{GUID}.json"
 
 
+@cache
 def finished(start: float = 0.0) -> PoolTimeline:
-    """Return a pool whose resilver was watched to its end."""
+    """Return a pool whose resilver was watched to its end; tests only read it."""
     first = int(start)
     timeline = watched(range(first + 2, first + 200), start=start)
     last = sample(start + 200, start=start)
