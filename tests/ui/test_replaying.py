@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -21,6 +22,8 @@ def said(app):
 
 
 POOL = "  pool: tank\n state: ONLINE\n"
+OTHER = "  pool: other\n state: ONLINE\n"
+KEYS = ", . step  < > 10 %  ( ) event  { } speed"
 
 
 @pytest.fixture
@@ -39,16 +42,85 @@ async def test_it_says_where_it_is_and_keys_move_it(feed):
         line = screen_text(app).splitlines()[-2]
         assert line.startswith(" plays  1x")
         assert "2026-11-20 " in line
-        assert ", . 1 %  < > 10 %  { } speed" in line
+        assert KEYS in line
         await pilot.press("p", "right_curly_bracket")
         await until(pilot, lambda: " paused 2x" in screen_text(app))
         assert "PAUSED" in screen_text(app).splitlines()[0]
-        for key, share in (("greater_than_sign", "10.0"), ("comma", "9.1"), ("full_stop", "10.1")):
-            await pilot.press(key)
-            await until(pilot, lambda share=share: f" {share} %" in screen_text(app))
+        await pilot.press("greater_than_sign")
+        await until(pilot, lambda: " 10.0 %" in screen_text(app))
         await pilot.press("p")
         assert app.view_state.frozen is None
         assert not feed.playback.paused
+        for key, share in (("comma", "10.0"), ("comma", "9.9"), ("full_stop", "10.0")):
+            await pilot.press(key)
+            await until(pilot, lambda share=share: f" {share} %" in screen_text(app))
+            assert feed.playback.paused
+
+
+STATES = ("ONLINE", *["DEGRADED"] * 4, *["ONLINE"] * 300)
+
+
+@pytest.fixture
+async def recorded(tmp_path):
+    """Two pools, of which one changes with the second and the sixth sample."""
+    path = tmp_path / "r"
+    path.write_text(
+        "".join(
+            f"{json.dumps({'t': 1000.0 + 2 * n + late, 'text': text})}\n"
+            for n, state in enumerate(STATES)
+            for late, text in ((0.0, POOL.replace("ONLINE", state)), (0.3, OTHER))
+        )
+    )
+    feed = ReplayFeed(ReplaySource(str(path), 1.0), Session(), Session)
+    await feed.next()
+    return feed
+
+
+async def went(feed, ask, direction, *, waiting=False):
+    """Return the seconds at which it is after that, while it waited for a sample or before."""
+    taking = asyncio.create_task(feed.next()) if waiting else None
+    await asyncio.sleep(0)
+    ask(direction)
+    shown = await (feed.next() if taking is None else taking)
+    while feed.playback.jumps:
+        shown = await feed.next()
+    assert feed.playback.paused
+    return shown.frames[0].t - 1000.0
+
+
+@pytest.mark.parametrize("waiting", [False, True])
+async def test_it_is_stepped_sample_by_sample_on_and_back_to_the_first(recorded, waiting):
+    step = recorded.playback.step
+    goes = [await went(recorded, step, to, waiting=waiting) for to in (1, 1, 1, -1, 1, -1, -1, -1)]
+    assert goes == [2, 4, 6, 4, 6, 4, 2, 0]
+    assert await went(recorded, step, -1) == 0
+
+
+async def test_steps_asked_for_at_once_are_all_gone(recorded):
+    recorded.playback.step(1)
+    recorded.playback.step(1)
+    assert await went(recorded, recorded.playback.step, 1) == 6
+
+
+@pytest.mark.parametrize("waiting", [False, True])
+async def test_events_are_found_on_and_back_and_then_the_ends(recorded, waiting):
+    search = recorded.playback.search
+    goes = [await went(recorded, search, to, waiting=waiting) for to in (1, 1, -1, -1, 1)]
+    assert goes == [2, 10, 2, 0, 2]
+    await went(recorded, search, 1)
+    assert await went(recorded, search, 1) == 2 * (len(STATES) - 1)
+    assert await recorded.next() is None
+    assert await went(recorded, search, -1) == 10
+
+
+async def test_a_pause_ends_the_search_for_an_event(recorded):
+    await went(recorded, recorded.playback.search, 1)
+    recorded.playback.search(1)
+    searching = asyncio.create_task(recorded.next())
+    await asyncio.sleep(0)
+    recorded.playback.toggle()
+    assert (await searching).frames[0].t - 1000.0 < 10
+    assert recorded.playback.paused
 
 
 async def test_after_its_end_it_can_be_moved_back(feed):
@@ -59,7 +131,12 @@ async def test_after_its_end_it_can_be_moved_back(feed):
         await pilot.press(*("greater_than_sign",) * 10)
         await until(pilot, lambda: "ENDED" in screen_text(app))
         assert "100.0 %" in screen_text(app)
-        assert ", . 1 %  < > 10 %  { } speed" in screen_text(app)
+        assert screen_text(app).splitlines()[-2].endswith(KEYS)
+        assert screen_text(app).startswith(" ended ", screen_text(app).rindex("\n ended") + 1)
+        for key in ("right_curly_bracket", "p", "full_stop", "right_parenthesis"):
+            app.messages.forget("the recording")
+            await pilot.press(key)
+            assert said(app) == ["the recording has ended; < goes back 10 %"]
         feed.playback.speed = 1.0
         await pilot.press("less_than_sign")
         await until(pilot, lambda: "90.0 %" in screen_text(app))
@@ -71,9 +148,14 @@ async def test_a_recording_without_places_says_so(feed):
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "0.0 %" in screen_text(app))
         feed.playback.span = None
-        await pilot.press("full_stop")
-        await until(pilot, lambda: "no seeking" in screen_text(app))
-        assert "1.0 %" not in screen_text(app)
+        for key in ("full_stop", "comma", "greater_than_sign", "left_parenthesis"):
+            app.messages.forget("no seeking")
+            await pilot.press(key)
+            assert said(app) == ["no seeking in a packed recording or a pipe"]
+            assert not feed.playback.jumps
+        line = screen_text(app).splitlines()[-2]
+        assert "{ } speed" in line
+        assert "step" not in line
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from zconsole.pool.chassis import Lights
-from zconsole.pool.model import Sample
+from zconsole.pool.model import Event, Sample
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.timeline.frame import Additions, Frame, Pairs
 from zconsole.zfs.sources.base import Capabilities
@@ -226,6 +226,12 @@ WARM = 180.0
 """Seconds before a jump's target that are played first, to get rates and estimates."""
 AHEAD = 300.0
 """Seconds ahead up to which a jump skips nothing, so that the history continues."""
+_SEARCHED = 0.5
+"""Seconds of searching for an event, after which it is shown how far that has come."""
+
+
+def _events(update: Update) -> set[Event]:
+    return {event for frame in update.frames for event in frame.events}
 
 
 class ReplayFeed(SessionFeed):
@@ -241,21 +247,89 @@ class ReplayFeed(SessionFeed):
         self._anew = anew
 
     async def sample(self) -> Update | None:
-        """Take a round; on the way to a jump's target, play as fast as possible."""
-        update = None
-        if self.playback.target is None:
+        """Take a round; on the way to another place, play as fast as possible."""
+        playback, shown, update = self.playback, self.playback.t, None
+        if not playback.jumps:
             update = await super().sample()
-        while (target := self.playback.target) is not None:
-            found = await self._go_to(target)
+            if playback.steps:  # asked for meanwhile, so that this round came early
+                playback.steps -= 1
+        while playback.jumps:
+            if playback.target is not None:
+                found = await self._go_to(playback.target)
+            elif playback.steps:
+                found = await self._step()
+            elif playback.event < 0:
+                found = await self._search_back(shown)
+            else:
+                update = await self._search_on(update)
+                if playback.event:
+                    return update  # shows how far it has come
+                continue
             update = found or update
         return update
 
-    async def _go_to(self, target: float) -> Update | None:
-        """Return the round at ``target``, or the last one before a newer request."""
+    async def _step(self) -> Update | None:
+        """Take the next round, or request the one before, as often as was asked for."""
+        playback = self.playback
+        if playback.steps > 0:
+            update = await super().sample()
+            playback.steps = 0 if update is None else max(0, playback.steps - 1)
+            return update
+        t = playback.t or 0.0
+        for _ in range(-playback.steps):
+            t = self._recording.before(t) or t
+        playback.go_to(t)
+        return None
+
+    async def _search_on(self, update: Update | None) -> Update | None:
+        """Play to an event that was not shown, or to the end, but not for longer than _SEARCHED.
+
+        ``update`` is a round that was taken already.
+        """
+        playback, until = self.playback, asyncio.get_running_loop().time() + _SEARCHED
+        known = set() if self._newest is None else _events(self._newest)
+        while True:
+            if update is not None and _events(update) - known:
+                playback.event = 0
+            is_over = playback.event <= 0 or asyncio.get_running_loop().time() > until
+            if update is not None and is_over:
+                return update
+            if (found := await super().sample()) is None:
+                playback.event = 0
+                return update
+            update = found
+            await asyncio.sleep(0)  # lets keys and painting continue
+
+    async def _search_back(self, shown: float | None) -> Update | None:
+        """Request the round of the last event before ``shown``, or the first round.
+
+        What changed between two samples is known only after playing: play more and more of what
+        was before, until there is an event.
+        """
+        playback, update, back = self.playback, None, WARM
+        first = playback.span[0] if playback.span is not None else 0.0
+        before = self._recording.before(shown or 0.0)
+        if before is None:
+            playback.go_to(first)
+        while before is not None and playback.event < 0:
+            playback.target = before
+            update = await self._go_to(before, back)
+            events = set() if update is None else _events(update)
+            past = [event.t for event in events if event.t <= before]
+            if playback.event < 0 and (past or before - back <= first):
+                playback.go_to(max([first, *past]))
+            back *= 4
+        return update
+
+    async def _go_to(self, target: float, back: float = 0.0) -> Update | None:
+        """Return the round at ``target``, or the last one before a newer request.
+
+        ``back``: play at least so many seconds before it.
+        """
         now, update = self.playback.t, None
-        if now is None or not now <= target <= now + AHEAD:
+        if back or now is None or not now < target <= now + AHEAD:
             self._session = self._anew()
-            self._recording.go_to(target - WARM)
+            self._recording.go_to(target - (back or WARM))
         while self.playback.target == target:
             found = await super().sample()
             there = found is None or (self.playback.t or target) >= target

@@ -166,7 +166,7 @@ def _in_hours(view: ScanView, hours: str, local: datetime) -> ScanView:
     return view._replace(estimate=Estimate(eta, low, high, reason))
 
 
-_TOGETHER = 60.0
+TOGETHER = 60.0
 """Seconds within which devices that leave one after another belong to one incident: a shelf, a
 cable."""
 _AWAY = frozenset({"UNAVAIL", "REMOVED", "FAULTED"})
@@ -373,7 +373,7 @@ class Frame:
         away = [row for row in leaves if row.gone or row.vdev.state in _AWAY]
         seen = [row.missing_since for row in away if row.missing_since is not None]
         if seen:
-            begun = max(seen) - _TOGETHER
+            begun = max(seen) - TOGETHER
             return tuple(row for row in away if (row.missing_since or 0.0) >= begun)
         return () if self.problem else tuple(away)
 

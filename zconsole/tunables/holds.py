@@ -121,7 +121,7 @@ def promise(hold: Hold, scans: Scans | None = None) -> str:
     console = "this console" if hold.own else f"the console of process {hold.process}"
     gone = f"{console} is gone{' (or ssh drops)' * hold.own}"
     if hold.until is None:
-        return f"restored by the keeper or a console once {gone} and no scan runs"
+        return f"restored by zconsole in the background once {gone} and no scan runs"
     scan = "the next scan" if hold.until in scans.idle else "the scan"
     ends = f"restored when {scan}{_of_pool(hold, scans)} ends"
     # `is_due` does not wait for a scan of an idle pool, as none may ever begin.
@@ -133,7 +133,7 @@ def restored_later(hold: Hold, scans: Scans) -> str:
     """Say when a tunable is restored whose holder has gone, or will have."""
     if hold.by in (Setter.GUARD, Setter.AUTOPILOT):
         return "restored by the next console at once"
-    return f"restored by the keeper or a console once no scan{_of_pool(hold, scans)} runs"
+    return f"restored by zconsole in the background once no scan{_of_pool(hold, scans)} runs"
 
 
 def _of_pool(hold: Hold, scans: Scans) -> str:

@@ -43,6 +43,7 @@ from zconsole.ui.widgets.lines_view import LinesView
 if TYPE_CHECKING:
     from textual.notifications import SeverityLevel
 
+    from zconsole.zfs.sources.replay import Playback
 
 INTERVALS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 """Intervals in seconds that the keys ``+`` and ``-`` step through."""
@@ -141,7 +142,7 @@ class Console(ThemedApp):
         match action:
             case "pool":
                 return len(self.view_state.frames) > 1
-            case "seek":
+            case "seek" | "step" | "event":
                 return self.feed.playback is not None
             case "speed":
                 return self._faster is not None
@@ -384,25 +385,46 @@ class Console(ThemedApp):
 
     def action_pause(self) -> None:
         """Freeze the panes or continue, with a live header; pause or continue a replay."""
-        if (playback := self.feed.playback) is not None:
-            playback.toggle()
-        else:
+        if (playback := self.feed.playback) is None:
             self.view_state.toggle_pause()
+        elif not self._has_ended():
+            playback.toggle()
         self.paint()
 
     def action_seek(self, share: float) -> None:
         """Move within a recording by a share of its length."""
+        self._move_in_recording(share > 0, lambda playback: playback.seek(share))
+
+    def action_step(self, direction: int) -> None:
+        """Pause a recording one sample later (1) or earlier (-1)."""
+        self._move_in_recording(direction > 0, lambda playback: playback.step(direction))
+
+    def action_event(self, direction: int) -> None:
+        """Pause a recording at the next event (1) or the previous one (-1)."""
+        self._move_in_recording(direction > 0, lambda playback: playback.search(direction))
+
+    def _move_in_recording(self, is_on: bool, move: Callable[[Playback], bool]) -> None:
         playback = self.feed.playback
-        if playback is not None and not playback.seek(share):
+        if playback is None or (is_on and self._has_ended()):
+            return
+        if not move(playback):
             self.notify("no seeking in a packed recording or a pipe", timeout=4)
         elif self.view_state.ended:
             # The feed had ended: read it again, from the new place.
             self.view_state.ended = False
             begin(self, self._poll, group="poll", exclusive=True)
+        self.paint()
+
+    def _has_ended(self) -> bool:
+        """Return whether the recording was played to its end; notify the operator if so."""
+        if self.view_state.ended:
+            back = self.view_state.look.keys.shown("back-10")
+            self.notify(f"the recording has ended; {back} goes back 10 %", timeout=4)
+        return self.view_state.ended
 
     def action_speed(self, step: int) -> None:
         """Play a recording or a demo faster or slower."""
-        if self._faster is not None:
+        if self._faster is not None and not self._has_ended():
             self._faster(step)
             self.paint()
 
@@ -416,9 +438,10 @@ class Console(ThemedApp):
         """Sample less often or more often."""
         now = self.feed.interval
         if not now:
-            self.notify(
-                "this source has its own interval; in a replay { } set the speed", timeout=3
-            )
+            keys = self.view_state.look.keys
+            speed = f"{keys.shown('slower')} {keys.shown('faster')}"
+            said = f"a recording has its own interval; {speed} set the speed it is played at"
+            self.notify(said, timeout=3)
             return
         further = [s for s in INTERVALS if (s > now if step > 0 else s < now)]
         if further:

@@ -100,7 +100,8 @@ class MainScreen(Screen[None]):
             self._drawn_for = ()
             self._resize(Heights({}), header=1, tabs=0)
             self._top[0].show((notice_line(frame, state.look, width),))
-            self._footer.show(((Span(" too small; q quits", "dim"),),))
+            quits = f" too small; {state.look.keys.shown('quit')} quits"
+            self._footer.show(((Span(quits, "dim"),),))
             return
         self._drawn_for = self._sizes
         tabs = 1 if len(state.frames) > 1 else 0
@@ -366,7 +367,9 @@ class MainScreen(Screen[None]):
             first=wanted_action(frame, has_failed(frame)),
             own=pane.own_keys if isinstance(pane, Pane) else (),
         )
-        position = (playback_line(played, state.look, width),) if played is not None else ()
+        position: tuple[Line, ...] = ()
+        if played is not None:
+            position = (playback_line(played, state.look, width, ended=state.ended),)
         self._footer.share(position, typing if isinstance(self.focused, Input) else footer)
 
 

@@ -76,7 +76,7 @@ async def test_the_pane_tells_what_a_change_did_before_and_after():
 async def test_the_pane_says_until_when_a_value_stays():
     async with acting("resilver", size=(80, 24)) as a:
         await a.press("T", "enter", *"5000", "enter", *RUN, "escape")
-        assert "was 3000: restored by the keeper or a console once this console" in a.screen
+        assert "was 3000: restored by zconsole in the background once this console" in a.screen
         assert "was 3000: restored when the scan of tank ends" in await a.read(a.press("E"))
 
 

@@ -45,7 +45,7 @@ async def test_tunables_that_stay_changed_are_named_with_what_restores_them():
         await a.press("T", "F", *RUN, "escape")
         count = len(a.backend.control.past().own)
         await a.press("escape")
-        later = "restored by the keeper or a console once no scan"
+        later = "restored by zconsole in the background once no scan"
         stay = f"{count} tunables set here stay changed; {later}"
         for key, _ in KEYS:
             said = await asked(a, key)
@@ -62,7 +62,7 @@ async def test_what_goes_back_when_the_scan_ends_is_said_to_wait_for_the_next_co
     async with acting(SCENARIO, (80, 24)) as a:
         await a.press("T", "F", *RUN, "escape", "E", "escape")
         said = await asked(a, "q")
-        assert "restored by the keeper or a console once no scan of" in said
+        assert "restored by zconsole in the background once no scan of" in said
         assert "T, then E" not in said
 
 

@@ -120,7 +120,9 @@ async def test_replace_on_a_suspended_pool_says_that_it_is_and_what_comes_first(
     ui.pass_time(50.0, 10.0)
     with pytest.raises(ZconsoleError) as told:
         await replace_flow(ui, ui.key("backup"))
-    assert str(told.value) == "backup is suspended: reconnect Slot 04, then clear the pool (A)"
+    assert str(told.value) == (
+        "backup is suspended: reconnect Slot 04 (serial S5RSVHXM), then clear the pool (A)"
+    )
 
 
 async def test_the_failed_disk_is_not_offered_as_its_own_replacement():

@@ -140,13 +140,14 @@ def test_nothing_is_said_of_a_pool_that_moves():
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 async def test_a_suspended_pool_says_which_disk_to_reconnect_and_what_to_press_then(size):
+    disk = "Slot 04 (serial S5RSVHXM)"
     async with acting("suspended", size=size) as a:
         await a.pass_time(60, 3)
-        assert "reconnect Slot 04, then clear the pool (A)" in a.screen
+        assert f"reconnect {disk}, then clear the pool (A)" in a.screen
         (row,) = (line for line in a.screen.splitlines() if "suspended the pool" in line)
         assert "Slot 04" in row
         await a.pass_time(90, 3)  # the disk is back, which a suspended pool can't show
-        assert "its disks are there: clear the pool (A)" in a.screen
+        assert f"{disk} is back: clear the pool (A)" in a.screen
         assert "suspended the pool" not in a.screen
 
 

@@ -264,12 +264,12 @@ HELD = [
     (
         DEAD,
         "nobody",
-        "its console is gone; restored by the keeper or a console once no scan runs",
+        "its console is gone; restored by zconsole in the background once no scan runs",
     ),
     (
         process_mark(os.getpid()),
         "console",
-        f"restored by the keeper or a console once the console of process {os.getpid()} is gone"
+        f"restored by zconsole in the background once the console of process {os.getpid()} is gone"
         " and no scan runs",
     ),
 ]

@@ -62,7 +62,7 @@ def remembered(kernel: Kernel) -> str:
 
 
 NEXT = "restored by the next console"
-LATER = "restored by the keeper or a console once"
+LATER = "restored by zconsole in the background once"
 
 
 @pytest.mark.parametrize(

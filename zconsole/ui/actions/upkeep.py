@@ -198,7 +198,8 @@ class Upkeep:
     async def _look_at_jobs(self, update: Update) -> None:
         for frame in update.frames:
             for news in await self.session.jobs.look(frame.pool):
-                self.session.app.notify(news.text, severity=news.severity, timeout=15, markup=False)
+                said = self.session.look.said(news.text)
+                self.session.app.notify(said, severity=news.severity, timeout=15, markup=False)
 
     async def _look_at_swaps(self) -> None:
         if text := await self.session.swaps.look():
@@ -298,7 +299,7 @@ class Upkeep:
 
         body = partial(said_lines, behind, look)
         confirmation = Confirmation("Quit?", body, _quit, verb="Quit")
-        app.push_screen(LeaveScreen([confirmation], look))
+        app.push_screen(LeaveScreen([confirmation]))
         return True
 
     def left_behind(self) -> tuple[Span, ...]:
@@ -314,10 +315,12 @@ class Upkeep:
         own = {name: session.past.holds[name] for name in session.past.own}
         for later, names in grouped(own, session.scans(), restored_later).items():
             said.extend(self._kept(later, names, any(own[name].until for name in names)))
+        shown = session.look.keys.shown
         for job in session.jobs.live:
             goes_on = "goes on in the background"
             then = self._then(f"ends with this demo; a real one {goes_on}", goes_on)
-            text = f"{told_of(job.job)}is {job.state}; it {then}. B shows it, X there stops it."
+            text = f"{told_of(job.job)}is {job.state}; it {then}."
+            text += f" {shown('rebalance')} shows it, {shown('stop')} there stops it."
             said.append(Span(text))
         return tuple(said)
 

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from zconsole.pool.model import MULTIHOST
 from zconsole.pool.redundancy import REPAIRS
-from zconsole.timeline.frame import Frame
+from zconsole.timeline.frame import TOGETHER, Frame
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.short_names import in_runs
 
@@ -97,10 +97,11 @@ _NAMED = 2
 
 
 def way_out(frame: Frame, look: DisplayFormat, room: int) -> str:
-    """Return how to resume a suspended pool: ``reconnect Slot 04, then clear the pool (A)``.
+    """Return how to resume a suspended pool.
 
-    Empty if the pool is not suspended. If the names take more than ``room`` cells, the disks are
-    counted instead, so that the key isn't cut.
+    ``reconnect Slot 04 (serial S5R), then clear the pool (A)``; a single disk is named by bay and
+    serial number, several by their bays. Empty if the pool is not suspended. If the names take more
+    than ``room`` cells, the disks are counted instead, so that the key isn't cut.
     """
     if not frame.suspended:
         return ""
@@ -113,8 +114,12 @@ def way_out(frame: Frame, look: DisplayFormat, room: int) -> str:
         return next((way for way in ways if cell_len(way) <= room), ways[-1])
     key, disks = look.keys.way("actions"), [row.vdev for row in frame.missing_devices]
     if not disks:
-        there = "its disks are there:" if frame.has_every_device else "once its disks are back,"
-        return f"{there} clear the pool ({key})"
+        there = "once its disks are back,"
+        if frame.has_every_device:
+            back = look.text(_back(frame))
+            there = f"{back} is back:" if back else "its disks are there:"
+        ways = [f"{each} clear the pool ({key})" for each in (there, "its disks are there:")]
+        return ways[0] if cell_len(ways[0]) <= room else ways[1]
     bays = [look.text(vdev.disk.bay) for vdev in disks if vdev.disk and vdev.disk.bay]
     bare = [look.text(vdev.name) for vdev in disks if not (vdev.disk and vdev.disk.bay)]
     names = [look.middle(name, _NAME_TO_RECONNECT) for name in bare[:_NAMED]]
@@ -122,6 +127,15 @@ def way_out(frame: Frame, look: DisplayFormat, room: int) -> str:
     listed = [*in_runs(bays), *names, *more]
     *first, last = listed
     said = f"{', '.join(first)} and {last}" if first else last
-    counts = f"{len(disks)} disks" if first else "the disk"
-    ways = [f"reconnect {each}, then clear the pool ({key})" for each in (said, counts)]
-    return ways[0] if cell_len(ways[0]) <= room else ways[1]
+    counts = f"{len(disks)} disks" if len(disks) > 1 else "the disk"
+    alone = [look.text(disks[0].called)] if bays and len(disks) == 1 else []
+    ways = [f"reconnect {each}, then clear the pool ({key})" for each in (*alone, said, counts)]
+    return next((way for way in ways if cell_len(way) <= room), ways[-1])
+
+
+def _back(frame: Frame) -> str:
+    """Return how to find the disk that suspended the pool and is back; empty if not just one."""
+    left = [event for event in frame.events if event.name == "device_gone"]
+    last = {event.vdev for event in left if left[-1].t - event.t <= TOGETHER}
+    called = [row.vdev.called for row in frame.rows if row.vdev.name in last]
+    return called[0] if len(called) == 1 else ""

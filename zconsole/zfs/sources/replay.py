@@ -9,6 +9,7 @@ import asyncio
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,6 +26,7 @@ from zconsole.zfs.sources.open_text import (
     reading,
 )
 from zconsole.zfs.sources.recording import (
+    MADE_BY,
     MOST_POOLS,
     Gaps,
     NotRawError,
@@ -55,6 +57,10 @@ class Playback:
     """The first and the last time; None if they cannot be known, as for standard input."""
     target: float | None = None
     """Time to jump to; None while playing on."""
+    steps: int = 0
+    """Rounds still to go: on, or back if negative."""
+    event: int = 0
+    """1 while the next event is searched for, -1 for the previous one, else 0."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -65,9 +71,14 @@ class Playback:
         first, last = self.span
         return min(1.0, max(0.0, (self.t - first) / (last - first))) if last > first else 1.0
 
+    @property
+    def jumps(self) -> bool:
+        """Whether another place was asked for, to which it is played as fast as possible."""
+        return self.target is not None or bool(self.steps or self.event)
+
     def toggle(self) -> None:
-        """Pause, or resume."""
-        self.paused = not self.paused
+        """Pause, or resume; a search for an event ends where it is, paused."""
+        self.paused, self.event = not self.paused or self.event != 0, 0
         self._changed.set()
 
     def faster(self, step: int) -> None:
@@ -81,14 +92,35 @@ class Playback:
             return False
         first, last = self.span
         start = self.t if self.target is None else self.target
-        self.target = min(last, max(first, start + share * (last - first)))
+        self.go_to(min(last, max(first, start + share * (last - first))))
+        return True
+
+    def go_to(self, t: float) -> None:
+        """Move to a time of the recording, instead of what was asked for before."""
+        self.target, self.steps, self.event = t, 0, 0
+        self._changed.set()
+
+    def step(self, direction: int) -> bool:
+        """Pause one round later (1) or earlier (-1); return whether that is possible."""
+        if self.span is None or self.t is None:
+            return False
+        self.paused, self.event = True, 0
+        self.steps += direction
+        self._changed.set()
+        return True
+
+    def search(self, direction: int) -> bool:
+        """Pause at the next event (1) or the previous one (-1); return whether that is possible."""
+        if self.span is None or self.t is None:
+            return False
+        self.paused, self.target, self.steps, self.event = True, None, 0, direction
         self._changed.set()
         return True
 
     async def passes(self, seconds: float) -> bool:
         """Wait for a number of recorded seconds; return False as soon as a jump is requested."""
         loop = asyncio.get_running_loop()
-        while self.target is None and (self.paused or seconds > 0):
+        while not self.jumps and (self.paused or seconds > 0):
             self._changed.clear()
             begun, speed = loop.time(), self.speed
             wait = None if self.paused else 0.0 if speed is None else seconds / speed
@@ -99,7 +131,7 @@ class Playback:
                 return True
             if wait is not None and speed is not None:
                 seconds -= (loop.time() - begun) * speed
-        return self.target is None
+        return not self.jumps
 
 
 LINE_COST = 1000
@@ -163,12 +195,29 @@ class ReplaySource:
     def go_to(self, t: float) -> None:
         """Continue shortly before time ``t``. Raises ZconsoleError."""
         self._gaps = Gaps()  # the gaps were counted when playing for the first time
+        # No time yet: an unreadable line there must not get the time of the old position.
+        self._rounds, self._last, self._t = self._group(self._place_of(t)), None, None
+
+    def before(self, t: float) -> float | None:
+        """Return the time of the last round before ``t``, None if there is none.
+
+        Raises ZconsoleError.
+        """
+        sought = t
+        while True:
+            place = self._place_of(sought)
+            rounds = ReplaySource(self._path)._group(place)
+            times = [*takewhile(lambda then: then < t, (found[0]["t"] for found in rounds))]
+            # Samples of the first round may stand before that place: it is none to go to.
+            if place == 0 or len(times) > 1:
+                return times[-1] if times else None
+            sought = min([sought, *times]) - 1.0
+
+    def _place_of(self, t: float) -> int:
         try:
-            place = place_of(self._path, t)
+            return place_of(self._path, t)
         except OSError as error:
             raise ZconsoleError(f"{self._path}: {error.strerror}") from error
-        # No time yet: an unreadable line there must not get the time of the old position.
-        self._rounds, self._last, self._t = self._group(place), None, None
 
     async def aclose(self) -> None:
         """End the replay."""
@@ -216,7 +265,9 @@ class ReplaySource:
                 raise
             self._gaps.add(str(error))
         if self._t is None and not start:
-            raise NotUnderstoodError(self._gaps.first or f"{self._path}: no samples")
+            why = self._gaps.first or f"{self._path}: no samples"
+            hint = f"{MADE_BY}; zconsole status --from FILE reads saved zpool output"
+            raise NotUnderstoodError(f"{why}. {hint}")
 
     def _samples(self, start: int) -> Iterator[Raw]:
         unread = 0
