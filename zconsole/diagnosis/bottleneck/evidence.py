@@ -223,7 +223,7 @@ class StageCycleTracker:
             self._early = self._early or (self.stage == "issuing" and not due)
         self._peak = max(self._peak, queued(scan))
 
-    def turns(self) -> StageCycles:
+    def cycles(self) -> StageCycles:
         """Return the recent alternation of stages, as evidence."""
         total = sum(step.seconds for step in self._steps)
         issuing = sum(step.seconds for step in self._steps if step.issuing)

@@ -55,7 +55,7 @@ class Signs(NamedTuple):
     """Values for ``Verdict.figures``."""
     disk: Disk = NO_DISK
     """The disk that is the cause."""
-    said: Mapping[str, float | str] = NOTHING
+    details: Mapping[str, float | str] = NOTHING
     """Further values for the text."""
 
 
@@ -65,7 +65,7 @@ class LimitRule(NamedTuple):
     cause: str
     signs: Callable[[Evidence], Signs | None]
     words: list[str]
-    """Parts of the text, formatted with ``disk``, ``figures`` and ``said``, as in ``{busy:%}``.
+    """Parts of the text, formatted with ``disk``, ``figures`` and ``details``, as in ``{busy:%}``.
 
     A part is left out if one of its values is missing.
     """
@@ -80,7 +80,7 @@ def judge(seen: Evidence) -> Verdict | None:
         return TOO_LITTLE
     found = ((rule, signs) for rule in RULES if (signs := rule.signs(seen)) is not None)
     rule, signs = next(found)
-    told = {"disk": signs.disk.name, **signs.figures, **signs.said}
+    told = {"disk": signs.disk.name, **signs.figures, **signs.details}
     told = {key: value if isinstance(value, str) else Figure(value) for key, value in told.items()}
     text = ""
     for part in rule.words:
@@ -139,7 +139,7 @@ def _hangs(seen: Evidence, is_new: bool) -> Signs | None:
     return Signs(0.9, figures, disk, {"sent": disk.in_flight} if looks_idle else NOTHING)
 
 
-def _walks_by_turns(seen: Evidence) -> Signs | None:
+def _alternating(seen: Evidence) -> Signs | None:
     """Detect that scanning stops whenever sort memory is full (dsl_scan_should_clear)."""
     return _memory(seen, 0.8) if _walks(seen) and seen.turns.limited else None
 
@@ -231,8 +231,8 @@ def _few_writes(seen: Evidence) -> Signs | None:
     if _per_mib(disk, disk.rates.latency) >= SLOW_REQUEST:
         return None
     figures = {"pending": disk.pending, "in_flight": disk.in_flight, "busy": busy}
-    said = {"each": latency(disk.rates.latency, "-"), "name": disk.name}
-    return Signs(0.8 if busy < SATURATED else 0.6, figures, said=said)
+    details = {"each": latency(disk.rates.latency, "-"), "name": disk.name}
+    return Signs(0.8 if busy < SATURATED else 0.6, figures, details=details)
 
 
 def _busiest_new(seen: Evidence) -> Disk:
@@ -299,11 +299,11 @@ def _applications(seen: Evidence) -> Signs | None:
         return None
     # Samples may miss the few requests of a slow scan: don't say "100 %" while it progresses.
     nearly = share > 0.95 and seen.rate > 0
-    said: dict[str, float | str] = {"part": "nearly all" if nearly else percent(share)}
+    details: dict[str, float | str] = {"part": "nearly all" if nearly else percent(share)}
     if seen.foreground_writes > advice.FEW_WRITES:
-        said["writes"] = seen.foreground_writes
+        details["writes"] = seen.foreground_writes
     figures = {"others": share, "busy": busy, "other_writes": seen.foreground_writes}
-    return Signs(0.8, figures, said=said)
+    return Signs(0.8, figures, details=details)
 
 
 def _held_back(seen: Evidence) -> Signs | None:
@@ -316,11 +316,11 @@ def _held_back(seen: Evidence) -> Signs | None:
     others = _applications(seen)
     if held is None or (others is None and seen.busiest >= SATURATED):
         return None
-    said: dict[str, float | str] = {"tunable": held.name, "value": str(held.value)}
-    said["default"] = str(held.release.value)
+    details: dict[str, float | str] = {"tunable": held.name, "value": str(held.value)}
+    details["default"] = str(held.release.value)
     if others is not None:
-        said["part"] = others.said["part"]
-    return Signs(0.9 if others is None else 0.8, {"busy": seen.busiest}, said=said)
+        details["part"] = others.details["part"]
+    return Signs(0.9 if others is None else 0.8, {"busy": seen.busiest}, details=details)
 
 
 MANY = 4
@@ -354,8 +354,8 @@ def _crowded(seen: Evidence) -> Signs | None:
     figures = {"rate": sum(rates), "disks": float(len(rates)), "busy": seen.busiest}
     figures["alone"] = known_median(d.past.seen_read for d in faster)
     figures["latency"] = known_median(d.rates.latency for d in moving)
-    said: dict[str, float | str] = {"each": sum(rates) / len(rates), "faster": str(len(faster))}
-    return Signs(0.8, figures, said=said)
+    details: dict[str, float | str] = {"each": sum(rates) / len(rates), "faster": str(len(faster))}
+    return Signs(0.8, figures, details=details)
 
 
 def _all_slow(seen: Evidence) -> Signs | None:
@@ -432,7 +432,7 @@ def _scattered(seen: Evidence, sure: float = 0.7) -> Signs | None:
         return None
     ops = known_median(d.ops for d in seen.sources)
     figures = {"request_bytes": seen.request, "ops": ops, "busy": seen.busy}
-    return Signs(sure, figures, said={"each": ops * seen.request})
+    return Signs(sure, figures, details={"each": ops * seen.request})
 
 
 def _streaming(seen: Evidence) -> Signs | None:
@@ -445,24 +445,24 @@ def _streaming(seen: Evidence) -> Signs | None:
     large = seen.request >= STREAMED
     order = "sequential" if large else f"in requests of {size(seen.request)}"
     figures = {"rate": known_median(d.rate for d in seen.sources), "busy": seen.busy}
-    return Signs(0.8 if large else 0.4, figures, said={"order": order})
+    return Signs(0.8 if large else 0.4, figures, details={"order": order})
 
 
 def _idle(seen: Evidence) -> Signs | None:
     """Detect idle disks: something sends too few requests."""
     if seen.busiest >= IDLE:
         return None
-    said: dict[str, float | str] = {} if seen.rate > 0 else {"progress": "no progress"}
+    details: dict[str, float | str] = {} if seen.rate > 0 else {"progress": "no progress"}
     if (held := advice.lowered_tunable(seen)) is not None:
-        said |= {"tunable": held.name, "value": str(held.value)}
+        details |= {"tunable": held.name, "value": str(held.value)}
     total = sum(disk.rate for disk in seen.disks)
-    return Signs(0.9 if held else 0.6, {"busy": seen.busiest, "rate": total}, said=said)
+    return Signs(0.9 if held else 0.6, {"busy": seen.busiest, "rate": total}, details=details)
 
 
 def _unclear(seen: Evidence) -> Signs:
-    said: dict[str, float | str] = {} if seen.cpu is None else {"cpu": seen.cpu}
-    said["watched"] = duration(seen.seconds)
-    return Signs(0.0, {"busy": seen.busiest}, said=said)
+    details: dict[str, float | str] = {} if seen.cpu is None else {"cpu": seen.cpu}
+    details["watched"] = duration(seen.seconds)
+    return Signs(0.0, {"busy": seen.busiest}, details=details)
 
 
 _SILENT = "does not answer: {busy:%} busy, siblings {others_busy:%}"
@@ -500,7 +500,7 @@ RULES = (
         [f"a source disk, {{disk}}, {_SILENT}", _SENT],
         _CHECK_STUCK,
     ),
-    LimitRule("memory", _walks_by_turns, [_ALTERNATES], advice.memory),
+    LimitRule("memory", _alternating, [_ALTERNATES], advice.memory),
     LimitRule(
         "metadata",
         _walks,

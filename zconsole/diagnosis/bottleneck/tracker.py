@@ -111,9 +111,9 @@ class BottleneckTracker:
         tree: Mapping[str, Placed],
         disks: tuple[Disk, ...],
     ) -> None:
-        turns, scan = self._turns.turns(), watched.scan
+        turns, scan = self._turns.cycles(), watched.scan
         total, walked = scan.total_bytes, scan.scanned_bytes
-        self._trials.take(sample.clock, watched.rate, sample.tunables)
+        self._trials.add(sample.clock, watched.rate, sample.tunables)
         seen = Evidence(
             scan=scan,
             stage=self._turns.stage or watched.stage,
@@ -278,7 +278,7 @@ class TunableTrials:
         """Times (monotonic clock) of the steps not measured yet, by tunable."""
         self._times: list[float] = []
 
-    def take(self, clock: float, rate: float | None, tunables: Mapping[str, int]) -> None:
+    def add(self, clock: float, rate: float | None, tunables: Mapping[str, int]) -> None:
         """Add a sample at the monotonic ``clock``; ``rate`` in issued bytes/s."""
         for name, value in tunables.items():
             before = self._known.setdefault(name, value)

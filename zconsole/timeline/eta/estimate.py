@@ -124,7 +124,7 @@ from zconsole.timeline.eta.pace import (
     LEAST_WATCHED,
     Daily,
     WorkDone,
-    fitted,
+    fit_pace,
     mean_running_seconds,
     share_in_memory,
     value_at,
@@ -252,7 +252,7 @@ def forecast(course: ProgressCurve, work: Work, known: Daily = EVEN) -> Forecast
     memory = None
     if work.to_scan:
         memory = share_in_memory(points, work.total, work.to_scan, work.alternates)
-    pace = fitted(WorkDone(ts, xs, worked, left, memory), known)
+    pace = fit_pace(WorkDone(ts, xs, worked, left, memory), known)
     daily, done, doubt = EVEN, worked, 0.0
     if pace is not None:
         daily, done, left, doubt = pace

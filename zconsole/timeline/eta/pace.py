@@ -197,7 +197,7 @@ class _Stretch(NamedTuple):
     """Share of the remaining bytes that was in memory."""
 
 
-def fitted(course: WorkDone, known: Daily = EVEN) -> Pace | None:
+def fit_pace(course: WorkDone, known: Daily = EVEN) -> Pace | None:
     """Fit the pace of a course; None for a short one. ``known`` is that of an earlier scan."""
     xs, done = course.xs, course.done
     if xs[-1] - xs[0] < LEAST_WATCHED or course.left < 0 or done[0] < 0:

@@ -18,7 +18,7 @@ from zconsole.timeline.eta.pace import (
     EVEN,
     Daily,
     WorkDone,
-    fitted,
+    fit_pace,
     mean_running_seconds,
     share_in_memory,
     value_at,
@@ -224,7 +224,7 @@ def _day(points: Sequence[CurvePoint], totals: Totals) -> Daily:
     left = max(0.0, totals.issue - points[-1].issued)
     held = share_in_memory(points, totals.issue, totals.walk, False) if totals.walk else None
     ts, xs, issued = [p.t for p in points], [p.x for p in points], [p.issued for p in points]
-    pace = fitted(WorkDone(ts, xs, issued, left, held))
+    pace = fit_pace(WorkDone(ts, xs, issued, left, held))
     return EVEN if pace is None else pace.daily
 
 

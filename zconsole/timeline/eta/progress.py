@@ -385,14 +385,14 @@ class ProgressCurve:
             return False
         walked = _walked(last, reading, self._since(last, reading))
         if walked is None:
-            return self._take(last, reading, last.pass_start != reading.pass_start)
-        broken = self._take(last, walked, False)
-        return self._take(walked, reading, False) or broken
+            return self._append(last, reading, last.pass_start != reading.pass_start)
+        broken = self._append(last, walked, False)
+        return self._append(walked, reading, False) or broken
 
     def _since(self, last: ProgressReading, reading: ProgressReading) -> float:
         return reading.t - last.t if self._remembered else reading.clock - last.clock
 
-    def _take(self, last: ProgressReading, reading: ProgressReading, imported: bool) -> bool:
+    def _append(self, last: ProgressReading, reading: ProgressReading, imported: bool) -> bool:
         seconds = self._since(last, reading)
         # A sample seen twice, or one that another console had already saved.
         if seconds == 0 or (self._remembered and -BESIDE < seconds < 0):

@@ -81,7 +81,7 @@ def turns_of(points, interval=1.0, **fields):
     past = StageCycleTracker()
     for n, (walked, issued) in enumerate(points):
         past.add(T + n * interval, n * interval, counters(walked, issued, **fields))
-    return past.turns(), past.stage
+    return past.cycles(), past.stage
 
 
 def counters(walked, issued, skipped=0, stage="scanning", function="scrub", pass_start=None):
@@ -160,7 +160,7 @@ def test_an_hour_of_samples_is_little_to_remember():
     for n in range(3600):
         past.add(T + n, float(n), counters(n, 0))
     assert len(past._steps) <= 61
-    assert past.turns() == StageCycles(0, False, False, 0.0)
+    assert past.cycles() == StageCycles(0, False, False, 0.0)
 
 
 def test_an_import_is_no_turn():
@@ -168,7 +168,7 @@ def test_an_import_is_no_turn():
     past.add(T, 0.0, counters(900, 0, pass_start=T - 60))
     past.add(T + 1, 1.0, counters(800, 800, pass_start=T))
     past.add(T + 2, 2.0, counters(900, 800, pass_start=T))
-    assert past.turns() == StageCycles(0, False, False, 0.0)
+    assert past.cycles() == StageCycles(0, False, False, 0.0)
 
 
 def test_turns_long_ago_do_not_count():

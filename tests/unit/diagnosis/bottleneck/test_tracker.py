@@ -264,7 +264,7 @@ class Play:
     def go_on(self, seconds: int, rate: float = RATE, **tunables: int) -> None:
         self.tunables |= tunables
         for _ in range(0, seconds, self.every):
-            self.trials.take(self.clock, rate, self.tunables)
+            self.trials.add(self.clock, rate, self.tunables)
             self.clock += self.every
 
     @property

@@ -20,7 +20,7 @@ from zconsole.timeline.eta.pace import (
     WorkDone,
     byte_cost,
     deviation,
-    fitted,
+    fit_pace,
     mean_running_seconds,
     share_in_memory,
 )
@@ -41,7 +41,7 @@ def watched(speed, hours: float, total: float, **fields) -> WorkDone:
 
 def to_go(course: WorkDone) -> float:
     """Return the remaining seconds according to the pace."""
-    pace = fitted(course)
+    pace = fit_pace(course)
     assert pace is not None
     worth = pace.daily.mean_seconds(START, course.xs[-1])
     return pace.daily.until(course.ts[-1], pace.left / (pace.worked[-1] / worth))
@@ -92,14 +92,14 @@ def test_what_is_sorted_better_at_the_end_is_faster():
 
 
 def test_what_is_not_known_of_the_day_is_doubted():
-    early, late = (fitted(watched(daily, hours, 500_000.0)) for hours in (6, 54))
+    early, late = (fit_pace(watched(daily, hours, 500_000.0)) for hours in (6, 54))
     assert early is not None
     assert late is not None
     assert late.doubt < 0.5 * early.doubt
 
 
 def test_a_short_scan_changes_for_other_reasons():
-    assert fitted(watched(daily, LEAST_WATCHED / HOUR / 2, 1e5)) is None
+    assert fit_pace(watched(daily, LEAST_WATCHED / HOUR / 2, 1e5)) is None
 
 
 @example([0.0, 0.0, 0.0, 5e-324], 0.0)
@@ -109,7 +109,7 @@ def test_no_course_has_a_senseless_pace(steps, left):
     for step in steps:
         done.append(done[-1] + step)
     xs = [1000.0 * n for n in range(len(done))]
-    pace = fitted(WorkDone([START + x for x in xs], xs, done, left))
+    pace = fit_pace(WorkDone([START + x for x in xs], xs, done, left))
     if pace is not None:
         assert all(a <= b for a, b in zip(pace.worked, pace.worked[1:], strict=False))
         assert pace.left >= 0
