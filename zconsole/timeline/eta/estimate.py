@@ -44,7 +44,9 @@ wrong they were when asked to predict what is already known.
    the time before, only the pace over the day is kept, if known.
 
 Activities other than scans (a removal, an expansion) use only the first three steps, computed anew
-with each sample. Between two forecasts of a scan, the last one counts down.
+with each sample. Between two forecasts of a scan, the last one counts down. Where a console knows
+the only hours of the day in which a scrub runs, the estimate that it shows counts just these
+(``frame._in_hours``).
 
 **The range** is from ``eta * e^-s - SLACK`` to ``eta * e^s + SLACK``, but never below zero. s is
 the square root of the sum of three squares: ``BASE_SPREAD``; ``SPREAD_FACTOR`` times the
