@@ -16,7 +16,7 @@ from zconsole.diagnosis.device_errors.faults import (
     Deltas,
     DeviceFault,
     ProbeResults,
-    judge,
+    likely_cause,
 )
 from zconsole.hardware.device import Device
 from zconsole.keyed_text import KeyedText
@@ -285,7 +285,7 @@ def cause_of(view: MachineView, target: Target) -> str:
         return "unclear"
     signs = ProbeResults(view.counts(view.situation.facts.disk(target.vdev.path or "")))
     counted = Deltas(errors.read or 0, errors.write or 0, errors.cksum or 0)
-    return judge(Deltas() if failed else counted, signs=signs)[0]
+    return likely_cause(Deltas() if failed else counted, signs=signs)[0]
 
 
 def cable_advice(view: MachineView, target: Target) -> str:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 
-from zconsole.diagnosis.device_errors.faults import DeviceFault, ProbeResults, judged
+from zconsole.diagnosis.device_errors.faults import DeviceFault, ProbeResults, with_cause
 from zconsole.diagnosis.device_errors.probes import signs_of
 from zconsole.hardware.enclosures import lights
 from zconsole.hardware.identity import device_facts
@@ -56,7 +56,7 @@ class DeviceProber:
             if path is not None and not frame.problem:
                 self._begin(path, trouble, frame.t)
             signs = self._known.get(path or "")
-            found.append(judged(trouble, signs) if signs else trouble)
+            found.append(with_cause(trouble, signs) if signs else trouble)
         return replace(frame, troubles=tuple(found))
 
     def _begin(self, path: str, trouble: DeviceFault, now: float) -> None:

@@ -291,7 +291,7 @@ def without_duplicates(known: Iterable[Event], new: Iterable[Event], gap: float)
                 at -= 1
             events.insert(at, event)
         else:
-            events[same] = _one(events[same], event)
+            events[same] = _merged(events[same], event)
     return events
 
 
@@ -319,7 +319,7 @@ def _change(event: Event) -> tuple[str, str] | None:
     return "resilver" if function == "rebuild" else function, _VERBS.get(verb, verb)
 
 
-def _one(a: Event, b: Event) -> Event:
+def _merged(a: Event, b: Event) -> Event:
     seen, kernel = (a, b) if a.origin == "console" else (b, a)
     if seen.name == "statechange" or (seen.vdev is None and seen.text.endswith(_PLAIN)):
         return kernel

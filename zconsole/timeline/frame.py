@@ -79,10 +79,17 @@ class ScanView(NamedTuple):
     lag: str = ""
     """ETA at the present rate, if the estimate has not followed that yet; or a note that the
     estimate has followed a change of tunables."""
+    working: float | None = None
+    """Seconds of work left, if the estimate also counts hours in which it is kept from running."""
 
     @property
     def left(self) -> float | None:
-        """Seconds left, by zpool while the console is measuring; None if unknown."""
+        """Seconds of work left, by zpool while the console is measuring.
+
+        None if that is unknown, or while the scan is paused.
+        """
+        if self.working is not None or self.scan.state == "paused":
+            return self.working
         measuring = self.estimate.eta is None and self.estimate.lacking == MEASURING
         return self.scan.zpool_eta if measuring else self.estimate.eta
 
@@ -162,8 +169,13 @@ def _in_hours(view: ScanView, hours: str, local: datetime) -> ScanView:
     eta, low, high = (
         day_hours(hours).until_worked(at, local) for at in (told.eta, told.low, told.high)
     )
-    reason = f"only {hours} counts; {told.reason}"
-    return view._replace(estimate=Estimate(eta, low, high, reason))
+    # The end at the present rate, which a lag names, knows of no hours.
+    reason = told.reason.removeprefix(f"{view.lag}; ")
+    return view._replace(
+        estimate=Estimate(eta, low, high, f"only {hours} counts; {reason}"),
+        working=told.eta if scan.state == "running" else None,
+        lag="",
+    )
 
 
 TOGETHER = 60.0

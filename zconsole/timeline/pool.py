@@ -16,7 +16,7 @@ from zconsole.diagnosis.bottleneck.tracker import BottleneckTracker
 from zconsole.diagnosis.device_errors.faults import DeviceErrorTracker, returned
 from zconsole.pool.balance import balance
 from zconsole.pool.health import health, unreachable, without_redundancy
-from zconsole.pool.model import Sample, SampleFailure, Scan, Vdev
+from zconsole.pool.model import Sample, SampleFailure, Scan
 from zconsole.pool.redundancy import of_pool, unmarked_repairs
 from zconsole.pool.spares import spare_problems
 from zconsole.pool.topology import Placed, placed
@@ -69,7 +69,11 @@ class PoolTimeline:
         """Add a sample and build its frame."""
         pool = sample.pool
         tree = self._tree = {place.key: place for place in placed(pool.root)}
-        known = self._known = _with_unshown(tree, self._known, pool.root)
+        # Cut-off text, or JSON without a tree, does not show vdevs that are there all the same.
+        known = tree if pool.root.children else self._known
+        if any(top.partial for top in pool.root.children):
+            known = {**self._known, **tree}
+        self._known = known
         last = self.frame.sample if self.frame else None
         self._follow_clock(sample, pool.scans)
         # With times by the present clock, as all remembered times are.
@@ -209,15 +213,6 @@ class PoolTimeline:
             VdevRow(key, depth, vdev, rates[key], slow.get(key), missing.get(key))
             for key, depth, vdev, _, _ in places
         )
-
-
-def _with_unshown(
-    tree: Mapping[str, Placed], before: Mapping[str, Placed], root: Vdev
-) -> Mapping[str, Placed]:
-    """Return the vdevs, with earlier ones that cut-off text, or JSON without a tree, lacks."""
-    if not root.children:
-        return before
-    return {**before, **tree} if any(top.partial for top in root.children) else tree
 
 
 def _when(scan: Scan) -> tuple[str, float]:

@@ -23,7 +23,7 @@ from math import ceil, floor, inf, log, log2, sqrt
 from typing import NamedTuple
 
 from zconsole import units
-from zconsole.timeline.eta.estimate import Estimate, Forecast, forecast, levelled
+from zconsole.timeline.eta.estimate import Estimate, Forecast, evened_out, forecast
 from zconsole.timeline.eta.pace import EVEN, value_at
 from zconsole.timeline.eta.progress import RECENT_POINTS, CurvePoint, ProgressCurve, Work
 from zconsole.timeline.eta.windows import ROUNDINGS
@@ -204,7 +204,7 @@ def present_rate(
     )
     # Points before the span help to smooth the burst in which it begins.
     issued = [p.issued for p in recent[early:]]
-    done = levelled(xs[early:], issued) or issued
+    done = evened_out(xs[early:], issued) or issued
     seconds, moved = now.x - xs[first], max(0.0, done[-1] - done[first - early])
     if seconds < LEAST_PRESENT or (rounding and moved < 2 * ROUNDINGS * rounding):
         return None
@@ -215,7 +215,7 @@ def present_rate(
     )
 
 
-def rate_by_turns(points: Sequence[CurvePoint], rounding: float = 0.0) -> PresentRate | None:
+def alternating_rate(points: Sequence[CurvePoint], rounding: float = 0.0) -> PresentRate | None:
     """Return the rate while the scan alternates between scanning metadata and issuing.
 
     Measured over the last minute if it was issuing throughout, else over whole turns: a minute of
@@ -343,7 +343,7 @@ class KnownChange:
         if self._is_new and points:
             self._changes.append(_Change(points[-1].x, points[-1].t))
             self._is_new = False
-        if not self._changes or eta is None or work is None or work.by_turns:
+        if not self._changes or eta is None or work is None or work.alternates:
             return usual
         found = None if self._at is None else _since(points, self._at.x, work, usual)
         at, found = self._newer(found or usual, points, work) or (self._at, found)
@@ -429,5 +429,5 @@ def _rate(points: Sequence[CurvePoint]) -> float:
     if len(points) < 2:
         return 0.0
     xs, issued = [p.x for p in points], [p.issued for p in points]
-    done = levelled(xs, issued) or issued
+    done = evened_out(xs, issued) or issued
     return (done[-1] - done[0]) / (xs[-1] - xs[0])

@@ -21,12 +21,12 @@ from zconsole.timeline.eta.pace import EVEN, Daily
 from zconsole.timeline.eta.past import (
     Comparison,
     PastScan,
-    Ran,
-    chosen,
+    RunningCourse,
+    choose_past,
+    combined,
     past_scan,
-    predictions,
+    predict_both,
     running_seconds,
-    together,
     which,
 )
 from zconsole.timeline.eta.progress import (
@@ -46,8 +46,8 @@ from zconsole.timeline.scan_rate import (
     PastRates,
     PastRecorder,
     PresentRate,
+    alternating_rate,
     present_rate,
-    rate_by_turns,
     rate_lag,
 )
 
@@ -98,7 +98,7 @@ class ScanTrack:
         self.notes = list(notes)
         """Newest first."""
         self.forecast = Forecast(nothing("no estimate yet: 1 sample"))
-        self._told, self._told_at = self.forecast, -inf
+        self._computed, self._computed_at = self.forecast, -inf
         """The last forecast that was computed, not just counted down, and the clock of its
         sample."""
         self.scan_rate: float | None = None
@@ -130,15 +130,15 @@ class ScanTrack:
             cause = _cause(before, reading)
             moved = f"from {units.size(before.issued)} to {units.size(reading.issued)} issued"
             self.notes = [f"{cause} by {when}: {moved}", *self.notes][:MAX_NOTES]
-        age = sample.clock - self._told_at
-        share = FRESH_SHARE * (self._told.estimate.eta or 0.0)
+        age = sample.clock - self._computed_at
+        share = FRESH_SHARE * (self._computed.estimate.eta or 0.0)
         fresh = min(FRESH_SECONDS, share, FRESH_SEEN * self.course.seconds)
         # If a reading was skipped because it is rounded, keep the estimate, too.
         held = self.course.last is before and reading.exact is False
         if broken or changed or sample.pool.suspended or (age >= fresh and not held):
             self._forecast_anew(sample, scan, known)
         else:
-            self.forecast = self._told.later(age)
+            self.forecast = self._computed.later(age)
         self.scan_rate = self._scan_rate(scan)
         self._present = self._present_rate(scan)
         # A paused scan issues nothing, nor does one whose walk has not yet found blocks.
@@ -198,7 +198,7 @@ class ScanTrack:
         if scan.state != "running" or done is None:
             return None
         if scan.stage == "scanning":
-            return rate_by_turns(self.course.points, done[1])
+            return alternating_rate(self.course.points, done[1])
         walks = scan.two_stage and scan.function != "rebuild"
         return present_rate(self.course.points, walks, done[1], self._known.newest)
 
@@ -220,12 +220,12 @@ class ScanTrack:
         if self.comparison is not None and told is not None and shown is not None:
             ahead = self.comparison.ahead + told - shown  # relative to the estimate that is shown
             self.comparison = self.comparison._replace(ahead=ahead)
-        self._told, self._told_at = self.forecast, sample.clock
+        self._computed, self._computed_at = self.forecast, sample.clock
 
     def _forecast(self, sample: Sample, scan: Scan, known: Sequence[PastScan]) -> Forecast:
         """Forecast from the scan's own course, and from the course of an earlier scan."""
         totals = scan_totals(scan)
-        past = chosen(known, scan.function, scan.vdev, totals) if totals else None
+        past = choose_past(known, scan.function, scan.vdev, totals) if totals else None
         own = self._own_forecast(sample, scan, EVEN if past is None else Daily(past.pace))
         self.comparison = None
         if scan.state != "running" or not sample.dated or own.estimate.reason in FINAL:
@@ -235,8 +235,8 @@ class ScanTrack:
         done = issued_bytes(scan)
         ran = running_seconds(self.course.points, scan.start, scan.pass_paused or 0.0)
         rounding = done[1] if done else 0.0
-        seen = Ran(scan.function, self.course.points, totals, ran, rounding)
-        told = predictions(past, seen, own.daily)
+        seen = RunningCourse(scan.function, self.course.points, totals, ran, rounding)
+        told = predict_both(past, seen, own.daily)
         is_last = all(past.start >= each.start for each in known if each.function == past.function)
         if not told:
             # Nothing is issued yet: show the earlier scan's duration only as a guess in words.
@@ -245,7 +245,7 @@ class ScanTrack:
                 return own
             guess = f"{units.duration(left)} to go, as {which(past.function, is_last)}"
             return own._replace(estimate=nothing(f"{guess}; {own.estimate.reason}"))
-        eta, spread = together(told, own)
+        eta, spread = combined(told, own)
         ahead = past.seconds - (seen.elapsed + eta)
         self.comparison = Comparison(past.function, past.seconds, ahead, seen.function, is_last)
         reason = f"{self.comparison.words}; {own.estimate.reason}"

@@ -126,7 +126,7 @@ class Session:
                     # Two outputs in one file: the time between them is unknown, and whether they
                     # are of the same machine.
                     self._timelines.pop(name, None)
-                self._part_with(name, seen.pool.guid)
+                self._drop_other_pool(name, seen.pool.guid)
             names.add(name)
             yield seen
 
@@ -241,7 +241,7 @@ class Session:
             known = (f.root for name, f in last.items() if name not in seen and f.root)
             check_size((*known, *(sample.pool.root for sample in seen.values())))
 
-    def _part_with(self, name: str, guid: str | None) -> None:
+    def _drop_other_pool(self, name: str, guid: str | None) -> None:
         """Drop another pool's timeline under this name; continue this pool's if it was renamed."""
         last = self.last(name)
         if guid is None or (last is not None and last.guid in (None, guid)):

@@ -12,7 +12,7 @@ from zconsole.diagnosis.device_errors.faults import (
     DeviceFault,
     ProbeResults,
     SmartCounts,
-    judged,
+    with_cause,
 )
 from zconsole.pool.balance import Balance, VdevBalance
 from zconsole.pool.health import Health
@@ -179,7 +179,7 @@ def flaky() -> Frame:
     )
     return replace(
         made,
-        troubles=(judged(found, signs),),
+        troubles=(with_cause(found, signs),),
         version="2.3.9",
         tunables={"zfs_vdev_scrub_max_active": 1, "zfs_resilver_min_time_ms": 3000},
     )

@@ -35,7 +35,7 @@ def errors(count: int):
 def test_past_rates_keep_their_steps(first):
     """A clock that begins in 1970 made each step of the graph a week long."""
     timeline, marks = PoolTimeline(), []
-    for second in (*range(130), *range(130, 1000, 3)):
+    for second in (*range(105), *range(105, 1000, 5)):
         issued = (20 * min(second, 500) + 60 * max(0, second - 500)) * MIB
         scan = resilver(issued, function="scrub", total_bytes=10**13, scanned_bytes=10**13)
         tunables = {"zfs_vdev_scrub_max_active": 3 if second < 20 else 4}
@@ -43,9 +43,9 @@ def test_past_rates_keep_their_steps(first):
         taken = replace(at(second, ahead, scan), tunables=tunables)
         past = timeline.push(taken).scans[0].past
         marks.append([mark.t for mark in past.marks])
-    assert past.step <= 2.0
+    assert past.step <= 4.0
     assert 900 <= past.end - past.begin <= 1100
-    assert abs(past.end - T - 999) <= 2
+    assert abs(past.end - T - 999) <= 8
     assert marks[-1] == [T + 20]
 
 
@@ -54,7 +54,7 @@ def test_past_rates_keep_their_steps(first):
 @rows("set_at", [500.0, 991.0])
 def test_the_next_scan_is_told_by_how_long_this_one_ran(ahead, set_at):
     timeline = PoolTimeline()
-    for second in range(1, 1000, 9):
+    for second in range(1, 1000, 18):
         later = ahead if second > set_at else 0.0
         timeline.push(at(second, later, resilver(second * 10 * MIB, function="scrub")))
     done = {"state": "finished", "stage": None, "end": T + 1000 + ahead}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.records import replace
-from zconsole.diagnosis.device_errors.faults import Deltas, ProbeResults, SmartCounts, judge
+from zconsole.diagnosis.device_errors.faults import Deltas, ProbeResults, SmartCounts, likely_cause
 from zconsole.diagnosis.device_errors.probes import log_names, signs_of
 from zconsole.sim.probes import probe_results_of as simulated
 from zconsole.sim.source import World
@@ -71,15 +71,15 @@ async def test_an_answer_holds_for_a_minute_at_least():
 
 async def test_counts_that_grow_are_told_and_weigh_twice():
     grown = ProbeResults(SmartCounts(True, 0, 0, 0, 40), before=CRC)
-    cause, signs = judge(Deltas(write=3), 0, grown)
+    cause, signs = likely_cause(Deltas(write=3), 0, grown)
     assert cause == "cable"
     assert "40 CRC errors on its link, 28 new" in signs
     old = ProbeResults(SmartCounts(True, 5, 2, 0, 40))
-    assert judge(Deltas(write=3), 0, old)[0] == "unclear"
+    assert likely_cause(Deltas(write=3), 0, old)[0] == "unclear"
     grown_beside_old = ProbeResults(
         SmartCounts(True, 5, 0, 0, 40), before=SmartCounts(True, 5, 0, 0, 12)
     )
-    assert judge(Deltas(cksum=9), 0, grown_beside_old)[0] == "cable"
+    assert likely_cause(Deltas(cksum=9), 0, grown_beside_old)[0] == "cable"
 
 
 async def test_the_first_answer_is_what_later_ones_are_compared_with():

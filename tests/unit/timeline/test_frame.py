@@ -57,12 +57,15 @@ NIGHT = "22:00-06:00"
     ],
 )
 def test_of_a_scrub_that_is_kept_to_hours_only_these_count(at, fields, eta, low, high):
-    told = Estimate(3 * 3600.0, 3600.0, 4 * 3600.0, "checking at 100M/s")
+    lag = "rate rose 5m ago; ETA 2h if it holds"
+    told = Estimate(3 * 3600.0, 3600.0, 4 * 3600.0, f"{lag}; checking at 100M/s")
     scan = Scan("scrub", "running", total_bytes=10 * GIB, issued_bytes=GIB, **fields)
-    seen = frame(mirror_pool(scan), t=clock_time(at), scans=(view(scan, told),))
+    seen = frame(mirror_pool(scan), t=clock_time(at), scans=(view(scan, told, lag=lag),))
     found = seen.joined(Additions(hours=NIGHT)).scan.estimate
     assert found[:3] == (eta * 3600.0, low * 3600.0, high * 3600.0)
     assert found.reason == "only 22:00-06:00 counts; checking at 100M/s"
+    left = seen.joined(Additions(hours=NIGHT)).scan.left
+    assert left == 3 * 3600.0, "a resilver, which is foretold by its rate, keeps to no hours"
     resilver = view(scan._replace(function="resilver"), told)
     assert replace(seen, scans=(resilver,)).joined(Additions(hours=NIGHT)).scan == resilver
 
@@ -75,6 +78,7 @@ def test_a_scrub_that_is_paused_until_its_hours_ends_by_the_rate_it_had():
     found = seen.joined(Additions(hours=NIGHT)).scan.estimate
     assert found.eta == 16 * 3600.0  # 10 h until the hours begin, 6 h at 1 GiB an hour
     assert found.low < found.eta < found.high
+    assert seen.joined(Additions(hours=NIGHT)).scan.left is None
     assert found.reason.startswith("only 22:00-06:00 counts; it ran at 291K/s")
     assert seen.joined(Additions(flags=("SET",))).scan.estimate == nothing("paused")
     imported = paused._replace(pass_issued=0)

@@ -18,8 +18,8 @@ from zconsole.timeline.scan_rate import (
     PRESENT_SECONDS,
     PastRates,
     PastRecorder,
+    alternating_rate,
     present_rate,
-    rate_by_turns,
     rate_lag,
 )
 
@@ -151,7 +151,8 @@ def test_a_rate_that_changed_is_seen_whole_after_the_span():
 @rows("period", [5, 16])
 def test_bursts_do_not_sway_it(period: int):
     issued = [n // period * period * 100 * MB for n in range(601)]
-    seen = [present_rate(course(issued[:end]), walks=True).rate for end in range(400, 600)]
+    points = course(issued)
+    seen = [present_rate(points[:end], walks=True).rate for end in range(400, 600)]
     assert min(seen) == pytest.approx(100 * MB, rel=0.02)
     assert max(seen) == pytest.approx(100 * MB, rel=0.02)
 
@@ -196,34 +197,34 @@ def moved_by(points: list[CurvePoint], seconds: float) -> float:
 
 def test_in_a_long_turn_of_issuing_it_is_that_of_the_last_minute():
     points = by_turns(300, 900, 1200 + 300 + 200)
-    found = rate_by_turns(points)
+    found = alternating_rate(points)
     assert found == (pytest.approx(moved_by(points, PRESENT_SECONDS)), PRESENT_SECONDS)
 
 
 @rows("now", range(600, 640, 7))
 def test_turns_shorter_than_a_minute_count_whole(now: int):
-    found = rate_by_turns(by_turns(10, 30, now))
+    found = alternating_rate(by_turns(10, 30, now))
     assert found.rate == pytest.approx(75 * MB, rel=0.05)
 
 
 @rows("now", [1200 + 200, 1200 + 300 + 20])
 def test_while_it_walks_and_just_after_the_turn_before_counts_too(now: int):
     points = by_turns(300, 900, now)
-    found = rate_by_turns(points)
+    found = alternating_rate(points)
     assert found.rate == pytest.approx(moved_by(points, found.seconds), rel=0.02)
     assert found.rate == pytest.approx(75 * MB, rel=0.2)
 
 
 def test_the_first_turn_of_walking_has_no_rate():
-    assert rate_by_turns([]) is None
-    assert rate_by_turns(by_turns(300, 900, 200)) is None
-    assert rate_by_turns(by_turns(300, 900, 300 + int(LEAST_PRESENT) - 1)) is None
-    assert rate_by_turns(by_turns(300, 900, 300 + 30)).rate == pytest.approx(100 * MB)
+    assert alternating_rate([]) is None
+    assert alternating_rate(by_turns(300, 900, 200)) is None
+    assert alternating_rate(by_turns(300, 900, 300 + int(LEAST_PRESENT) - 1)) is None
+    assert alternating_rate(by_turns(300, 900, 300 + 30)).rate == pytest.approx(100 * MB)
 
 
 def test_where_both_move_between_samples_it_is_that_of_the_last_minute():
     points = by_turns(10, 20, 3600)[::30]
-    assert rate_by_turns(points) == (pytest.approx(100 * MB * 2 / 3), PRESENT_SECONDS)
+    assert alternating_rate(points) == (pytest.approx(100 * MB * 2 / 3), PRESENT_SECONDS)
 
 
 STEP = 8.0

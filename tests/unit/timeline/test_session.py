@@ -16,23 +16,6 @@ def rounds(count: int, scenario: str = "resilver"):
     return list(itertools.islice(samples(scenario, 1, 1.0, count), count))
 
 
-@pytest.mark.slow
-def test_a_dropped_session_loses_neither_sparkline_nor_estimate(tmp_path):
-    tmp_path.chmod(0o700)
-    taken = rounds(120)
-    first = Session(store=HistoryStore(tmp_path))
-    for raws in taken[:100]:
-        before = first.advance(raws)
-    first.close()
-    second = Session(store=HistoryStore(tmp_path))
-    (after,) = second.advance(taken[100])
-    (fresh,) = Session().advance(taken[100])
-    assert after.scan.window == pytest.approx(before[0].scan.window, rel=0.3)
-    assert fresh.scan.window is None
-    leaf = next(row for row in after.rows if row.vdev.resilvering)
-    assert sum(v is not None for v in after.series.tail(leaf.key, "write", 100)) > 50
-
-
 def test_another_pool_of_the_same_name_has_a_past_of_its_own(tmp_path):
     tmp_path.chmod(0o700)
     raws = rounds(1)[0]
@@ -50,19 +33,6 @@ def test_another_pool_of_the_same_name_has_a_past_of_its_own(tmp_path):
         f"history-{old.guid}.json",
         "history-4711.json",
     }
-
-
-def test_damaged_history_is_a_note_and_never_an_end(tmp_path):
-    tmp_path.chmod(0o700)
-    raws = rounds(1)[0]
-    first = Session(store=HistoryStore(tmp_path))
-    (frame,) = first.advance(raws)
-    first.close()
-    path = tmp_path / f"history-{frame.guid}.json"
-    path.write_text("{broken")
-    second = Session(store=HistoryStore(tmp_path))
-    assert second.advance(raws)[0].pool == frame.pool
-    assert "damaged" in second.take_notes()[0]
 
 
 def test_a_pool_that_stops_answering_keeps_its_tree_and_says_its_age():

@@ -38,7 +38,7 @@ class Throttle(NamedTuple):
     release: Suggestion
 
 
-def held(seen: Evidence) -> Throttle | None:
+def lowered_tunable(seen: Evidence) -> Throttle | None:
     """Return a tunable that holds the scan back, well below its default; None if none does."""
     if seen.version and seen.version < FIRST_SORTED:
         # Before 0.8 a scan waits this many ticks before each read while others do I/O.
@@ -55,7 +55,7 @@ def held(seen: Evidence) -> Throttle | None:
 
 def throttle(seen: Evidence, _: Disk = NO_DISK) -> Suggestion:
     """Suggest, for idle disks, to release a throttle or to raise the next untried tunable."""
-    if (found := held(seen)) is not None:
+    if (found := lowered_tunable(seen)) is not None:
         return found.release
     if seen.version and seen.version < FIRST_SORTED:
         return Suggestion("check zfs_scan_idle and zfs_top_maxinflight next")

@@ -54,7 +54,7 @@ class LeafStats:
 
     pending: dict[str, float] = field(default_factory=dict)
     active: dict[str, float] = field(default_factory=dict)
-    flying: dict[str, float] = field(default_factory=dict)
+    active_mean: dict[str, float] = field(default_factory=dict)
     """``active`` averaged over AVERAGED seconds.
 
     All three mappings omit queues that were always empty.
@@ -96,9 +96,9 @@ class LeafStats:
                 old = self.pending.get(name, 0.0)
                 self.pending[name] = old + weight * (pending - old)
             if active or name in self.active:
-                old, mean = self.active.get(name, 0.0), self.flying.get(name, 0.0)
+                old, mean = self.active.get(name, 0.0), self.active_mean.get(name, 0.0)
                 self.active[name] = old + weight * (active - old)
-                self.flying[name] = mean + average * (active - mean)
+                self.active_mean[name] = mean + average * (active - mean)
         waits = sent and not rates.read_ops and not rates.write_ops
         self.stuck = passed + self.stuck if waits and self._waits else 0.0
         self._waits = waits
@@ -223,7 +223,7 @@ class StageCycleTracker:
             self._early = self._early or (self.stage == "issuing" and not due)
         self._peak = max(self._peak, queued(scan))
 
-    def turns(self) -> StageCycles:
+    def cycles(self) -> StageCycles:
         """Return the recent alternation of stages, as evidence."""
         total = sum(step.seconds for step in self._steps)
         issuing = sum(step.seconds for step in self._steps if step.issuing)
@@ -355,14 +355,14 @@ class Disk(NamedTuple):
         return sum(self.past.active.values())
 
     @property
-    def others(self) -> float | None:
+    def app_share(self) -> float | None:
         """Share of applications in the requests in flight; None without queue statistics."""
         return _of_applications(self.past.active)
 
     @property
-    def usual_others(self) -> float | None:
+    def mean_app_share(self) -> float | None:
         """Share of applications over AVERAGED seconds, as single samples vary."""
-        return _of_applications(self.past.flying)
+        return _of_applications(self.past.active_mean)
 
 
 NO_DISK = Disk("", "", False, IoRates(), LeafStats())
@@ -419,12 +419,12 @@ class Evidence(NamedTuple):
     @property
     def busy(self) -> float:
         """Median busy share of the sources."""
-        return middle(disk.busy for disk in self.sources)
+        return known_median(disk.busy for disk in self.sources)
 
     @property
     def request(self) -> float:
         """Median bytes per request of the sources."""
-        return middle(disk.request for disk in self.sources)
+        return known_median(disk.request for disk in self.sources)
 
     @property
     def busiest(self) -> float:
@@ -432,7 +432,7 @@ class Evidence(NamedTuple):
         return max((disk.busy or 0.0 for disk in self.disks), default=0.0)
 
 
-def middle(values: Iterable[float | None], default: float = 0.0) -> float:
+def known_median(values: Iterable[float | None], default: float = 0.0) -> float:
     """Return the median of the known values; ``default`` if there are none."""
     known = [value for value in values if value is not None]
     if not known:

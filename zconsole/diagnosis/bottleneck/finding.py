@@ -63,7 +63,7 @@ class TunableStep(NamedTuple):
         return self.clear and gain is not None and gain >= LEAST_GAIN
 
 
-class Told(NamedTuple):
+class ActTexts(NamedTuple):
     """Texts of an action: for the command line, for the console, and next to the tunable."""
 
     command: str
@@ -75,31 +75,31 @@ class Told(NamedTuple):
 
 
 ACTS = {
-    "set": Told(
+    "set": ActTexts(
         "zconsole tunables set {tunable}={value}",
         "press {keys}, set {tunable}={value}",
         "set it to {value}",
     ),
-    "raise": Told(
+    "raise": ActTexts(
         "raise {tunable} (zconsole tunables set)", "raise {tunable} ({keys})", "raise it"
     ),
-    "restore": Told(
+    "restore": ActTexts(
         "zconsole tunables restore {tunable}", "press {keys}", "restore it", ("tunables", "restore")
     ),
-    "hold": Told(
+    "hold": ActTexts(
         "zconsole tunables hold-latency",
         "limit application latency ({keys})",
         "limit application latency",
         ("tunables", "hold-latency"),
     ),
-    "wait": Told(
+    "wait": ActTexts(
         "wait: what {tunable}={value} brings",
         "wait: what {tunable}={value} brings",
         "wait: what {value} brings",
     ),
     # These are parts of a sentence that gives the reason, without the command or keys.
-    "change": Told("set {tunable}={value}", "set {tunable}={value}", "set it to {value}"),
-    "increase": Told("raise {tunable}", "raise {tunable}", "raise it"),
+    "change": ActTexts("set {tunable}={value}", "set {tunable}={value}", "set it to {value}"),
+    "increase": ActTexts("raise {tunable}", "raise {tunable}", "raise it"),
 }
 """Actions on a tunable, and ``hold``: start the autopilot."""
 
@@ -120,17 +120,17 @@ class Suggestion(NamedTuple):
         """Text for the command line, and for the console with its keys."""
         titles = ACTS[self.act].keys if self.act else ()
         command, by_key = (
-            self._told(lambda told: told.command),
-            self._told(lambda told: told.by_key),
+            self._worded(lambda told: told.command),
+            self._worded(lambda told: told.by_key),
         )
         return KeyedText(command, by_key, *titles)
 
     @property
     def beside(self) -> str:
         """Text to show next to the tunable."""
-        return self._told(lambda told: told.beside)
+        return self._worded(lambda told: told.beside)
 
-    def _told(self, form: Callable[[Told], str]) -> str:
+    def _worded(self, form: Callable[[ActTexts], str]) -> str:
         if not self.act:
             return self.words
         act = form(ACTS[self.act]).format(tunable=self.tunable, value=self.value, keys="{keys}")

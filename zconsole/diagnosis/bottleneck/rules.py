@@ -22,7 +22,7 @@ from zconsole.diagnosis.bottleneck.evidence import (
     TRICKLE,
     Disk,
     Evidence,
-    middle,
+    known_median,
 )
 from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Figure, Suggestion, Verdict
 from zconsole.pool.model import NOTHING
@@ -55,7 +55,7 @@ class Signs(NamedTuple):
     """Values for ``Verdict.figures``."""
     disk: Disk = NO_DISK
     """The disk that is the cause."""
-    said: Mapping[str, float | str] = NOTHING
+    details: Mapping[str, float | str] = NOTHING
     """Further values for the text."""
 
 
@@ -65,7 +65,7 @@ class LimitRule(NamedTuple):
     cause: str
     signs: Callable[[Evidence], Signs | None]
     words: list[str]
-    """Parts of the text, formatted with ``disk``, ``figures`` and ``said``, as in ``{busy:%}``.
+    """Parts of the text, formatted with ``disk``, ``figures`` and ``details``, as in ``{busy:%}``.
 
     A part is left out if one of its values is missing.
     """
@@ -80,7 +80,7 @@ def judge(seen: Evidence) -> Verdict | None:
         return TOO_LITTLE
     found = ((rule, signs) for rule in RULES if (signs := rule.signs(seen)) is not None)
     rule, signs = next(found)
-    told = {"disk": signs.disk.name, **signs.figures, **signs.said}
+    told = {"disk": signs.disk.name, **signs.figures, **signs.details}
     told = {key: value if isinstance(value, str) else Figure(value) for key, value in told.items()}
     text = ""
     for part in rule.words:
@@ -127,15 +127,19 @@ def _hangs(seen: Evidence, is_new: bool) -> Signs | None:
         and d.rate <= TRICKLE
     ]
     others = [d.busy for d in seen.disks if d not in silent]
-    if len(silent) != 1 or not others or middle(others) >= IDLE or silent[0].target != is_new:
+    if len(silent) != 1 or not others or known_median(others) >= IDLE or silent[0].target != is_new:
         return None
     disk = silent[0]
-    figures = {"busy": disk.busy or 0.0, "others_busy": middle(others), "answers": disk.requests}
+    figures = {
+        "busy": disk.busy or 0.0,
+        "others_busy": known_median(others),
+        "answers": disk.requests,
+    }
     looks_idle = figures["busy"] < SATURATED
     return Signs(0.9, figures, disk, {"sent": disk.in_flight} if looks_idle else NOTHING)
 
 
-def _walks_by_turns(seen: Evidence) -> Signs | None:
+def _alternating(seen: Evidence) -> Signs | None:
     """Detect that scanning stops whenever sort memory is full (dsl_scan_should_clear)."""
     return _memory(seen, 0.8) if _walks(seen) and seen.turns.limited else None
 
@@ -183,8 +187,8 @@ def _straggles(seen: Evidence) -> Signs | None:
         tops.setdefault(disk.top, []).append(disk)
     for disk in sorted(seen.sources, key=lambda d: -(d.busy or 0.0)):
         others = [d for d in tops[disk.top] if d is not disk]
-        busy, usual = disk.busy or 0.0, middle(d.busy for d in others)
-        own, wait = disk.rates.latency, middle(d.rates.latency for d in others)
+        busy, usual = disk.busy or 0.0, known_median(d.busy for d in others)
+        own, wait = disk.rates.latency, known_median(d.rates.latency for d in others)
         gap = STRAGGLING_GAP if len(others) > 1 else PAIR_GAP
         slower = (not wait or (own or 0.0) > STRAGGLING * wait) and not _is_flash(disk)
         if others and slower and busy >= SATURATED and busy > usual + gap:
@@ -227,8 +231,8 @@ def _few_writes(seen: Evidence) -> Signs | None:
     if _per_mib(disk, disk.rates.latency) >= SLOW_REQUEST:
         return None
     figures = {"pending": disk.pending, "in_flight": disk.in_flight, "busy": busy}
-    said = {"each": latency(disk.rates.latency, "-"), "name": disk.name}
-    return Signs(0.8 if busy < SATURATED else 0.6, figures, said=said)
+    details = {"each": latency(disk.rates.latency, "-"), "name": disk.name}
+    return Signs(0.8 if busy < SATURATED else 0.6, figures, details=details)
 
 
 def _busiest_new(seen: Evidence) -> Disk:
@@ -290,16 +294,16 @@ CONTENDED = 0.4
 def _applications(seen: Evidence) -> Signs | None:
     """Detect that applications occupy the disks that the scan reads from."""
     disks = [d for d in seen.sources if (d.busy or 0.0) > IN_USE]
-    share, busy = middle(d.usual_others for d in disks), middle(d.busy for d in disks)
-    if busy < CONTENDED or min(share, middle(d.others for d in disks)) < OTHERS:
+    share, busy = known_median(d.mean_app_share for d in disks), known_median(d.busy for d in disks)
+    if busy < CONTENDED or min(share, known_median(d.app_share for d in disks)) < OTHERS:
         return None
     # Samples may miss the few requests of a slow scan: don't say "100 %" while it progresses.
     nearly = share > 0.95 and seen.rate > 0
-    said: dict[str, float | str] = {"part": "nearly all" if nearly else percent(share)}
+    details: dict[str, float | str] = {"part": "nearly all" if nearly else percent(share)}
     if seen.foreground_writes > advice.FEW_WRITES:
-        said["writes"] = seen.foreground_writes
+        details["writes"] = seen.foreground_writes
     figures = {"others": share, "busy": busy, "other_writes": seen.foreground_writes}
-    return Signs(0.8, figures, said=said)
+    return Signs(0.8, figures, details=details)
 
 
 def _held_back(seen: Evidence) -> Signs | None:
@@ -308,15 +312,15 @@ def _held_back(seen: Evidence) -> Signs | None:
     Applications that occupy the disks then do so because the scan was set to be gentle. Before
     OpenZFS 0.8 a scan waits for other I/O by default.
     """
-    held = None if seen.version < advice.FIRST_SORTED else advice.held(seen)
+    held = None if seen.version < advice.FIRST_SORTED else advice.lowered_tunable(seen)
     others = _applications(seen)
     if held is None or (others is None and seen.busiest >= SATURATED):
         return None
-    said: dict[str, float | str] = {"tunable": held.name, "value": str(held.value)}
-    said["default"] = str(held.release.value)
+    details: dict[str, float | str] = {"tunable": held.name, "value": str(held.value)}
+    details["default"] = str(held.release.value)
     if others is not None:
-        said["part"] = others.said["part"]
-    return Signs(0.9 if others is None else 0.8, {"busy": seen.busiest}, said=said)
+        details["part"] = others.details["part"]
+    return Signs(0.9 if others is None else 0.8, {"busy": seen.busiest}, details=details)
 
 
 MANY = 4
@@ -344,20 +348,20 @@ def _crowded(seen: Evidence) -> Signs | None:
     faster = [d for d in moving if not d.target and d.rate < ALONE * d.past.seen_read]
     flat = load.now > FLAT * load.most and load.unsteady < EVEN_LOAD
     able = sum(max(d.rate, d.past.seen_read) for d in moving)
-    full = middle(d.busy for d in moving) >= SATURATED
+    full = known_median(d.busy for d in moving) >= SATURATED
     if not full or len(faster) < MANY or not flat or able < SHORT * load.most:
         return None
     figures = {"rate": sum(rates), "disks": float(len(rates)), "busy": seen.busiest}
-    figures["alone"] = middle(d.past.seen_read for d in faster)
-    figures["latency"] = middle(d.rates.latency for d in moving)
-    said: dict[str, float | str] = {"each": sum(rates) / len(rates), "faster": str(len(faster))}
-    return Signs(0.8, figures, said=said)
+    figures["alone"] = known_median(d.past.seen_read for d in faster)
+    figures["latency"] = known_median(d.rates.latency for d in moving)
+    details: dict[str, float | str] = {"each": sum(rates) / len(rates), "faster": str(len(faster))}
+    return Signs(0.8, figures, details=details)
 
 
 def _all_slow(seen: Evidence) -> Signs | None:
     """Detect that the sources need longer than any seek: failing or throttled disks."""
     known = [d for d in seen.sources if d.service is not None]
-    usual = middle(_per_mib(d, d.service) for d in known)
+    usual = known_median(_per_mib(d, d.service) for d in known)
     if seen.busy < SATURATED or usual < SLOW_REQUEST:
         return None
     disk = max(known, key=lambda d: _per_mib(d, d.service))
@@ -403,7 +407,7 @@ def _seek(seen: Evidence) -> bool:
         if disk.service is not None and disk.request is not None and disk.service >= SEEK_TIME:
             stream = max(STREAM, disk.past.best_read)
             found.append(max(0.0, 1.0 - disk.request / stream / disk.service))
-    return middle(found) > SEEKING
+    return known_median(found) > SEEKING
 
 
 SMALL = 256 * 1024.0
@@ -426,9 +430,9 @@ def _seeks_or_link(seen: Evidence) -> Signs | None:
 def _scattered(seen: Evidence, sure: float = 0.7) -> Signs | None:
     if seen.busy < SATURATED or not _seek(seen):
         return None
-    ops = middle(d.ops for d in seen.sources)
+    ops = known_median(d.ops for d in seen.sources)
     figures = {"request_bytes": seen.request, "ops": ops, "busy": seen.busy}
-    return Signs(sure, figures, said={"each": ops * seen.request})
+    return Signs(sure, figures, details={"each": ops * seen.request})
 
 
 def _streaming(seen: Evidence) -> Signs | None:
@@ -440,25 +444,25 @@ def _streaming(seen: Evidence) -> Signs | None:
         return None
     large = seen.request >= STREAMED
     order = "sequential" if large else f"in requests of {size(seen.request)}"
-    figures = {"rate": middle(d.rate for d in seen.sources), "busy": seen.busy}
-    return Signs(0.8 if large else 0.4, figures, said={"order": order})
+    figures = {"rate": known_median(d.rate for d in seen.sources), "busy": seen.busy}
+    return Signs(0.8 if large else 0.4, figures, details={"order": order})
 
 
 def _idle(seen: Evidence) -> Signs | None:
     """Detect idle disks: something sends too few requests."""
     if seen.busiest >= IDLE:
         return None
-    said: dict[str, float | str] = {} if seen.rate > 0 else {"progress": "no progress"}
-    if (held := advice.held(seen)) is not None:
-        said |= {"tunable": held.name, "value": str(held.value)}
+    details: dict[str, float | str] = {} if seen.rate > 0 else {"progress": "no progress"}
+    if (held := advice.lowered_tunable(seen)) is not None:
+        details |= {"tunable": held.name, "value": str(held.value)}
     total = sum(disk.rate for disk in seen.disks)
-    return Signs(0.9 if held else 0.6, {"busy": seen.busiest, "rate": total}, said=said)
+    return Signs(0.9 if held else 0.6, {"busy": seen.busiest, "rate": total}, details=details)
 
 
 def _unclear(seen: Evidence) -> Signs:
-    said: dict[str, float | str] = {} if seen.cpu is None else {"cpu": seen.cpu}
-    said["watched"] = duration(seen.seconds)
-    return Signs(0.0, {"busy": seen.busiest}, said=said)
+    details: dict[str, float | str] = {} if seen.cpu is None else {"cpu": seen.cpu}
+    details["watched"] = duration(seen.seconds)
+    return Signs(0.0, {"busy": seen.busiest}, details=details)
 
 
 _SILENT = "does not answer: {busy:%} busy, siblings {others_busy:%}"
@@ -496,7 +500,7 @@ RULES = (
         [f"a source disk, {{disk}}, {_SILENT}", _SENT],
         _CHECK_STUCK,
     ),
-    LimitRule("memory", _walks_by_turns, [_ALTERNATES], advice.memory),
+    LimitRule("memory", _alternating, [_ALTERNATES], advice.memory),
     LimitRule(
         "metadata",
         _walks,

@@ -52,7 +52,7 @@ class BottleneckTracker:
         self._scan, self._since = scan, clock
         self._turns = StageCycleTracker()
         self._sorted: float | None = None
-        self._settled = Settled()
+        self._settled = VerdictFilter()
         self._trials = TunableTrials()
         for past in self._past.values():
             past.begin()
@@ -111,9 +111,9 @@ class BottleneckTracker:
         tree: Mapping[str, Placed],
         disks: tuple[Disk, ...],
     ) -> None:
-        turns, scan = self._turns.turns(), watched.scan
+        turns, scan = self._turns.cycles(), watched.scan
         total, walked = scan.total_bytes, scan.scanned_bytes
-        self._trials.take(sample.clock, watched.rate, sample.tunables)
+        self._trials.add(sample.clock, watched.rate, sample.tunables)
         seen = Evidence(
             scan=scan,
             stage=self._turns.stage or watched.stage,
@@ -150,7 +150,7 @@ Three txgs, so that one burst of writes changes nothing.
 """
 
 
-class Settled:
+class VerdictFilter:
     """Filter for verdicts: the cause changes only if the evidence lasts."""
 
     def __init__(self) -> None:
@@ -278,7 +278,7 @@ class TunableTrials:
         """Times (monotonic clock) of the steps not measured yet, by tunable."""
         self._times: list[float] = []
 
-    def take(self, clock: float, rate: float | None, tunables: Mapping[str, int]) -> None:
+    def add(self, clock: float, rate: float | None, tunables: Mapping[str, int]) -> None:
         """Add a sample at the monotonic ``clock``; ``rate`` in issued bytes/s."""
         for name, value in tunables.items():
             before = self._known.setdefault(name, value)

@@ -110,7 +110,7 @@ class DeviceFault(NamedTuple):
     """Reports of the device and the kernel; None if not probed."""
 
 
-def judge(
+def likely_cause(
     deltas: Deltas, flaps: int = 0, signs: ProbeResults | None = None
 ) -> tuple[str, tuple[str, ...]]:
     """Return the likely cause (``cable``, ``disk`` or ``unclear``), and the evidence.
@@ -210,13 +210,13 @@ def returned(flaps: int) -> str:
     return f"disconnected and returned {flaps} times" if flaps > 1 else "disconnected, returned"
 
 
-def judged(fault: DeviceFault, signs: ProbeResults | None = None) -> DeviceFault:
+def with_cause(fault: DeviceFault, signs: ProbeResults | None = None) -> DeviceFault:
     """Complete a fault with its likely cause and text, from the counts and the probe results.
 
     The text looks like ``sdc: likely cable, port or power; 40 checksum errors in 1h00m; the scan
     restarted``. Evidence that the counts already mention is not repeated.
     """
-    cause, found = judge(fault.deltas, fault.flaps, signs)
+    cause, found = likely_cause(fault.deltas, fault.flaps, signs)
     parts = list(_counts(fault))
     more = [sign for sign in found if sign not in parts]
     if found:
@@ -423,7 +423,7 @@ class DeviceErrorTracker:
             deltas = fault.deltas._replace(is_shared=shared)
             # A device that only disconnected and was then set OFFLINE by hand is not reported.
             if deltas.total or deltas.slow or fault.flaps or fault.gone:
-                told.append(judged(fault._replace(deltas=deltas, copied_to=copies)))
+                told.append(with_cause(fault._replace(deltas=deltas, copied_to=copies)))
         return tuple(sorted(told, key=lambda x: (-x.flaps, -x.deltas.total, x.name)))
 
     def damaged(self, scans: Sequence[Scan]) -> Iterator[tuple[str, int]]:

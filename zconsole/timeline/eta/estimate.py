@@ -22,7 +22,7 @@ wrong they were when asked to predict what is already known.
    further away than ``LONGEST``, or if more than the total is already done.
 2. *Windows* (``windows.py``) are used from then on. ``_progress`` returns the bytes done at each
    point: the bytes repaired, if the source has them exactly, else the bytes issued (``_meter``). If
-   the number of issued bytes still queued is unknown, bursts are evened out (``levelled``) once
+   the number of issued bytes still queued is unknown, bursts are evened out (``evened_out``) once
    their period is known. ``expected`` fits lines to the last 10 s, 20 s and so on up to 5.7 h, and
    to all of it, and weights each by three questions: is it about as long as the time left, did it
    predict what came after it, does it agree with the present? The overall mean is blended in.
@@ -33,7 +33,7 @@ wrong they were when asked to predict what is already known.
 4. *Past* (``past.py``) is used, also while measuring, if the pool has finished an earlier scan of a
    kind that this one can learn from, with a fifth to five times as many bytes. It predicts by the
    position on the disks and, unless the earlier scan's pace was even, also by the hour of the day.
-   ``together`` weights each prediction by the inverse square of its ``doubt``. For an earlier scan
+   ``combined`` weights each prediction by the inverse square of its ``doubt``. For an earlier scan
    that is how much the two scans may differ, without ``past.PAST_SPREAD``; for the forecast from
    steps 1 to 3 it is its full spread.
 5. *Known change* (``timeline/scan_rate.py``) comes last, if tunables were changed and the rate
@@ -44,7 +44,9 @@ wrong they were when asked to predict what is already known.
    the time before, only the pace over the day is kept, if known.
 
 Activities other than scans (a removal, an expansion) use only the first three steps, computed anew
-with each sample. Between two forecasts of a scan, the last one counts down.
+with each sample. Between two forecasts of a scan, the last one counts down. Where a console knows
+the only hours of the day in which a scrub runs, the estimate that it shows counts just these
+(``frame._in_hours``).
 
 **The range** is from ``eta * e^-s - SLACK`` to ``eta * e^s + SLACK``, but never below zero. s is
 the square root of the sum of three squares: ``BASE_SPREAD``; ``SPREAD_FACTOR`` times the
@@ -123,11 +125,11 @@ from zconsole.timeline.eta.pace import (
     EVEN,
     LEAST_WATCHED,
     Daily,
-    Worked,
-    fitted,
-    held_in_memory,
+    WorkDone,
+    fit_pace,
+    mean_running_seconds,
+    share_in_memory,
     value_at,
-    worths,
 )
 from zconsole.timeline.eta.progress import MIN_SECONDS, CurvePoint, ProgressCurve, Work
 from zconsole.timeline.eta.windows import Slopes, Speed, expected
@@ -210,7 +212,7 @@ class Forecast(NamedTuple):
     window: float | None = None
     """Seconds that the rate covers; None for zpool's average."""
     spread: float = MAX_SPREAD
-    """Log spread of the forecast from the scan's own course; ``past.together`` uses it to weight
+    """Log spread of the forecast from the scan's own course; ``past.combined`` uses it to weight
     that forecast against an earlier scan. The range of the combined estimate has another spread."""
     daily: Daily | None = None
     """Pace over the day; None if that is not known yet."""
@@ -251,13 +253,13 @@ def forecast(course: ProgressCurve, work: Work, known: Daily = EVEN) -> Forecast
     left, ts = max(0.0, left), [p.t for p in points]
     memory = None
     if work.to_scan:
-        memory = held_in_memory(points, work.total, work.to_scan, work.by_turns)
-    pace = fitted(Worked(ts, xs, worked, left, memory), known)
+        memory = share_in_memory(points, work.total, work.to_scan, work.alternates)
+    pace = fit_pace(WorkDone(ts, xs, worked, left, memory), known)
     daily, done, doubt = EVEN, worked, 0.0
     if pace is not None:
         daily, done, left, doubt = pace
-    worth = worths(ts, xs, daily)
-    speed = expected(Slopes(worth, done), left, 2 * work.resolution)
+    mean_xs = mean_running_seconds(ts, xs, daily)
+    speed = expected(Slopes(mean_xs, done), left, 2 * work.resolution)
     if speed is None:
         why = "what is printed is too coarse yet" if work.resolution else stopped
         return _by_average(work, why, course, is_young)
@@ -304,15 +306,15 @@ def _progress(
     # A scan that walks metadata in between is not waiting for devices, however long it issues
     # nothing.
     moved = [d + p.scanned for d, p in zip(done, points, strict=True)]
-    level = None if work.by_turns else levelled(xs, done, moved)
+    level = None if work.alternates else evened_out(xs, done, moved)
     if level is not None:
         return level, left + done[-1] - level[-1]
-    if work.average and not work.by_turns and longest_still(xs, moved) >= LONG_STILL:
+    if work.average and not work.alternates and longest_still(xs, moved) >= LONG_STILL:
         return None
     return done, left
 
 
-def levelled(
+def evened_out(
     xs: Sequence[float], issued: Sequence[float], moved: Sequence[float] | None = None
 ) -> list[float] | None:
     """Return the bytes the devices have done at each point; None while the burst period is unknown.

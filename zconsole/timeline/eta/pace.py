@@ -67,7 +67,7 @@ class Daily(NamedTuple):
 
     factors: tuple[float, ...] = (1.0,) * HOURS
 
-    def worth(self, t: float, seconds: float) -> float:
+    def mean_seconds(self, t: float, seconds: float) -> float:
         """Return what ``seconds`` from epoch ``t`` on are worth, in seconds at the mean speed."""
         if self.factors == EVEN.factors:
             return max(0.0, seconds)
@@ -79,12 +79,12 @@ class Daily(NamedTuple):
             at, rest = at + step, rest - step
         return total
 
-    def until(self, t: float, worth: float) -> float:
-        """Return how many seconds from epoch ``t`` on are worth ``worth`` mean seconds."""
+    def until(self, t: float, mean_seconds: float) -> float:
+        """Return how many seconds from epoch ``t`` on are worth that many at the mean speed."""
         if self.factors == EVEN.factors:
-            return max(0.0, worth)
+            return max(0.0, mean_seconds)
         whole = DAY * sum(self.factors) / HOURS
-        days, rest = divmod(max(0.0, worth), whole)
+        days, rest = divmod(max(0.0, mean_seconds), whole)
         seconds, at = days * DAY, t % DAY
         while rest > 1e-9:
             factor = self.factors[int(at // HOUR) % HOURS]
@@ -96,13 +96,13 @@ class Daily(NamedTuple):
 EVEN = Daily()
 
 
-def worths(ts: Sequence[float], xs: Sequence[float], daily: Daily) -> list[float]:
+def mean_running_seconds(ts: Sequence[float], xs: Sequence[float], daily: Daily) -> list[float]:
     """Convert running seconds ``xs`` at epochs ``ts`` to seconds at the mean speed."""
     if daily == EVEN:
         return list(xs)
     found = [xs[0]]
     for n in range(1, len(xs)):
-        found.append(found[-1] + daily.worth(ts[n] - (xs[n] - xs[n - 1]), xs[n] - xs[n - 1]))
+        found.append(found[-1] + daily.mean_seconds(ts[n] - (xs[n] - xs[n - 1]), xs[n] - xs[n - 1]))
     return found
 
 
@@ -126,7 +126,7 @@ class Memory(NamedTuple):
         return len({*self.seen, *(dense for _, dense in self.ahead)}) > 1
 
 
-def held_in_memory(
+def share_in_memory(
     points: Sequence[CurvePoint], total: float, to_scan: float, walks: bool
 ) -> Memory:
     """Compute the share sorted in memory, from the bytes walked and issued.
@@ -174,7 +174,7 @@ class Pace(NamedTuple):
     """Log spread of the speed ahead relative to that so far, as far as it is unknown."""
 
 
-class Worked(NamedTuple):
+class WorkDone(NamedTuple):
     """Work that a scan has done: epochs, running seconds, and bytes."""
 
     ts: Sequence[float]
@@ -197,7 +197,7 @@ class _Stretch(NamedTuple):
     """Share of the remaining bytes that was in memory."""
 
 
-def fitted(course: Worked, known: Daily = EVEN) -> Pace | None:
+def fit_pace(course: WorkDone, known: Daily = EVEN) -> Pace | None:
     """Fit the pace of a course; None for a short one. ``known`` is that of an earlier scan."""
     xs, done = course.xs, course.done
     if xs[-1] - xs[0] < LEAST_WATCHED or course.left < 0 or done[0] < 0:
@@ -245,7 +245,7 @@ def _known(seen: Sequence[_Stretch], apart: float, known: Daily) -> LeastSquares
     return LeastSquares([s.features for s in seen], [0.0, *day], deviations, INDEPENDENT)
 
 
-def _stretches(course: Worked) -> list[_Stretch]:
+def _stretches(course: WorkDone) -> list[_Stretch]:
     """Divide the course into stretches of equal length, without those in which nothing was done."""
     ts, xs, done, memory = course.ts, course.xs, course.done, course.memory
     count = min(MOST, max(FEWEST, int((xs[-1] - xs[0]) / HOUR)))
@@ -293,7 +293,7 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def _evened(course: Worked, costs: tuple[float, float] | None) -> tuple[list[float], float]:
+def _evened(course: WorkDone, costs: tuple[float, float] | None) -> tuple[list[float], float]:
     """Return work done and left with the effect of memory removed, but not that of the day.
 
     ``costs`` are the parameters of ``byte_cost``, if that changes during the scan.
@@ -315,7 +315,7 @@ def _daily(found: Sequence[float]) -> Daily:
     return Daily(tuple(factor / _mean(factors) for factor in factors))
 
 
-def _doubt(course: Worked, squares: LeastSquares, covariance: Matrix) -> float:
+def _doubt(course: WorkDone, squares: LeastSquares, covariance: Matrix) -> float:
     """Return the log spread of the mean speed ahead against that so far, from the fit."""
     ts, xs, done = course.ts, course.xs, course.done
     ahead = (xs[-1] - xs[0]) * course.left / (done[-1] - done[0])

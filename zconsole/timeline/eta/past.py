@@ -13,15 +13,15 @@ from operator import mul
 from typing import NamedTuple
 
 from zconsole import units
-from zconsole.timeline.eta.estimate import MAX_SPREAD, Forecast, levelled, longest_still
+from zconsole.timeline.eta.estimate import MAX_SPREAD, Forecast, evened_out, longest_still
 from zconsole.timeline.eta.pace import (
     EVEN,
     Daily,
-    Worked,
-    fitted,
-    held_in_memory,
+    WorkDone,
+    fit_pace,
+    mean_running_seconds,
+    share_in_memory,
     value_at,
-    worths,
 )
 from zconsole.timeline.eta.progress import CurvePoint, Totals
 from zconsole.timeline.eta.windows import Slopes, expected
@@ -82,7 +82,7 @@ class PastScan(NamedTuple):
     watched: float
     """Share of its time during which it was watched."""
     points: tuple[tuple[float, float], ...]
-    """Its position (see ``places``) and the running seconds until then."""
+    """Its position (see ``positions``) and the running seconds until then."""
     pace: tuple[float, ...] = EVEN.factors
     """Speed in each hour of the day, 1 on average."""
 
@@ -92,7 +92,7 @@ class PastScan(NamedTuple):
         return alike and abs(self.start - other.start) <= SAME_START
 
 
-class Ran(NamedTuple):
+class RunningCourse(NamedTuple):
     """A running scan, as far as it was watched."""
 
     function: str
@@ -154,14 +154,14 @@ class Prediction(NamedTuple):
     """Log spread due to differences from the earlier scan: ``spread`` without PAST_SPREAD."""
 
 
-def places(points: Sequence[CurvePoint], totals: Totals) -> list[float]:
+def positions(points: Sequence[CurvePoint], totals: Totals) -> list[float]:
     """Return the position of a scan at each point: the share of work done, 0 to 1.
 
     While next to nothing is issued, it is the share of metadata walked, minus 1.
     """
     issued = [p.issued for p in points]
     still = totals.walk == 0 or points[0].scanned == points[-1].scanned
-    done = (levelled([p.x for p in points], issued) if still else None) or issued
+    done = (evened_out([p.x for p in points], issued) if still else None) or issued
     found = []
     for point, worked in zip(points, done, strict=True):
         share = min(1.0, worked / totals.issue)
@@ -201,7 +201,7 @@ def past_scan(
     seconds = before + seen + after
     if not SHORTEST <= seconds <= LONGEST_SCAN or totals.issue <= 0:
         return None
-    where = places(points, totals) if points else []
+    where = positions(points, totals) if points else []
     if where and where[-1] < LEAST_ISSUED and after < UNSEEN * seconds:
         return None
     is_walk_seen = bool(where) and where[0] < 0
@@ -222,13 +222,13 @@ def _day(points: Sequence[CurvePoint], totals: Totals) -> Daily:
     if len(points) < 3:
         return EVEN
     left = max(0.0, totals.issue - points[-1].issued)
-    held = held_in_memory(points, totals.issue, totals.walk, False) if totals.walk else None
+    held = share_in_memory(points, totals.issue, totals.walk, False) if totals.walk else None
     ts, xs, issued = [p.t for p in points], [p.x for p in points], [p.issued for p in points]
-    pace = fitted(Worked(ts, xs, issued, left, held))
+    pace = fit_pace(WorkDone(ts, xs, issued, left, held))
     return EVEN if pace is None else pace.daily
 
 
-def chosen(
+def choose_past(
     known: Iterable[PastScan], function: str, vdev: str | None, totals: Totals
 ) -> PastScan | None:
     """Choose the most useful scan to predict by: of the same kind and size, watched, and newest."""
@@ -247,19 +247,21 @@ def chosen(
     )
 
 
-def predictions(past: PastScan, ran: Ran, today: Daily | None = None) -> list[Prediction]:
+def predict_both(
+    past: PastScan, ran: RunningCourse, today: Daily | None = None
+) -> list[Prediction]:
     """Predict a running scan from an earlier one, by its positions and also by the hours.
 
     The cause of a speed change in the earlier scan may have been the position, which recurs, or the
     hour, which may be another now. How well each prediction fits this scan decides between them.
     ``today`` is the pace of this scan.
     """
-    by_place = predicted(past._replace(pace=EVEN.factors), ran)
-    by_hour = predicted(past, ran, today) if past.pace != EVEN.factors else None
+    by_place = predict(past._replace(pace=EVEN.factors), ran)
+    by_hour = predict(past, ran, today) if past.pace != EVEN.factors else None
     return [told for told in (by_place, by_hour) if told is not None]
 
 
-def together(told: Sequence[Prediction], own: Forecast) -> tuple[float, float]:
+def combined(told: Sequence[Prediction], own: Forecast) -> tuple[float, float]:
     """Combine predictions with a scan's own forecast into seconds left and log spread.
 
     Each prediction is weighted by the inverse square of its ``doubt``, that is, without
@@ -279,7 +281,7 @@ def together(told: Sequence[Prediction], own: Forecast) -> tuple[float, float]:
     return exp(mean), min(MAX_SPREAD, sqrt(sum(map(mul, weights, squares))))
 
 
-def predicted(past: PastScan, ran: Ran, today: Daily | None = None) -> Prediction | None:
+def predict(past: PastScan, ran: RunningCourse, today: Daily | None = None) -> Prediction | None:
     """Predict a running scan from an earlier one; None if that says nothing about it.
 
     ``today`` is the pace of this scan over the day; None for that of the earlier one.
@@ -291,18 +293,18 @@ def predicted(past: PastScan, ran: Ran, today: Daily | None = None) -> Predictio
     daily = before if before == EVEN or today is None else today
     # The course of the earlier scan at an even pace, scaled to the bytes of this one.
     passed = [place for place, _ in past.points]
-    even = [growth * before.worth(past.start, x) for _, x in past.points]
-    spent = [value_at(passed, even, place) for place in places(points, totals)]
+    even = [growth * before.mean_seconds(past.start, x) for _, x in past.points]
+    spent = [value_at(passed, even, place) for place in positions(points, totals)]
     whole, now = even[-1], spent[-1]
     if now <= 0:
         return None
     t = points[-1].t
-    worth = daily.worth(t - ran.elapsed, ran.elapsed)
+    elapsed = daily.mean_seconds(t - ran.elapsed, ran.elapsed)
     # Expected deviation from the speed of the earlier scan, before looking at this one's.
     usual = ALIKE + GROWN * abs(log(growth)) + (UNWATCHED if past.watched < 0.5 else 0.0)
     usual += OTHER_FUNCTION if past.function != ran.function else 0.0
-    xs = worths([p.t for p in points], [p.x for p in points], daily)
-    seen = _seen(xs, spent, whole, worth, ran.rounding / totals.issue)
+    xs = mean_running_seconds([p.t for p in points], [p.x for p in points], daily)
+    seen = _speed_ratio(xs, spent, whole, elapsed, ran.rounding / totals.issue)
     unexplained = max(0.0, abs(seen.speed) - seen.doubt)
     if unexplained > OTHER_WORK:
         return None
@@ -316,7 +318,7 @@ def predicted(past: PastScan, ran: Ran, today: Daily | None = None) -> Predictio
     return Prediction(eta, spread, sqrt(variance))
 
 
-class _Seen(NamedTuple):
+class _SpeedRatio(NamedTuple):
     """Log ratio of a scan's speed to that of the earlier one, as observed."""
 
     speed: float
@@ -326,9 +328,9 @@ class _Seen(NamedTuple):
     """Log spread among its recent speeds."""
 
 
-def _seen(
+def _speed_ratio(
     xs: Sequence[float], spent: Sequence[float], whole: float, elapsed: float, rounding: float
-) -> _Seen:
+) -> _SpeedRatio:
     """Combine the mean speed since the start with the speed watched, by their certainty."""
     mean, share = log(spent[-1] / elapsed), spent[-1] / whole
     bursts_seen = max(GROUP_SECONDS, longest_still(xs, spent)) / elapsed
@@ -337,10 +339,10 @@ def _seen(
     if len(xs) >= 3 and span > 0:
         speed = expected(Slopes(xs, spent), whole - spent[-1], 2 * rounding * whole)
     if speed is None:
-        return _Seen(mean, doubt, 0.0)
+        return _SpeedRatio(mean, doubt, 0.0)
     # The mean says less about the rest if little is left or speeds varied.
     doubt = sqrt(doubt**2 + (share * speed.spread) ** 2)
     own = max(SURE, speed.spread, doubt * elapsed / span)
     weight = doubt**2 / (own**2 + doubt**2)
     found = mean + weight * (log(speed.rate) - mean)
-    return _Seen(found, own * doubt / sqrt(own**2 + doubt**2), speed.spread)
+    return _SpeedRatio(found, own * doubt / sqrt(own**2 + doubt**2), speed.spread)

@@ -89,7 +89,7 @@ class Work(NamedTuple):
     ends_at_total: bool = True
     """True if the work ends at ``total``, give or take what is written in the meantime."""
     verb: str = "resilvering"
-    by_turns: bool = False
+    alternates: bool = False
     """True while metadata is being walked, so that walking and issuing may alternate."""
     to_scan: float | None = None
     """Bytes whose metadata is walked in total, if bytes issued in the meantime count as work."""
@@ -192,7 +192,7 @@ def scan_work(scan: Scan, root: Vdev) -> Work | None:
         sure=rebuild,
         start=scan.start,
         walked=_has_walked(scan),
-        by_turns=walks and scan.stage == "scanning",
+        alternates=walks and scan.stage == "scanning",
         # Only with the kernel's exact counters, and if skipped bytes are not counted as issued
         # (2.2).
         to_scan=float(scan.total_bytes or 0)
@@ -385,14 +385,14 @@ class ProgressCurve:
             return False
         walked = _walked(last, reading, self._since(last, reading))
         if walked is None:
-            return self._take(last, reading, last.pass_start != reading.pass_start)
-        broken = self._take(last, walked, False)
-        return self._take(walked, reading, False) or broken
+            return self._append(last, reading, last.pass_start != reading.pass_start)
+        broken = self._append(last, walked, False)
+        return self._append(walked, reading, False) or broken
 
     def _since(self, last: ProgressReading, reading: ProgressReading) -> float:
         return reading.t - last.t if self._remembered else reading.clock - last.clock
 
-    def _take(self, last: ProgressReading, reading: ProgressReading, imported: bool) -> bool:
+    def _append(self, last: ProgressReading, reading: ProgressReading, imported: bool) -> bool:
         seconds = self._since(last, reading)
         # A sample seen twice, or one that another console had already saved.
         if seconds == 0 or (self._remembered and -BESIDE < seconds < 0):

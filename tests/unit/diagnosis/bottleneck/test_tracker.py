@@ -27,8 +27,8 @@ from zconsole.diagnosis.bottleneck.finding import (
 )
 from zconsole.diagnosis.bottleneck.tracker import (
     LASTING,
-    Settled,
     TunableTrials,
+    VerdictFilter,
     ceiling_of,
 )
 from zconsole.pool.model import IoRates, Scan, Vdev
@@ -43,7 +43,7 @@ UNCLEAR = Verdict("unclear", "not clear", {"busy": 0.7})
 
 def told(*rounds):
     """Return the last verdict shown for a (stage, verdict) per second; stages alternate."""
-    settled, last = Settled(), None
+    settled, last = VerdictFilter(), None
     for n, (stage, found) in enumerate(rounds):
         last = settled.push(float(n), stage, found, alternates=True)
     return last
@@ -75,7 +75,7 @@ THROTTLE = Verdict(
 
 def shown(*found, stage="issuing"):
     """Return the causes shown for one verdict per second."""
-    settled = Settled()
+    settled = VerdictFilter()
     return [
         verdict.cause if (verdict := settled.push(float(n), stage, each)) else None
         for n, each in enumerate(found)
@@ -95,7 +95,7 @@ def test_a_verdict_changes_only_with_evidence_that_lasts():
 def test_a_first_verdict_and_another_stage_are_shown_at_once():
     assert shown(TOO_LITTLE, NEW) == ["unclear", "new-disk"]
     assert shown(NEW, None) == ["new-disk", None]
-    settled = Settled()
+    settled = VerdictFilter()
     assert settled.push(0.0, "scanning", MEMORY) == MEMORY
     assert settled.push(1.0, "issuing", NEW) == NEW
 
@@ -103,7 +103,7 @@ def test_a_first_verdict_and_another_stage_are_shown_at_once():
 def test_another_slow_disk_takes_the_place_of_the_first_only_after_a_while():
     slow = Verdict("slow-disk", "a is slow", {}, 0.9, disk="a")
     assert shown(slow, slow._replace(disk="b")) == ["slow-disk"] * 2
-    settled = Settled()
+    settled = VerdictFilter()
     for n in range(int(LASTING) + 3):
         last = settled.push(float(n), "issuing", slow._replace(disk="b") if n else slow)
     assert last is not None
@@ -264,7 +264,7 @@ class Play:
     def go_on(self, seconds: int, rate: float = RATE, **tunables: int) -> None:
         self.tunables |= tunables
         for _ in range(0, seconds, self.every):
-            self.trials.take(self.clock, rate, self.tunables)
+            self.trials.add(self.clock, rate, self.tunables)
             self.clock += self.every
 
     @property

@@ -10,8 +10,8 @@ from zconsole.diagnosis.device_errors.faults import (
     DeviceFault,
     ProbeResults,
     SmartCounts,
-    judge,
-    judged,
+    likely_cause,
+    with_cause,
 )
 from zconsole.diagnosis.device_errors.probes import (
     kernel_messages,
@@ -47,7 +47,7 @@ LOG = """\
     ],
 )
 def test_signs_tell_a_cable_from_a_disk(deltas, flaps, smart, kernel, cause):
-    assert judge(deltas, flaps, ProbeResults(smart, kernel))[0] == cause
+    assert likely_cause(deltas, flaps, ProbeResults(smart, kernel))[0] == cause
 
 
 def ata(**counts):
@@ -148,4 +148,4 @@ async def test_a_machine_without_smartctl_or_with_a_stuck_disk_gives_no_counts()
     ],
 )
 def test_one_error_is_not_called_errors(deltas: Deltas, said: str):
-    assert said in judged(DeviceFault("1", "sdc", deltas, last=0.0)).text
+    assert said in with_cause(DeviceFault("1", "sdc", deltas, last=0.0)).text

@@ -241,24 +241,28 @@ def at(t, kstat="SUSPENDED"):
     return frame(mirror_pool(), t, problem="no answer", kstat=kstat)
 
 
-async def test_a_restart_sends_what_still_lasts_no_second_time(tmp_path):
-    tmp_path.chmod(0o700)
-    assert await told_by(tmp_path, [at(1.0)]) == ["suspended"]
-    for t in (60.0, 120.0):
-        assert await told_by(tmp_path, [at(t), OTHER]) == []
+SUSPENDS, WELL = ["suspended"], frame(mirror_pool(), 60.0)
 
 
-async def test_what_passed_while_nobody_watched_is_sent_again(tmp_path):
-    tmp_path.chmod(0o700)
-    assert await told_by(tmp_path, [at(1.0)]) == ["suspended"]
-    well = frame(mirror_pool(), 60.0)
-    assert await told_by(tmp_path, [well], [at(90.0)]) == ["suspended"]
-
-
-async def test_after_a_long_time_without_a_watch_all_that_lasts_is_sent(tmp_path):
-    tmp_path.chmod(0o700)
-    assert await told_by(tmp_path, [at(1.0)]) == ["suspended"]
-    assert await told_by(tmp_path, [at(2.0 + RESTART)]) == ["suspended"]
+@rows(
+    "runs",
+    [
+        # What still lasts is sent no second time.
+        (([[at(1.0)]], SUSPENDS), ([[at(60.0), OTHER]], []), ([[at(120.0), OTHER]], [])),
+        # What passed while nobody watched is sent again, and everything after a long time.
+        (([[at(1.0)]], SUSPENDS), ([[WELL], [at(90.0)]], SUSPENDS)),
+        (([[at(1.0)]], SUSPENDS), ([[at(2.0 + RESTART)]], SUSPENDS)),
+        # The time without a watch begins with the end of the last.
+        (([[at(1.0)], [at(2.0)], [at(200.0)]], SUSPENDS), ([[at(199.0 + RESTART)]], [])),
+    ],
+)
+async def test_a_restart_sends_what_is_new_or_lasts_after_a_long_time_without_a_watch(
+    tmp_path, runs
+):
+    place = tmp_path / f"{id(runs)}"
+    place.mkdir(mode=0o700)
+    for rounds, kinds in runs:
+        assert await told_by(place, *rounds) == kinds
 
 
 UNRESTORED = left_behind(mirror_pool(FINISHED))
@@ -273,12 +277,6 @@ async def test_a_pool_that_is_not_restored_is_sent_once(tmp_path, first):
     rounds = [[frame(UNRESTORED, t, **since)] for t in (1001.0, 1001.0 + GRACE, 1100.0, 1200.0)]
     assert await told_by(tmp_path, [first], *rounds) == ["not-restored"]
     assert await told_by(tmp_path, [frame(UNRESTORED, 1300.0, **since)]) == []
-
-
-async def test_the_time_without_a_watch_begins_with_the_end_of_the_last(tmp_path):
-    tmp_path.chmod(0o700)
-    assert await told_by(tmp_path, [at(1.0)], [at(2.0)], [at(200.0)]) == ["suspended"]
-    assert await told_by(tmp_path, [at(199.0 + RESTART)]) == []
 
 
 async def test_what_the_hook_was_not_told_is_sent_after_a_restart(tmp_path):

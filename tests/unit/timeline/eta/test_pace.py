@@ -17,12 +17,12 @@ from zconsole.timeline.eta.pace import (
     Daily,
     LeastSquares,
     Memory,
-    Worked,
+    WorkDone,
     byte_cost,
     deviation,
-    fitted,
-    held_in_memory,
-    worths,
+    fit_pace,
+    mean_running_seconds,
+    share_in_memory,
 )
 from zconsole.timeline.eta.progress import CurvePoint, ProgressCurve, ProgressReading, Work
 
@@ -30,20 +30,20 @@ START = 1_795_000_000.0
 STEP = 900.0
 
 
-def watched(speed, hours: float, total: float, **fields) -> Worked:
+def watched(speed, hours: float, total: float, **fields) -> WorkDone:
     """Return a scan with this speed (by epoch seconds and share done), after ``hours``."""
     xs, done = [0.0], [0.0]
     while xs[-1] < hours * HOUR:
         done.append(done[-1] + STEP * speed(START + xs[-1] + STEP / 2, done[-1] / total))
         xs.append(xs[-1] + STEP)
-    return Worked([START + x for x in xs], xs, done, total - done[-1], **fields)
+    return WorkDone([START + x for x in xs], xs, done, total - done[-1], **fields)
 
 
-def to_go(course: Worked) -> float:
+def to_go(course: WorkDone) -> float:
     """Return the remaining seconds according to the pace."""
-    pace = fitted(course)
+    pace = fit_pace(course)
     assert pace is not None
-    worth = pace.daily.worth(START, course.xs[-1])
+    worth = pace.daily.mean_seconds(START, course.xs[-1])
     return pace.daily.until(course.ts[-1], pace.left / (pace.worked[-1] / worth))
 
 
@@ -52,7 +52,7 @@ def daily(t: float, _share: float) -> float:
     return exp(1.15 * cos(2 * pi * t / DAY))
 
 
-def ends(speed, course: Worked) -> float:
+def ends(speed, course: WorkDone) -> float:
     """Return the remaining seconds in fact."""
     done, x = course.done[-1], course.xs[-1]
     while done < course.total:
@@ -92,14 +92,14 @@ def test_what_is_sorted_better_at_the_end_is_faster():
 
 
 def test_what_is_not_known_of_the_day_is_doubted():
-    early, late = (fitted(watched(daily, hours, 500_000.0)) for hours in (6, 54))
+    early, late = (fit_pace(watched(daily, hours, 500_000.0)) for hours in (6, 54))
     assert early is not None
     assert late is not None
     assert late.doubt < 0.5 * early.doubt
 
 
 def test_a_short_scan_changes_for_other_reasons():
-    assert fitted(watched(daily, LEAST_WATCHED / HOUR / 2, 1e5)) is None
+    assert fit_pace(watched(daily, LEAST_WATCHED / HOUR / 2, 1e5)) is None
 
 
 @example([0.0, 0.0, 0.0, 5e-324], 0.0)
@@ -109,7 +109,7 @@ def test_no_course_has_a_senseless_pace(steps, left):
     for step in steps:
         done.append(done[-1] + step)
     xs = [1000.0 * n for n in range(len(done))]
-    pace = fitted(Worked([START + x for x in xs], xs, done, left))
+    pace = fit_pace(WorkDone([START + x for x in xs], xs, done, left))
     if pace is not None:
         assert all(a <= b for a, b in zip(pace.worked, pace.worked[1:], strict=False))
         assert pace.left >= 0
@@ -142,11 +142,13 @@ def nights(days: float, speed=nightly) -> tuple[list[float], list[float]]:
 )
 def test_what_time_is_worth_turns_round(factors, t, seconds):
     daily = Daily(tuple(factor * HOURS / sum(factors) for factor in factors))
-    assert daily.until(t, daily.worth(t, seconds)) == pytest.approx(seconds, rel=1e-6, abs=1e-3)
+    assert daily.until(t, daily.mean_seconds(t, seconds)) == pytest.approx(
+        seconds, rel=1e-6, abs=1e-3
+    )
 
 
 def test_even_hours_are_worth_what_they_are():
-    assert worths([MIDNIGHT, MIDNIGHT + 9], [0.0, 9.0], EVEN) == [0.0, 9.0]
+    assert mean_running_seconds([MIDNIGHT, MIDNIGHT + 9], [0.0, 9.0], EVEN) == [0.0, 9.0]
 
 
 def test_the_estimate_knows_whether_a_night_is_to_come():
@@ -168,12 +170,14 @@ def points(*pairs: tuple[float, float]) -> list[CurvePoint]:
 
 
 def test_what_a_turn_issues_was_sorted_when_it_began():
-    found = held_in_memory(points((0, 0), (100, 0), (100, 50), (100, 90)), TOTAL, TOTAL, walks=True)
+    found = share_in_memory(
+        points((0, 0), (100, 0), (100, 50), (100, 90)), TOTAL, TOTAL, walks=True
+    )
     assert found.seen == pytest.approx([0.0, 0.1, 0.1, 0.1])
 
 
 def test_the_less_is_left_the_larger_is_the_share_of_it_that_fits():
-    found = held_in_memory(points((0, 0), (400, 0), (400, 400)), TOTAL, TOTAL, walks=True)
+    found = share_in_memory(points((0, 0), (400, 0), (400, 400)), TOTAL, TOTAL, walks=True)
     assert found.ahead == [
         (0.0, 0.4),
         (pytest.approx(2 / 3), pytest.approx(2 / 3)),
@@ -182,7 +186,7 @@ def test_the_less_is_left_the_larger_is_the_share_of_it_that_fits():
 
 
 def test_after_the_walk_all_is_sorted():
-    found = held_in_memory(
+    found = share_in_memory(
         points((0, 0), (600, 0), (600, 300), (1000, 300)), TOTAL, TOTAL, walks=False
     )
     assert found.ahead == [(1.0, 1.0)]
@@ -190,13 +194,13 @@ def test_after_the_walk_all_is_sorted():
 
 
 def test_a_resilver_that_needs_half_of_what_it_walks_holds_half():
-    found = held_in_memory(points((0, 0), (400, 0)), TOTAL, 2 * TOTAL, walks=True)
+    found = share_in_memory(points((0, 0), (400, 0)), TOTAL, 2 * TOTAL, walks=True)
     assert found.seen[-1] == pytest.approx(0.2)
 
 
 @given(st.lists(st.tuples(st.floats(0, 2e3), st.floats(0, 2e3)), min_size=2), st.booleans())
 def test_the_parts_of_what_is_left_are_all_of_it(pairs, walks):
-    found = held_in_memory(points(*pairs), TOTAL, TOTAL, walks)
+    found = share_in_memory(points(*pairs), TOTAL, TOTAL, walks)
     assert sum(part for part, _ in found.ahead) == pytest.approx(1)
     assert all(0 <= dense <= 1 for dense in (*found.seen, *(d for _, d in found.ahead)))
 

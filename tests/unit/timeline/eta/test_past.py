@@ -13,13 +13,13 @@ from zconsole.timeline.eta.past import (
     MOST_POINTS,
     Comparison,
     PastScan,
-    Ran,
-    chosen,
+    RunningCourse,
+    choose_past,
+    combined,
     past_scan,
-    places,
-    predicted,
-    predictions,
-    together,
+    positions,
+    predict,
+    predict_both,
 )
 from zconsole.timeline.eta.progress import CurvePoint, ProgressCurve, Totals, Work
 
@@ -46,7 +46,7 @@ def earlier(function: str = "scrub", start: float = START, watched: int = 600) -
 def told(seconds: int, slower: float = 1.0, growth: float = 1.0, past: PastScan | None = None):
     seen = points(seconds, slower, TOTAL * growth)
     totals = Totals(TOTAL * growth, 0.0)
-    return predicted(past or earlier(), Ran("scrub", seen, totals, float(seconds - 1)))
+    return predict(past or earlier(), RunningCourse("scrub", seen, totals, float(seconds - 1)))
 
 
 @rows("seconds", [61, 150, 300, 500])
@@ -60,17 +60,19 @@ def test_one_that_is_twice_as_slow_takes_twice_the_time():
 
 def test_a_pool_that_grew_takes_as_much_longer():
     past = earlier()
-    grown = predicted(past, Ran("scrub", points(90, 1.2, 1200.0), Totals(1200.0, 0.0), 89.0))
+    grown = predict(
+        past, RunningCourse("scrub", points(90, 1.2, 1200.0), Totals(1200.0, 0.0), 89.0)
+    )
     assert grown.eta == pytest.approx(720 - 89, rel=0.1)
 
 
 def test_a_pool_of_another_size_altogether_is_not_told_by_it():
-    assert chosen([earlier()], "scrub", None, Totals(TOTAL * 10, 0.0)) is None
+    assert choose_past([earlier()], "scrub", None, Totals(TOTAL * 10, 0.0)) is None
 
 
 def test_of_scans_of_its_kind_one_of_about_its_size_is_chosen():
     small = past_scan(("scrub", None, START + 9), START + 609, (), Totals(TOTAL / 100, 0.0))
-    assert chosen([small, earlier()], "scrub", None, TOTALS) == earlier()
+    assert choose_past([small, earlier()], "scrub", None, TOTALS) == earlier()
 
 
 def against_last(elapsed: float, eta: float, function: str = "scrub"):
@@ -96,7 +98,7 @@ def test_what_is_compared_is_how_long_each_takes_in_all(elapsed, eta, how):
 
 def test_the_range_is_narrower_the_surer_it_is():
     assert told(400).spread < told(30).spread
-    alike = predicted(earlier("scrub"), Ran("resilver", points(60), TOTALS, 59.0))
+    alike = predict(earlier("scrub"), RunningCourse("resilver", points(60), TOTALS, 59.0))
     assert alike.spread > told(60).spread
 
 
@@ -116,10 +118,10 @@ def test_a_scan_too_short_tells_nothing():
 def test_the_newest_watched_one_of_its_own_kind_is_chosen():
     new, old = earlier(start=START + 10), earlier(start=START)
     unwatched = past_scan(("scrub", None, START + 20), START + 620, (), TOTALS)
-    assert chosen([old, unwatched, new], "scrub", None, TOTALS) == new
-    assert chosen([new], "resilver", None, TOTALS) == new
-    assert chosen([new], "rebuild", "raidz1-0", TOTALS) is None
-    assert chosen([earlier("resilver")], "scrub", None, TOTALS) is None
+    assert choose_past([old, unwatched, new], "scrub", None, TOTALS) == new
+    assert choose_past([new], "resilver", None, TOTALS) == new
+    assert choose_past([new], "rebuild", "raidz1-0", TOTALS) is None
+    assert choose_past([earlier("resilver")], "scrub", None, TOTALS) is None
 
 
 def test_a_resilver_is_not_called_another_scrub():
@@ -140,7 +142,9 @@ def test_a_scan_that_left_most_of_its_bytes_out_tells_nothing():
 
 def test_what_is_issued_at_once_during_a_walk_does_not_end_it():
     walk = [CurvePoint(float(n), START + n, 1.0 if n else 0.0, 9.0 * n, 0.0) for n in range(100)]
-    assert places(walk, Totals(TOTAL, TOTAL)) == pytest.approx([0.009 * n - 1 for n in range(100)])
+    assert positions(walk, Totals(TOTAL, TOTAL)) == pytest.approx(
+        [0.009 * n - 1 for n in range(100)]
+    )
 
 
 @pytest.mark.slow
@@ -171,7 +175,7 @@ def test_before_the_first_byte_the_walk_tells_where_it_is():
     work = [CurvePoint(100.0 + n, START + 100 + n, 2.0 * n, TOTAL, 0.0) for n in range(500)]
     totals = Totals(TOTAL, TOTAL)
     past = past_scan(("scrub", None, START), START + 600, [*walk, *work], totals)
-    found = predicted(past, Ran("scrub", walk[:50], totals, 49.0))
+    found = predict(past, RunningCourse("scrub", walk[:50], totals, 49.0))
     assert found.eta == pytest.approx(551, rel=0.05)
 
 
@@ -193,7 +197,7 @@ def test_whatever_its_course_and_clock_the_prediction_is_a_time(steps, elapsed, 
         x, t, before, seen, _ = made[-1]
         made.append(CurvePoint(x + seconds, t + seconds + jump, before + issued, seen + scanned, 0))
     past = earlier(watched=watched)
-    found = predicted(past, Ran("scrub", made, Totals(1e15, walk), elapsed, 1e6))
+    found = predict(past, RunningCourse("scrub", made, Totals(1e15, walk), elapsed, 1e6))
     assert found is None or (0 <= found.eta < math.inf and 0 < found.spread <= 1)
 
 
@@ -230,8 +234,10 @@ def next_of(speed, hours: float):
     true = days_long(speed, noon)[-1].x - seen[-1].x
     course = ProgressCurve(seen)
     own = forecast(course, Work(BYTES, seen[-1].issued, start=noon), Daily(past.pace))
-    told = predictions(past, Ran("scrub", seen, Totals(BYTES, 0.0), seen[-1].x), own.daily)
-    return true, told, together(told, own)
+    told = predict_both(
+        past, RunningCourse("scrub", seen, Totals(BYTES, 0.0), seen[-1].x), own.daily
+    )
+    return true, told, combined(told, own)
 
 
 @rows("hours", [3, 6, 10])
@@ -253,13 +259,13 @@ def test_what_was_slow_at_the_end_is_slow_there_whatever_the_hour(hours):
 
 def test_without_an_estimate_of_its_own_the_earlier_scan_tells_alone():
     way = told(300)
-    eta, spread = together([way], Forecast(nothing("no estimate yet: 1 sample")))
+    eta, spread = combined([way], Forecast(nothing("no estimate yet: 1 sample")))
     assert (eta, spread) == pytest.approx((way.eta, way.spread))
 
 
 def test_ways_that_disagree_have_a_wide_range():
     way = told(300)
     other = Forecast(ranged(4 * way.eta, way.doubt, ""), spread=way.doubt)
-    eta, spread = together([way], other)
+    eta, spread = combined([way], other)
     assert eta == pytest.approx(2 * way.eta)
     assert spread > math.log(2)
