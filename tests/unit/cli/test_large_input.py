@@ -84,11 +84,9 @@ REPLAY, STATUS_OF, BALANCE = READERS[0], READERS[2], READERS[4]
     [
         (one_line, REPLAY),
         (one_line, STATUS_OF),
-        (one_line, BALANCE),
         (one_sample, REPLAY),
         (empty_lines, STATUS_OF),
         (objects, REPLAY),
-        (objects, STATUS_OF),
         (values, REPLAY),
         (wide_characters, STATUS_OF),
         (rows, STATUS_OF),

@@ -164,6 +164,9 @@ def test_a_faulted_pool_exits_11(tmp_path):
         (["report", "--compare", "{saved}", "{saved}"], 5, "not a scan report (not JSON)"),
         (["demo", "--scenario", "no-such", "--json"], 2, "no-such"),
         (["balance", "--from", "{saved}"], 5, ""),
+        (["rebalance", "plan", "/nowhere"], 3, "/nowhere"),
+        (["rebalance", "status", "nojob"], 3, "no job nojob"),
+        (["rebalance", "pause", "nojob"], 3, "no job nojob"),
     ],
 )
 def test_bad_input_gets_one_line_and_its_exit_code(words, code, said, saved, tmp_path, capsys):
@@ -193,6 +196,10 @@ def test_bad_input_gets_one_line_and_its_exit_code(words, code, said, saved, tmp
         (["record"], "arguments are required: FILE; see"),
         (["rebalance"], "see zconsole rebalance --help"),
         (["rebalance", "run", "--min-free", "7", "x"], "--min-free"),
+        (["rebalance", "run", "/", "--window", "late"], "--window"),
+        (["rebalance", "run", "--yes"], "name at least one directory"),
+        (["rebalance", "run", "", "--yes", "--allow-non-zfs"], "directory argument is empty"),
+        (["rebalance", "plan", "", "--allow-non-zfs"], "directory argument is empty"),
         (["demo", "--scenario", ""], "no scenario ''"),
         (["demo", "--record", "x", "--json"], "not both"),
         (["demo", "--count", "2"], "--count needs --json or --record"),
