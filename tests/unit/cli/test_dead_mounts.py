@@ -58,7 +58,7 @@ def tree(tmp_path: Path) -> Iterator[Path]:
 IMPATIENT = """
 import sys
 from zconsole.cli import main, rebalance
-rebalance.PLAN_DEAF = rebalance.DEAF = 0.5
+rebalance.PLAN_EXITS_AFTER = rebalance.EXITS_AFTER = 0.5
 sys.exit(main.main(sys.argv[1:]))
 """
 """Runs the program, which then exits half a second after a signal if a system call hangs."""

@@ -309,7 +309,7 @@ def test_the_parent_needs_no_record_that_can_be_read(kernel, monkeypatch, unread
     monkeypatch.setattr(Parameters, "write", write)
 
     unreadable(kernel, monkeypatch)
-    processes._put_back(args, mark, shared)
+    processes._restore(args, mark, shared)
     assert (kernel.read(TIME), kernel.read(WRITES)) == (3000, 2)
     assert kernel.read("zfs_scrub_min_time_ms") == 2000
     os.close(shared)
@@ -324,7 +324,7 @@ def test_hours_are_the_machines_whoever_started_it(tmp_path, monkeypatch):
     machine = time.localtime(0.0).tm_gmtoff
     seen = tmp_path / "seen"
     monkeypatch.setattr(
-        processes, "_follow", lambda *_: seen.write_text(str(time.localtime(0.0).tm_gmtoff))
+        processes, "_supervise", lambda *_: seen.write_text(str(time.localtime(0.0).tm_gmtoff))
     )
     monkeypatch.setenv("TZ", "HERE-7:07")
     time.tzset()
@@ -351,7 +351,7 @@ class Children:
         self.pauses: list[float] = []
         self.put_back: list[str] = []
         monkeypatch.setattr(processes, "_watch", self.watch)
-        monkeypatch.setattr(processes, "LOOK", 0.0)
+        monkeypatch.setattr(processes, "CHECK_INTERVAL", 0.0)
         monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("nobody keeps anything meanwhile"))
 
     def begin(self, pause: float) -> int:
@@ -370,21 +370,21 @@ class Children:
 def test_a_child_that_was_killed_is_followed_at_once_by_one_that_pauses(monkeypatch):
     """The new child is there to restore tunables if the parent is killed as well."""
     children = Children(monkeypatch, killed=7)
-    processes._follow(children.begin, children.put_back.append)
+    processes._supervise(children.begin, children.put_back.append)
     assert children.pauses == [0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
     assert children.put_back == [process_mark(os.getpid())] * 8
 
 
 def test_the_parent_goes_on_where_no_process_can_be_started(monkeypatch):
     children = Children(monkeypatch, killed=1, no_process=3)
-    processes._follow(children.begin, children.put_back.append)
+    processes._supervise(children.begin, children.put_back.append)
     assert children.pauses == [0.0, 1.0]
 
 
 def test_the_parent_ends_when_it_is_told_to_where_no_process_can_be_started(monkeypatch):
     children = Children(monkeypatch, killed=0, no_process=10**9)
     monkeypatch.setattr(signal, "sigtimedwait", lambda stops, _: stops)
-    processes._follow(children.begin, children.put_back.append)
+    processes._supervise(children.begin, children.put_back.append)
     assert children.pauses == []
 
 
@@ -416,7 +416,7 @@ def test_a_child_that_pauses_ends_at_once(tmp_path, monkeypatch, end):
 
 def test_a_child_has_the_time_that_its_duties_may_take_to_end():
     duties = (guard.Guard, autopilot.Autopilot, keeper.StandingDuty)
-    assert max(duty.deadline for duty in duties) * 2 < processes.PATIENCE
+    assert max(duty.deadline for duty in duties) * 2 < processes.STOP_WITHIN
 
 
 def test_what_is_kept_is_listed_and_ended_by_a_command(kernel, monkeypatch, capsys):

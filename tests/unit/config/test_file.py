@@ -11,7 +11,7 @@ import pytest
 from tests.table import rows
 from zconsole.config import file
 from zconsole.config.file import LARGEST, config_path, edited, read_config, save, toml
-from zconsole.config.settings import ENTRIES, NEVER
+from zconsole.config.settings import COMMAND_LINE_ONLY, ENTRIES
 from zconsole.errors import NotUnderstoodError
 from zconsole.system import safe_path
 from zconsole.system.safe_path import StateError
@@ -163,7 +163,7 @@ def test_nothing_counts_of_a_file_that_is_not_toml(path):
     assert config.values == {}
 
 
-@pytest.mark.parametrize("name", sorted(NEVER))
+@pytest.mark.parametrize("name", sorted(COMMAND_LINE_ONLY))
 def test_consent_is_for_the_command_line_only(name, path):
     path.write_text(f"{name} = true\n")
     assert only_problem(read_config()) == "only the command line may say this"

@@ -16,12 +16,12 @@ from tests.unit.scan_report.recording import record
 from tests.unit.timeline.following import MIB, T, resilver, sample
 from zconsole.cli import event_loop, report
 from zconsole.cli.main import main
-from zconsole.cli.report import recorded
+from zconsole.cli.report import reports_of_recording
 from zconsole.pool.model import Scan
 from zconsole.scan_report.recorder import ReportKeeper
 from zconsole.scan_report.renderer import compared, markdown, svg
 from zconsole.scan_report.report import dumped, loaded
-from zconsole.scan_report.statistics import differences, promises
+from zconsole.scan_report.statistics import differences, predictions
 from zconsole.scan_report.store import ReportStore
 from zconsole.sim.source import World
 from zconsole.system import record_file
@@ -54,7 +54,7 @@ def not_restored(tmp_path_factory):
 @cache
 def reports(recording):
     """Return the reports of a recording, read once for all tests."""
-    return event_loop.run(recorded(str(recording)))
+    return event_loop.run(reports_of_recording(str(recording)))
 
 
 async def known(path):
@@ -72,12 +72,12 @@ def test_a_finished_resilver_is_told_in_figures(nvme):
     assert all(device.read_bytes > 0 for device in report.devices if not device.filled)
 
 
-def test_promises_are_held_against_what_came(nvme):
+def test_predictions_are_held_against_what_came(nvme):
     (report,) = reports(nvme)
-    found = promises(report)
+    found = predictions(report)
     assert found
-    assert all(abs(promise.error) < 0.5 for promise in found)
-    assert all(promise.taken < report.duration for promise in found)
+    assert all(abs(each.error) < 0.5 for each in found)
+    assert all(each.actual < report.duration for each in found)
 
 
 def test_a_tunable_that_was_changed_is_there_with_its_effect(held):
@@ -225,7 +225,7 @@ def test_only_one_of_two_sessions_writes(tmp_path):
 def test_the_command_prints_lists_and_compares(nvme, held, tmp_path, monkeypatch, capsys):
     for recording in (nvme, held):
         reports(recording)  # read it before the command runs its own event loop
-    monkeypatch.setattr(report, "recorded", known)
+    monkeypatch.setattr(report, "reports_of_recording", known)
     assert main(["report", "--from", str(nvme)]) == 0
     assert capsys.readouterr().out.startswith("# resilver on flash: finished")
     assert main(["report", "--from", str(nvme), "--json"]) == 0
