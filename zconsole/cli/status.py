@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from zconsole.cli import output
 from zconsole.cli.config import scrub_overdue_after
-from zconsole.cli.output import say
+from zconsole.cli.output import NO_POOLS, say
 from zconsole.errors import ExitCode, NotFoundError, UnavailableError, UsageError, ZconsoleError
 from zconsole.pool.scan_outcome import WELL
 from zconsole.system.printable import for_who_reads
@@ -20,9 +20,8 @@ from zconsole.zfs.sources.base import NO_READER
 from zconsole.zfs.sources.recording import Gaps
 from zconsole.zfs.sources.saved import read_states
 
-NO_POOLS = "no pools are imported"
 ZPOOLS_NONE = "no pools available"
-"""Zpool's own words for that."""
+"""Zpool's own words for ``NO_POOLS``."""
 FAULTED = frozenset({"FAULTED", "SUSPENDED", "UNAVAIL"})
 LONG_BEFORE = 60.0
 """Seconds before the end of a recording from which a pool's last sample counts as old."""

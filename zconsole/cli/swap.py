@@ -13,7 +13,7 @@ from zconsole.actions.plan import Situation
 from zconsole.actions.refresh import RoundsOnDemand
 from zconsole.cli import console, event_loop, local
 from zconsole.cli.config import denied
-from zconsole.cli.output import local_zone, say, say_problems
+from zconsole.cli.output import NO_POOLS, local_zone, say, say_problems
 from zconsole.cli.terminal import has_terminal
 from zconsole.diagnosis.device_errors.probes import signs_of
 from zconsole.errors import ExitCode, NotFoundError, UnavailableError, UsageError
@@ -167,7 +167,7 @@ class SwapListing:
 
         view = await self._session.view(_is_it)
         if view is None:
-            raise NotFoundError(f"no pool {named!r}" if named else "no pools are imported")
+            raise NotFoundError(f"no pool {named!r}" if named else NO_POOLS)
         if named is None and view.others:
             pools = ", ".join(situation.pool.name for situation in view.situations)
             raise UsageError(f"name the pool: zconsole swap POOL [DEVICE] ({pools})")

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from functools import partial
 
 from zconsole.cli import event_loop, output, remote
-from zconsole.cli.output import say
+from zconsole.cli.output import NO_POOLS, say
 from zconsole.errors import ExitCode
 from zconsole.pool.model import NOTHING, Scan
 from zconsole.pool.scan_outcome import is_end
@@ -52,7 +52,7 @@ async def _rounds(args: argparse.Namespace, rounds: AsyncGenerator[Update, None]
                 await alerts.show(update)
             await samples.show(update)
             if not update.frames and not watched:
-                say("no pools are imported")
+                say(NO_POOLS)
                 if args.until_done:
                     return ExitCode.NOT_FOUND
             watched = True
