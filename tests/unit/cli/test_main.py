@@ -114,9 +114,10 @@ def test_status_of_saved_output_as_json(saved, capsys):
 
 
 def test_saved_json_without_a_time_has_no_average_of_the_pass(tmp_path, capsys):
-    path = tmp_path / "s"
-    path.write_text((CAPTURES / "2.3.9" / "two-replaces-deferred" / "status.json").read_text())
-    assert main(["status", "--from", str(path), "--json"]) == 0
+    path = saved_in(
+        tmp_path, (CAPTURES / "2.3.9" / "two-replaces-deferred" / "status.json").read_text()
+    )
+    assert main(["status", "--from", path, "--json"]) == 0
     scan = json.loads(capsys.readouterr().out)["scan"]
     assert scan["state"] == "running"
     figures = ("scan_rate", "issue_rate", "eta_seconds", "zpool_eta_seconds")
@@ -252,21 +253,19 @@ def test_what_zpool_said_in_place_of_a_pool_is_repeated(text, said, code):
     ],
 )
 def test_a_pool_that_is_said_to_be_healthy_is_there(text, pools, code, said, tmp_path, capsys):
-    path = tmp_path / "s"
-    path.write_text(text)
-    words = ["status", *pools.split(), "--from", str(path), "--exit-status"]
+    path = saved_in(tmp_path, text)
+    words = ["status", *pools.split(), "--from", path, "--exit-status"]
     assert main(words) == code
     out, err = capsys.readouterr()
     assert (out, said in err) == ("", True)
 
 
 def test_what_is_told_of_the_healthy_stands_beside_the_others(tmp_path, capsys):
-    path = tmp_path / "s"
-    path.write_text("pool 'a' is healthy\n" + STATUS)
-    assert main(["status", "--from", str(path), "--json"]) == 0
+    path = saved_in(tmp_path, "pool 'a' is healthy\n" + STATUS)
+    assert main(["status", "--from", path, "--json"]) == 0
     out, err = capsys.readouterr()
     assert (json.loads(out)["pool"], err) == ("tank", "zconsole: pool 'a' is healthy\n")
-    assert main(["status", "tank", "--from", str(path), "--json"]) == 0
+    assert main(["status", "tank", "--from", path, "--json"]) == 0
     assert capsys.readouterr().err == ""
 
 
@@ -281,16 +280,14 @@ def test_every_sample_of_saved_text_is_told_in_the_order_of_the_file(tmp_path, c
 
 
 def test_the_health_of_scan_lines_alone_is_unknown(tmp_path, capsys):
-    path = tmp_path / "s"
-    path.write_text("scan: scrub canceled on Fri Nov 20 09:24:46 2026\n")
-    assert main(["status", "--from", str(path), "--exit-status"]) == 5
+    path = saved_in(tmp_path, "scan: scrub canceled on Fri Nov 20 09:24:46 2026\n")
+    assert main(["status", "--from", path, "--exit-status"]) == 5
     assert "UNKNOWN" in capsys.readouterr().out
 
 
 def test_escapes_in_names_do_not_reach_the_terminal(tmp_path, capsys):
-    path = tmp_path / "s"
-    path.write_text(STATUS.replace("sdb", "s\x1b[2Jb"))
-    assert main(["status", "--from", str(path)]) == 0
+    path = saved_in(tmp_path, STATUS.replace("sdb", "s\x1b[2Jb"))
+    assert main(["status", "--from", path]) == 0
     assert "\x1b" not in capsys.readouterr().out
 
 
@@ -305,6 +302,10 @@ def test_dates_of_saved_output_are_in_the_users_zone(saved, zone, hours, capsys)
     time.tzset()
     end = json.loads(capsys.readouterr().out)["scan"]["end"]
     assert end == datetime(2026, 11, 20, 9, 24, 46, tzinfo=UTC).timestamp() - hours * 3600
+
+
+def record(path, lines):
+    path.write_text("".join(json.dumps(each) + "\n" for each in lines))
 
 
 def test_a_recording_that_was_cut_short_says_so(tmp_path, capsys):
@@ -330,14 +331,14 @@ def test_a_damaged_sample_is_a_gap_that_is_told_once(damaged, tmp_path, capsys):
     path = tmp_path / "r"
     good = [{"t": t, "text": STATUS} for t in (1, 2, 4)]
     lines = [*good[:2], {"t": 3, **damaged}, good[2]]
-    path.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    record(path, lines)
     for words in (["--json"], []):
         assert main(["replay", str(path), *words]) == 0
         out, err = capsys.readouterr()
         assert (out.count("\n"), err.count("\n")) == (3, 1)
         assert err.startswith(f"zconsole: {path}: line 3: ")
         assert err.endswith(" (1 gap in the recording)\n")
-    path.write_text(json.dumps(lines[2]) + "\n")
+    record(path, [lines[2]])
     assert main(["replay", str(path), "--json"]) == 5
     assert capsys.readouterr().err.startswith(f"zconsole: {path}: line 1: ")
 
@@ -346,7 +347,7 @@ def test_a_pool_that_was_exported_for_a_while_is_a_gap_of_as_many_samples(tmp_pa
     path = tmp_path / "r"
     away = [{"t": 2, "text": "no pools available\n"}, {"t": 3, "status": {"pools": {}}}]
     lines = [{"t": 1, "text": STATUS}, *away, {"t": 4, "text": ""}, {"t": 5, "text": STATUS}]
-    path.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    record(path, lines)
     assert main(["replay", str(path), "--json"]) == 0
     out, err = capsys.readouterr()
     assert [json.loads(each)["t"] for each in out.splitlines()] == [1, 5]
@@ -358,12 +359,12 @@ def test_a_pool_that_was_exported_for_a_while_is_a_gap_of_as_many_samples(tmp_pa
 def test_damaged_saved_output_is_named(damaged, tmp_path, capsys):
     path = tmp_path / "r"
     lines = [{"t": 1, "text": STATUS}, {"t": 2, **damaged}]
-    path.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    record(path, lines)
     assert main(["status", "--json", "--from", str(path)]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out)["t"] == 1
     assert err.startswith(f"zconsole: {path}: line 2: ")
-    path.write_text(json.dumps(lines[1]) + "\n")
+    record(path, [lines[1]])
     assert main(["status", "--from", str(path)]) == 5
     assert capsys.readouterr().err.startswith(f"zconsole: {path}: line 1: ")
 
@@ -383,7 +384,7 @@ def test_a_recording_that_begins_with_a_bad_line_is_one_all_the_same(bad, tmp_pa
 def test_every_pool_of_a_recording_is_reported_as_it_was_last(tmp_path, capsys):
     path = tmp_path / "r"
     lines = [{"t": t, "text": STATUS.replace("tank", pool)} for t in (1, 99) for pool in "ab"]
-    path.write_text("".join(json.dumps(each) + "\n" for each in lines[:3]))
+    record(path, lines[:3])
     assert main(["status", "--json", "--from", str(path)]) == 0
     out, err = capsys.readouterr()
     found = [json.loads(each) for each in out.splitlines()]
