@@ -63,6 +63,8 @@ def _check(args: argparse.Namespace) -> None:
     """Raise UsageError for bad arguments; this needs no ZFS."""
     if args.action == "preset" and (len(args.words) != 1 or args.words[0] not in NAMES):
         raise UsageError(f"preset needs one of {', '.join(NAMES)}")
+    if args.limit is not None and (args.action, args.words) != ("preset", ["faster-resilver"]):
+        raise UsageError("--limit is only for preset faster-resilver")
     if args.action == "hold-latency" and args.words != [OFF]:
         order(args.words)
     if args.action == "restore":

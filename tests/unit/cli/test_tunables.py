@@ -148,6 +148,8 @@ def test_set_and_restore(module, capsys):
         ("set", "nope=1"),
         ("preset",),
         ("preset", "warp"),
+        ("preset", "gentle", "--limit", "memory"),
+        ("set", f"{TIME}=5000", "--limit", "memory"),
         ("restore", "nope"),
         ("list", "x"),
         ("set", f"{TIME}=5000", "--read-only"),
