@@ -32,7 +32,7 @@ class KeyedText(str):
     def __getnewargs__(self) -> tuple[str, ...]:  # type: ignore[override]
         return (str(self), self.by_key, *self.titles)
 
-    def told(self, way: Callable[..., str]) -> str:
+    def in_console(self, way: Callable[..., str]) -> str:
         """Return the console's form; ``way`` returns the keys of these titles in words."""
         said = self.by_key.replace("{keys}", way(*self.titles))
         for title in self.titles:

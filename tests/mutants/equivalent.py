@@ -106,7 +106,7 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         "timeline.scans.ScanTracker._known: boundary scan.start >= self._last - FROM_START",
         "output.prometheus.server.Server.service_actions: boundary began <= began_by",
         "swap.steps._how_found: boundary now - max(switched) < LASTING",
-        "cli.keeper._watch: boundary time.monotonic() > end + PATIENCE",
+        "cli.keeper._watch: boundary time.monotonic() > end + STOP_WITHIN",
         "zfs.sources.replay.ReplaySource._wait_for: boundary"
         " abs(self._due - loop.time()) > _STEERED",
     ),

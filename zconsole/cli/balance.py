@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zconsole.cli import event_loop, local
-from zconsole.cli.output import say
+from zconsole.cli.output import NO_POOLS, say
 from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, UsageError
 from zconsole.output import json, text
 from zconsole.output.what_if import duration_object, outlook_lines, outlook_object
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     disk = disk_of(args.disk) if args.disk is not None else None
     found, code = (_saved(args), ExitCode.OK) if args.saved else _live(args)
     if not found and not code:
-        say("no pools are imported")
+        say(NO_POOLS)
     if len(found) > 1 and resizes:
         raise UsageError("--resize needs one POOL")
     for seen in found:

@@ -51,7 +51,7 @@ def _show(config: Config, *, as_json: bool) -> None:
 
 # Applying the configuration: options on the command line override its settings.
 
-LOOKS = frozenset({"demo", "replay"})
+LOOK_ONLY = frozenset({"demo", "replay"})
 """Commands to which only settings of the console's look apply: they show no real pools."""
 OWN = {"export": "interval"}
 """Options, by command, to which the setting of the same name doesn't apply."""
@@ -72,7 +72,7 @@ def applied(
     for line in config.lines():
         say(line)
     if config.values:
-        defaults = _defaults(config, look=name in LOOKS)
+        defaults = _defaults(config, look=name in LOOK_ONLY)
         defaults.pop(OWN.get(name, ""), None)
         # Only options of this command: set_defaults() would add an attribute for any other.
         known = {key: value for key, value in defaults.items() if hasattr(args, key)}
@@ -108,13 +108,13 @@ def fault_of(args: argparse.Namespace) -> str:
     return FAULT if config is not None and config.wrong else ""
 
 
-def refuse_denied(args: argparse.Namespace, what: str, *, calms: bool) -> None:
+def refuse_denied(args: argparse.Namespace, what: str, *, undoes: bool) -> None:
     """Raise UsageError if changes are not allowed; ``what`` describes the change.
 
-    A change that ``calms``, such as stopping a job, is refused only if zconsole is read-only: a
+    A change that ``undoes`` or stops something is refused only if zconsole is read-only: a
     wrong entry in the configuration must not prevent it.
     """
-    if calms and fault_of(args) and not args.read_only:
+    if undoes and fault_of(args) and not args.read_only:
         return
     if reason := denied(args):
         raise UsageError(f"{what}: {reason}")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zconsole.cli import output
+from zconsole.cli.options import RECORDED
 from zconsole.cli.terminal import has_terminal, open_console
 from zconsole.errors import ExitCode, NotFoundError, UsageError
 from zconsole.sim import scenarios
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from zconsole.actions.backend import ActionBackend
     from zconsole.pool.chassis import Lights
     from zconsole.swap.store import SwapBackend
-
-RECORDED = 300
-"""Samples in a recording unless ``--count`` is given: five minutes, 8 MB of the default pool."""
 
 
 def run(args: argparse.Namespace) -> int:

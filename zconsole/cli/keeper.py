@@ -56,13 +56,13 @@ from zconsole.zfs.sources.live import LiveSource
 STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """Signals that end the keeper, which then restores what it holds."""
 NOTHING = "nothing goes on in the background for this user"
-HEARS = "hears"
+READY = "ready"
 """Sent by a new keeper to the process that started it, once it accepts orders."""
 ANSWER = START_SECONDS + 5.0
 """Seconds for asking a keeper; only a hung state directory takes longer than START_SECONDS."""
 CHECK_SECONDS = 0.5
 """Seconds between two checks of the parent whether its child runs."""
-PATIENCE = 25.0
+STOP_WITHIN = 25.0
 """Seconds that the child has to undo every duty once it was told to stop.
 
 Each duty first completes what it is doing. A child that takes longer is killed, and the parent
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     """List the duties of this user's keeper, or end them; return the exit code."""
     ask = partial(asked, state_dir(create=False))
     if args.action == "end":
-        refuse_denied(args, "end restores tunables", calms=True)
+        refuse_denied(args, "end restores tunables", undoes=True)
         ended = in_time(partial(ask, order=END, duty="", by=None), ANSWER)
         rest = "lights, scrub hours and what consoles set go on with the next console"
         say(f"what was held is restored; {rest}" if ended else NOTHING)
@@ -103,11 +103,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         finally:
             os._exit(0)
     os.close(writer)
-    with os.fdopen(reader) as verdict:
-        answer = verdict.read()
-    if answer == HEARS:
+    with os.fdopen(reader) as reply:
+        answer = reply.read()
+    if answer == READY:
         return 0
-    sys.stderr.write(answer or "zconsole keeper died before it heard orders")
+    sys.stderr.write(answer or "zconsole keeper died before it accepted orders")
     return 1
 
 
@@ -124,96 +124,96 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
-def _parent(args: argparse.Namespace, verdict: int, words: Sequence[str]) -> None:
+def _parent(args: argparse.Namespace, reply: int, words: Sequence[str]) -> None:
     """Run the waiting process: it keeps a child running, and restores what a killed one held.
 
-    Writes HEARS, or an error, to ``verdict`` and closes it.
+    Writes READY, or an error, to ``reply`` and closes it.
     """
     os.setsid()
-    _quiet(verdict)
+    _detach(reply)
     os.environ["ZCONSOLE_STATE"] = str(args.state)  # for code that calls state_dir() itself
     os.environ.pop("TZ", None)  # scrub hours are in the machine's time zone, not the user's
     time.tzset()
     signal.pthread_sigmask(signal.SIG_BLOCK, {*STOPS, signal.SIGCHLD})
-    lock, line, answer = None, None, HEARS
+    lock, listener, answer = None, None, READY
     try:
         make_directory(args.state)
         if (lock := try_lock(args.state / LOCK)) is not None:  # else another keeper runs
-            line = listening_socket(args.state)
+            listener = listening_socket(args.state)
     except (ZconsoleError, OSError) as error:
         answer = str(error)
     with contextlib.suppress(BrokenPipeError):  # its starter is gone, but others may need it
-        os.write(verdict, answer.encode())
-    os.close(verdict)
-    if lock is None or line is None:
+        os.write(reply, answer.encode())
+    os.close(reply)
+    if lock is None or listener is None:
         return
-    life = os.pipe()
+    parent_pipe = os.pipe()
     # The values to restore, in memory that both processes share: the state directory may hang.
     shared = os.memfd_create("tunables")
-    begin = partial(_begin_child, args, lock, line, life, shared, words)
-    _follow(begin, lambda mark: _put_back(args, mark, shared))
-    _make_way(lock, line)
+    start_child = partial(_begin_child, args, lock, listener, parent_pipe, shared, words)
+    _supervise(start_child, lambda mark: _restore(args, mark, shared))
+    _release(lock, listener)
 
 
-def _follow(begin: Callable[[float], int], put_back: Callable[[str], None]) -> None:
+def _supervise(start_child: Callable[[float], int], restore: Callable[[str], None]) -> None:
     """Start one child after another, until one ends by itself or on a signal.
 
-    ``begin`` starts a child that first pauses for the given seconds, and returns its process id;
-    ``put_back`` restores what a child, given by its mark, has left.
+    ``start_child`` starts a child that first pauses for the given seconds, and returns its process
+    id; ``restore`` restores what a child, given by its mark, has left.
     """
     pause, is_over = 0.0, False
     while not is_over:
         try:
-            child = begin(pause)
+            child = start_child(pause)
         except OSError:  # no process can be started now: too many run, or memory is short
             is_over = signal.sigtimedwait(STOPS, CHECK_SECONDS) is not None
             continue
         mark = process_mark(child) or ""
         is_over = _watch(child)
-        put_back(mark)
+        restore(mark)
         pause = min(max(PAUSE, 2 * pause), LONGEST_PAUSE)
 
 
-def _make_way(lock: int, line: socket.socket) -> None:
+def _release(lock: int, listener: socket.socket) -> None:
     """Close the socket to orders and release the lock, so that another keeper can start.
 
     Both are done by calls that affect every copy of the descriptors: a process of which a thread
     hangs in the kernel keeps its own open.
     """
     with contextlib.suppress(OSError):
-        line.shutdown(socket.SHUT_RDWR)
-        line.setblocking(False)
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.setblocking(False)
         while True:  # whoever has connected meanwhile gets no answer, and asks again
-            line.accept()[0].close()
+            listener.accept()[0].close()
     fcntl.flock(lock, fcntl.LOCK_UN)
 
 
 def _begin_child(
     args: argparse.Namespace,
     lock: int,
-    line: socket.socket,
-    life: tuple[int, int],
+    listener: socket.socket,
+    parent_pipe: tuple[int, int],
     shared: int,
     words: Sequence[str],
     pause: float,
 ) -> int:
     """Fork the child that keeps the duties; return its process id. Raises OSError.
 
-    ``life`` is a pipe into which the parent writes nothing: its end tells the child that the parent
-    is gone. ``shared`` is the file in memory with the values to restore (TunableStore). The child
-    pauses for ``pause`` seconds first, unless its parent dies meanwhile: then it restores what it
-    finds.
+    ``parent_pipe`` is a pipe into which the parent writes nothing: its end tells the child that the
+    parent is gone. ``shared`` is the file in memory with the values to restore (TunableStore). The
+    child pauses for ``pause`` seconds first, unless its parent dies meanwhile: then it restores
+    what it finds.
     """
     child = os.fork()
     if child == 0:
         code = 1
         try:
             # A thread of the parent may hold a lock now, which this process would hold on to.
-            _close_all_but(lock, line.fileno(), life[0], shared)
-            heard = line.dup()
-            if asyncio.run(_keep(args, line, life[0], shared, pause)):
+            _close_all_but(lock, listener.fileno(), parent_pipe[0], shared)
+            listening = listener.dup()
+            if asyncio.run(_keep(args, listener, parent_pipe[0], shared, pause)):
                 # Without its parent it starts a new keeper, which goes on with what files say.
-                _make_way(lock, heard)
+                _release(lock, listening)
                 # Not by execv(2), which waits for threads that hang in the kernel.
                 run_blocking(own("zconsole.cli.keeper", *words), START_SECONDS)
             code = 0
@@ -229,10 +229,10 @@ def _watch(child: int) -> bool:
         caught = signal.sigtimedwait({*STOPS, signal.SIGCHLD}, CHECK_SECONDS)
         if caught is not None and caught.si_signo in STOPS:
             os.kill(child, signal.SIGTERM)
-            told, end = True, min(end, time.monotonic() + PATIENCE)
+            told, end = True, min(end, time.monotonic() + STOP_WITHIN)
         if time.monotonic() > end:
             os.kill(child, signal.SIGKILL)
-        if time.monotonic() > end + PATIENCE:
+        if time.monotonic() > end + STOP_WITHIN:
             break  # it hangs in the kernel, and none of its code runs any more
     return told or code == 0
 
@@ -252,7 +252,7 @@ def _exit_code(child: int) -> int | None:
     return -signal.SIGKILL
 
 
-def _put_back(args: argparse.Namespace, mark: str, shared: int) -> None:
+def _restore(args: argparse.Namespace, mark: str, shared: int) -> None:
     """Restore the tunables that a child held, and drop the claim of its autopilot."""
     parameters, log = Parameters(args.module, args.boot_id), audit_log()
     control = Control(parameters, TunableStore(args.state, shared=shared), log, mark)
@@ -264,7 +264,7 @@ def _put_back(args: argparse.Namespace, mark: str, shared: int) -> None:
 
 
 async def _keep(
-    args: argparse.Namespace, line: socket.socket, life: int, shared: int, pause: float
+    args: argparse.Namespace, listener: socket.socket, parent_pipe: int, shared: int, pause: float
 ) -> bool:
     """Keep duties until none is left or a signal comes; return whether the parent is gone."""
     log, mark = audit_log(), process_mark(os.getpid()) or ""
@@ -284,7 +284,7 @@ async def _keep(
             _control(order), parameters, log.by(order["by"]), _claim(), LiveSource, order
         ),
     }
-    feed = local.on_demand()
+    feed = local.feed_on_demand()
     rounds, windows = RoundsOnDemand(feed), MachineWindows(args.state)
     backend = replace(live_backend(False), log=log)
     executor = backend.executor(Refresher(rounds.fresh, backend.ask))
@@ -304,17 +304,17 @@ async def _keep(
         keeper.stop()
 
     def _left_alone() -> None:
-        loop.remove_reader(life)
+        loop.remove_reader(parent_pipe)
         alone.set()
         _stop()
 
-    loop.add_reader(life, _left_alone)
+    loop.add_reader(parent_pipe, _left_alone)
     for number in STOPS:
         loop.add_signal_handler(number, _stop)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {*STOPS, signal.SIGCHLD})
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(over.wait(), pause)
-    await keeper.run(line)
+    await keeper.run(listener)
     await feed.aclose()
     log.settle()
     return alone.is_set()
@@ -327,7 +327,7 @@ def _close_all_but(*kept: int) -> None:
         os.closerange(low + 1, high)
 
 
-def _quiet(keep: int) -> None:
+def _detach(keep: int) -> None:
     """Let go of the console's terminal, pipes and directory, and be killed last if memory is short.
 
     ``keep`` is a descriptor that stays open.

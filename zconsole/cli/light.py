@@ -18,7 +18,7 @@ from zconsole.hardware.machine import disks
 from zconsole.system.host import ROOT
 from zconsole.system.patient import in_time
 
-FOUND = 10.0
+FIND_WITHIN = 10.0
 """Seconds for finding the machine's disks, without reading any of them."""
 
 
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"{args.action} takes no DISK")
     if args.action == "list":
         return _list(args)
-    refuse_denied(args, f"{args.action} switches lights", calms=args.action == "off")
+    refuse_denied(args, f"{args.action} switches lights", undoes=args.action == "off")
     actions: dict[str, Callable[[], str]] = {
         "on": lambda: MachineLights().switch(LightOrder(True, _disk(args.disk))),
         "off": lambda: _off(args.disk),
@@ -82,7 +82,7 @@ def _disk(word: str) -> Device:
 
     Raises NotFoundError if there is none, UsageError if several disks have that serial number.
     """
-    known = in_time(partial(disks, ROOT, lambda _: Contents(unread=True)), FOUND)
+    known = in_time(partial(disks, ROOT, lambda _: Contents(unread=True)), FIND_WITHIN)
     found = [disk for disk in known if word in (disk.path, disk.node, disk.serial, *disk.aliases)]
     if not found:
         raise NotFoundError(

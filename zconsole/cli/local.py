@@ -72,7 +72,7 @@ def source(pools: Sequence[str]) -> Source:
     return LocatedSource(LiveSource(pools))
 
 
-def on_demand(pools: Sequence[str] = (), prober: DeviceProber | None = None) -> SessionFeed:
+def feed_on_demand(pools: Sequence[str] = (), prober: DeviceProber | None = None) -> SessionFeed:
     """Return a feed that samples this machine's pools on request, and stores nothing."""
     return SessionFeed(LiveSource(pools), session(keep=False), 0.0, None, prober)
 

@@ -22,6 +22,8 @@ from zconsole.cli.grammar import (
 
 DEMO = "resilver"
 """The default of ``zconsole.sim.scenarios``, repeated here so that help loads no scenario."""
+RECORDED = 300
+"""Samples that the demo records unless told otherwise: five minutes, 8 MB of its default pool."""
 PRESETS = ("faster-resilver", "gentle", "default")
 LIMITED_BY = ("new-disk-writes", "txg-time", "scan-reads", "rebuild", "memory")
 """Limits in ``zconsole.tunables.catalog``, repeated here so that help doesn't load the catalog."""
@@ -275,10 +277,12 @@ COMMANDS: dict[str, Command] = {
                 "--record",
                 type=file_name,
                 metavar="FILE",
-                help="write a recording for zconsole replay at simulated time, 300 samples"
-                " unless --count says otherwise",
+                help=f"write a recording at simulated time, of {RECORDED} samples or --count;"
+                " zconsole replay plays it",
             ),
-            Parameter("--count", type=whole, metavar="N", help="stop --json or --record after N"),
+            Parameter(
+                "--count", type=whole, metavar="N", help="stop --json or --record after N samples"
+            ),
             _interval(1.0),
         ),
     ),
@@ -379,7 +383,7 @@ COMMANDS: dict[str, Command] = {
         (
             _action(
                 ("list", "end"),
-                "list what goes on (default), or end it: tunables that were set are restored",
+                "list what goes on (default), or end it and restore the tunables that it holds",
             ),
             _json("print JSON, one task per line"),
         ),

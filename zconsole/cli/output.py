@@ -19,6 +19,8 @@ from zconsole.zfs.sources.recording import Gaps
 if TYPE_CHECKING:
     from zconsole.system.record_file import LockedStore
 
+NO_POOLS = "no pools are imported"
+
 
 def say(message: str) -> None:
     """Print a message on stderr; stdout is for data only."""

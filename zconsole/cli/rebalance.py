@@ -37,15 +37,15 @@ if TYPE_CHECKING:
     from zconsole.rebalance.planning.survey import Ages, Sink
     from zconsole.rebalance.planning.walk import Portion
 
-LOOKS = frozenset({"plan", "status"})
+CHANGE_NOTHING = frozenset({"plan", "status"})
 """Actions that change nothing."""
-NAMED = 5
+MOST_NAMED_JOBS = 5
 """Unreadable jobs that are named; further ones are counted."""
-NAMED_FILES = 100
+MOST_NAMED_FILES = 100
 """Skipped files of a job that are named."""
 COUNT_INTERVAL = 0.2
 """Seconds between two lines of ``plan --progress``."""
-PLAN_DEAF, DEAF = 3.0, 30.0
+PLAN_EXITS_AFTER, EXITS_AFTER = 3.0, 30.0
 """Seconds after a signal until the program exits though a system call hangs: planning, other.
 
 A call hangs on a dead server, for example. The second is as long as a sync may take on busy disks.
@@ -67,15 +67,18 @@ def run(args: argparse.Namespace) -> int:
         "stop": _steer,
         "resume": _resume,
     }
-    if args.action not in LOOKS:
-        refuse_denied(args, f"{args.action} changes files", calms=args.action in ("pause", "stop"))
+    if args.action not in CHANGE_NOTHING:
+        refuse_denied(args, f"{args.action} changes files", undoes=args.action in ("pause", "stop"))
     action = partial(actions[args.action], args)
-    with _worded(), left_when_deaf(PLAN_DEAF if args.action == "plan" else DEAF):
+    with (
+        _journal_errors(),
+        left_when_deaf(PLAN_EXITS_AFTER if args.action == "plan" else EXITS_AFTER),
+    ):
         return in_time(action, ANSWER) if args.action in AT_ONCE else action()
 
 
 @contextlib.contextmanager
-def _worded() -> Iterator[None]:
+def _journal_errors() -> Iterator[None]:
     """Turn SQLite's errors about a journal into NotUnderstoodError or ZconsoleError."""
     try:
         yield
@@ -151,7 +154,7 @@ def _run(args: argparse.Namespace) -> int:
     try:
         journal = _journal(args)
         if journal is not None and os.path.lexists(journal):
-            record, made = _again(args, journal), None
+            record, made = _resume_journal(args, journal), None
         else:
             made = _create(args, journal)
             record = made.record
@@ -177,7 +180,7 @@ def _journal(args: argparse.Namespace) -> Path | None:
         raise NotFoundError(f"{args.journal}: no such directory") from error
 
 
-def _again(args: argparse.Namespace, journal: Path) -> Record:
+def _resume_journal(args: argparse.Namespace, journal: Path) -> Record:
     """Resume the job of a journal; its files are counted again if the journal has no plan yet."""
     from zconsole.rebalance.job import creation
     from zconsole.rebalance.planning.facts import FactsReader
@@ -270,15 +273,15 @@ def _printer(as_json: bool) -> Show:
 
 def _status(args: argparse.Namespace) -> int:
     if args.job:
-        _show_job(control.status(job_store.find(args.job), NAMED_FILES), args.json)
+        _show_job(control.status(job_store.find(args.job), MOST_NAMED_FILES), args.json)
         return ExitCode.OK
     unread: list[UnreadableJob] = []
-    for view in control.list_jobs(unread, NAMED_FILES if args.json else 0):
+    for view in control.list_jobs(unread, MOST_NAMED_FILES if args.json else 0):
         if args.json:
             _show_job(view, args.json)
         else:
             print(job_line(view.as_json()))
-    _tell_unread(unread)
+    _report_unread(unread)
     return ExitCode.OK
 
 
@@ -311,7 +314,7 @@ def _resume(args: argparse.Namespace) -> int:
         return [job_store.find(args.job)]
 
     records = in_time(_records, ANSWER)
-    code = _tell_unread(unread)
+    code = _report_unread(unread)
     for record in records:
         try:
             control.resume(log, record, _limits(args))
@@ -325,13 +328,13 @@ def _resume(args: argparse.Namespace) -> int:
     return code
 
 
-def _tell_unread(unread: Sequence[UnreadableJob]) -> ExitCode:
+def _report_unread(unread: Sequence[UnreadableJob]) -> ExitCode:
     """Report jobs whose journals are gone or damaged; return the exit code for them, else OK."""
-    for record, error in unread[:NAMED]:
+    for record, error in unread[:MOST_NAMED_JOBS]:
         forget = f"to forget the job, delete {record.file}"
         say(f"zconsole: job {record.job}: {clean(f'{error}; {forget}')}")
-    if len(unread) > NAMED:
-        more = counted(len(unread) - NAMED, "more job")
+    if len(unread) > MOST_NAMED_JOBS:
+        more = counted(len(unread) - MOST_NAMED_JOBS, "more job")
         say(f"zconsole: {more} cannot be read")
     errors = [error for _, error in unread if isinstance(error, ZconsoleError)]
     return errors[-1].code if errors else ExitCode.FAILED if unread else ExitCode.OK

@@ -8,7 +8,7 @@ import contextlib
 
 from zconsole.cli import event_loop, local
 from zconsole.cli.output import say
-from zconsole.cli.watch import over
+from zconsole.cli.watch import scans_ended
 from zconsole.errors import ExitCode
 from zconsole.timeline.feed import SessionFeed
 from zconsole.units import counted
@@ -60,7 +60,7 @@ async def _record(args: argparse.Namespace) -> int:
                 # A recording may be started before its scan: it goes on until one has run.
                 running = (view.scan.active for frame in update.frames for view in frame.scans)
                 seen_running = seen_running or any(running)
-                if seen_running and over(update.frames):
+                if seen_running and scans_ended(update.frames):
                     break
     say(f"{counted(source.recorded, 'sample')} in {args.file}")
     return ExitCode.OK

@@ -15,7 +15,7 @@ from zconsole.output import json
 from zconsole.scan_report.recorder import ReportKeeper
 from zconsole.scan_report.renderer import compared, markdown, svg
 from zconsole.scan_report.report import ScanReport, dumped
-from zconsole.scan_report.statistics import differences, set_apart
+from zconsole.scan_report.statistics import differences, different_tunables
 from zconsole.scan_report.store import ReportStore, read_report
 from zconsole.system.state_dir import state_dirs
 from zconsole.timeline.feed import SessionFeed
@@ -41,20 +41,20 @@ def run(args: argparse.Namespace) -> int:
     zone = UTC if args.recording else None
     if args.compare:
         return _compare(args, zone)
-    reports = _known(args)
+    reports = _reports(args)
     if args.list:
         _list(reports, args.json, zone)
         if not reports:
-            say(_none(args))
+            say(_none_message(args))
     else:
-        _print(_chosen(reports, args.scan, _none(args)), args, zone)
+        _print(_numbered(reports, args.scan, _none_message(args)), args, zone)
     return ExitCode.OK
 
 
-def _known(args: argparse.Namespace) -> Sequence[ScanReport]:
+def _reports(args: argparse.Namespace) -> Sequence[ScanReport]:
     """Return all reports, newest first, from the recording if given, else the state directories."""
     if args.recording:
-        found = event_loop.run(recorded(args.recording))
+        found = event_loop.run(reports_of_recording(args.recording))
         return [report for report in found if args.pool in (None, report.pool)]
     store = ReportStore(None, state_dirs())
     reports = store.reports(args.pool)
@@ -62,7 +62,7 @@ def _known(args: argparse.Namespace) -> Sequence[ScanReport]:
     return reports
 
 
-async def recorded(path: str) -> Sequence[ScanReport]:
+async def reports_of_recording(path: str) -> Sequence[ScanReport]:
     """Return the reports of every scan in a recording, newest first, including running ones.
 
     Unreadable parts are reported on stderr. Raises NotUnderstoodError if nothing is readable.
@@ -79,7 +79,7 @@ async def recorded(path: str) -> Sequence[ScanReport]:
     return sorted((*done, *keeper.current()), key=lambda report: -report.start)
 
 
-def _none(args: argparse.Namespace) -> str:
+def _none_message(args: argparse.Namespace) -> str:
     """Return the message that there is no report, and how to get one."""
     whose = f" of {args.pool}" if args.pool else ""
     if args.recording:
@@ -87,7 +87,7 @@ def _none(args: argparse.Namespace) -> str:
     return f"no scan reports{whose} yet: zconsole keeps one for each scan it watches"
 
 
-def _chosen(reports: Sequence[ScanReport], number: int, none: str) -> ScanReport:
+def _numbered(reports: Sequence[ScanReport], number: int, none: str) -> ScanReport:
     """Return the report of that number; 1 is the newest.
 
     Raises NotFoundError, with the message ``none`` if there are no reports at all.
@@ -119,8 +119,8 @@ def _list(reports: Sequence[ScanReport], as_json: bool, zone: tzinfo | None) -> 
 
 def _compare(args: argparse.Namespace, zone: tzinfo | None) -> int:
     words: list[str] = args.compare
-    known = _known(args) if any(parse_whole(word) is not None for word in words) else ()
-    first, second = (_named(word, known, _none(args)) for word in words)
+    known = _reports(args) if any(parse_whole(word) is not None for word in words) else ()
+    first, second = (_report_of(word, known, _none_message(args)) for word in words)
     if not args.json:
         print(compared(first, second, zone), end="")
         return ExitCode.OK
@@ -128,20 +128,20 @@ def _compare(args: argparse.Namespace, zone: tzinfo | None) -> int:
         {"name": d.name, "unit": d.unit, "first": d.first, "second": d.second, "change": d.change}
         for d in differences(first, second)
     ]
-    apart = {name: list(pair) for name, pair in set_apart(first, second).items()}
+    apart = {name: list(pair) for name, pair in different_tunables(first, second).items()}
     print(json.line({"version": 1, "compared": rows, "tunables": apart}))
     return ExitCode.OK
 
 
-def _named(word: str, known: Sequence[ScanReport], none: str) -> ScanReport:
+def _report_of(word: str, known: Sequence[ScanReport], none: str) -> ScanReport:
     """Return a report by its number, or from a file: a report as JSON, or a recording."""
     if (number := parse_whole(word)) is not None:
         if number == 0:
             raise UsageError("scans are numbered from 1, the newest")
-        return _chosen(known, number, none)
+        return _numbered(known, number, none)
     path = Path(word)
     if _is_recording(path):
-        return _chosen(event_loop.run(recorded(word)), 1, f"{word} has no scan")
+        return _numbered(event_loop.run(reports_of_recording(word)), 1, f"{word} has no scan")
     return read_report(path)
 
 

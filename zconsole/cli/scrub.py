@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
         for window in found:
             print_row(asdict(window), line(window), args.json)
         return ExitCode.OK
-    refuse_denied(args, f"{args.action} changes scrubs", calms=args.action == "off")
+    refuse_denied(args, f"{args.action} changes scrubs", undoes=args.action == "off")
     if args.action == "resume":
         backend.windows.resume()
         return ExitCode.OK
@@ -61,7 +61,7 @@ async def _switch(backend: ActionBackend, pool: str, hours: str) -> int:
 
     Raises ZconsoleError if that is refused or fails.
     """
-    feed = local.on_demand((pool,))
+    feed = local.feed_on_demand((pool,))
     rounds = RoundsOnDemand(feed)
     try:
         frame = next((f for f in await rounds.frames() if f.pool == pool), None)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from zconsole.cli import output
 from zconsole.cli.config import scrub_overdue_after
-from zconsole.cli.output import say
+from zconsole.cli.output import NO_POOLS, say
 from zconsole.errors import ExitCode, NotFoundError, UnavailableError, UsageError, ZconsoleError
 from zconsole.pool.scan_outcome import WELL
 from zconsole.system.printable import for_who_reads
@@ -20,9 +20,8 @@ from zconsole.zfs.sources.base import NO_READER
 from zconsole.zfs.sources.recording import Gaps
 from zconsole.zfs.sources.saved import read_states
 
-NONE = "no pools are imported"
-NO_POOLS = "no pools available"
-"""Zpool's own words for that."""
+ZPOOLS_NONE = "no pools available"
+"""Zpool's own words for ``NO_POOLS``."""
 FAULTED = frozenset({"FAULTED", "SUSPENDED", "UNAVAIL"})
 LONG_BEFORE = 60.0
 """Seconds before the end of a recording from which a pool's last sample counts as old."""
@@ -52,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
 
         frames, failures, healthy = event_loop.run(_sampled(args))
     lacking = [str(failure) for failure in failures]
-    for text in lacking or ([] if frames or args.saved else [NONE]):
+    for text in lacking or ([] if frames or args.saved else [NO_POOLS]):
         say(text)
     with for_who_reads():
         output.report(frames, args.json)
@@ -88,7 +87,7 @@ def _saved(args: argparse.Namespace) -> Found:
     # Frames with a problem are gaps in a recording: the frame before the gap is shown.
     shown = tuple(frame for frame in session.advance(raws) if not frame.problem)
     session.end()
-    said = [each for each in _in_place(raws[-1]) if each[1] not in {frame.pool for frame in shown}]
+    said = [each for each in _sentences(raws[-1]) if each[1] not in {frame.pool for frame in shown}]
     _check_names(args.pools, shown, said)
     frames = tuple(frame for frame in shown if not args.pools or frame.pool in args.pools)
     for frame in frames:
@@ -98,12 +97,12 @@ def _saved(args: argparse.Namespace) -> Found:
         if name in args.pools if args.pools else name or not shown:
             say(text)
     if not shown and not said:
-        say(NONE)
+        say(NO_POOLS)
     output.say_gaps(gaps)
-    return Found(frames, healthy=any(text != NO_POOLS for text, _ in said))
+    return Found(frames, healthy=any(text != ZPOOLS_NONE for text, _ in said))
 
 
-def _in_place(raw: Raw) -> Sequence[Sentence]:
+def _sentences(raw: Raw) -> Sequence[Sentence]:
     """Return the sentences that zpool printed instead of pools, such as that all are healthy."""
     if "text" not in raw:
         return ()

@@ -13,7 +13,7 @@ from zconsole.actions.plan import Situation
 from zconsole.actions.refresh import RoundsOnDemand
 from zconsole.cli import console, event_loop, local
 from zconsole.cli.config import denied
-from zconsole.cli.output import local_zone, say, say_problems
+from zconsole.cli.output import NO_POOLS, local_zone, say, say_problems
 from zconsole.cli.terminal import has_terminal
 from zconsole.diagnosis.device_errors.probes import signs_of
 from zconsole.errors import ExitCode, NotFoundError, UnavailableError, UsageError
@@ -31,7 +31,7 @@ from zconsole.timeline.devices import DeviceProber
 
 _T = TypeVar("_T")
 
-LEFT = "The checklist stays open; zconsole swap continues it."
+STAYS_OPEN = "The checklist stays open; zconsole swap continues it."
 
 
 def run(args: argparse.Namespace) -> int:
@@ -42,25 +42,25 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"swap changes the pool: {reason}")
     if not is_root():
         raise UnavailableError("swapping a disk changes the pool: run it as root")
-    args.host, args.swap_at = None, event_loop.run(_on_this_machine(args, SwapListing.meant))
+    args.host, args.swap_at = None, event_loop.run(_on_this_machine(args, SwapListing.wanted))
     begun = time.time()
     code = console.run(args)
     kept = SwapStore(None, state_dirs()).read()
-    meant = (swap for swap in kept if is_meant(swap, args))
-    mine = (swap for swap in meant if swap.state == OPEN or (swap.ended or 0) >= begun)
+    wanted = (swap for swap in kept if matches(swap, args))
+    mine = (swap for swap in wanted if swap.state == OPEN or (swap.ended or 0) >= begun)
     return code or ended(next(mine, None))
 
 
 def ended(checklist: Checklist | None) -> ExitCode:
     """Print the report of a swap that has ended; return the exit code for the swap's state."""
     if checklist is None or checklist.state == OPEN:
-        say("No swap was started." if checklist is None else LEFT)
+        say("No swap was started." if checklist is None else STAYS_OPEN)
         return ExitCode.FAILED if checklist is None else ExitCode.INTERRUPTED
     print(markdown(checklist, local_zone()), end="")
     return ExitCode.OK if checklist.state == DONE else ExitCode.FAILED
 
 
-def is_meant(checklist: Checklist, args: argparse.Namespace) -> bool:
+def matches(checklist: Checklist, args: argparse.Namespace) -> bool:
     """Return whether a checklist is about the pool and the device on the command line."""
     old = checklist.old
     words = {old.name, old.path, old.whole, old.node, old.serial, old.wwn, old.bay, old.key}
@@ -72,7 +72,7 @@ async def _on_this_machine(
 ) -> _T:
     runner = ProcessRunner()
     prober = DeviceProber(partial(signs_of, runner))
-    feed = local.on_demand(prober=prober)
+    feed = local.feed_on_demand(prober=prober)
     rounds = RoundsOnDemand(feed)
     backend = live_backend(read_only=True)
     session = SwapSession(backend, live_swap(), rounds.frames)
@@ -91,9 +91,9 @@ class SwapListing:
         self._session = session
         self._kept = store.read()
         say_problems(store)
-        self._known = [swap for swap in self._kept if swap.state == OPEN and is_meant(swap, args)]
+        self._known = [swap for swap in self._kept if swap.state == OPEN and matches(swap, args)]
 
-    async def meant(self) -> tuple[str, str]:
+    async def wanted(self) -> tuple[str, str]:
         """Return the pool, and the key of the device, whose swap the console should open.
 
         The key is empty if no device is named and several swaps, or none, are open. Raises
@@ -138,7 +138,7 @@ class SwapListing:
         Returns the exit code.
         """
         device = self._args.device
-        last = next((swap for swap in self._kept if device and is_meant(swap, self._args)), None)
+        last = next((swap for swap in self._kept if device and matches(swap, self._args)), None)
         if last is not None:
             self._print(last, None)
             return ExitCode.OK if last.state == DONE else ExitCode.FAILED
@@ -167,7 +167,7 @@ class SwapListing:
 
         view = await self._session.view(_is_it)
         if view is None:
-            raise NotFoundError(f"no pool {named!r}" if named else "no pools are imported")
+            raise NotFoundError(f"no pool {named!r}" if named else NO_POOLS)
         if named is None and view.others:
             pools = ", ".join(situation.pool.name for situation in view.situations)
             raise UsageError(f"name the pool: zconsole swap POOL [DEVICE] ({pools})")

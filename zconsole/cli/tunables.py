@@ -17,7 +17,7 @@ from zconsole.cli.config import refuse_denied
 from zconsole.cli.output import say
 from zconsole.errors import ExitCode, UnavailableError, UsageError, ZconsoleError
 from zconsole.output import json
-from zconsole.output.tunables import promises, record, table
+from zconsole.output.tunables import record, restore_lines, table
 from zconsole.system.audit import MemoryLog, audit_log
 from zconsole.system.patient import in_time, made_state_dir
 from zconsole.system.printable import clean
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace, module: Path = MODULE) -> int:
     if args.action == "list":
         return _list(args, parameters)
     undoes = args.action == "restore" or args.words == [OFF]
-    refuse_denied(args, f"{args.action} changes tunables", calms=undoes)
+    refuse_denied(args, f"{args.action} changes tunables", undoes=undoes)
     values = assignments(args.words) if args.action == "set" else {}
     _check(args)
     if not parameters.era:
@@ -63,6 +63,8 @@ def _check(args: argparse.Namespace) -> None:
     """Raise UsageError for bad arguments; this needs no ZFS."""
     if args.action == "preset" and (len(args.words) != 1 or args.words[0] not in NAMES):
         raise UsageError(f"preset needs one of {', '.join(NAMES)}")
+    if args.limit is not None and (args.action, args.words) != ("preset", ["faster-resilver"]):
+        raise UsageError("--limit is only for preset faster-resilver")
     if args.action == "hold-latency" and args.words != [OFF]:
         order(args.words)
     if args.action == "restore":
@@ -90,7 +92,7 @@ def assignments(words: Iterable[str]) -> dict[str, int]:
 def _list(args: argparse.Namespace, parameters: Parameters) -> int:
     if args.words:
         raise UsageError(f"list takes no names: {args.words[0]!r}")
-    control = Control(parameters, TunableStore(_remembered()), MemoryLog())
+    control = Control(parameters, TunableStore(_originals_dir()), MemoryLog())
     _show(args, control.list())
     try:
         control.check_saved()
@@ -102,7 +104,7 @@ def _list(args: argparse.Namespace, parameters: Parameters) -> int:
     return ExitCode.UNAVAILABLE
 
 
-def _remembered() -> Path:
+def _originals_dir() -> Path:
     """Return the directory that holds the original values: the user's own, else the machine's.
 
     Raises NoAnswerError if the disk doesn't answer.
@@ -195,7 +197,7 @@ def _restore(args: argparse.Namespace, control: Control) -> int:
     for entry in done:
         say(f"{entry.name}: {entry.text}")
     if not done:
-        _remembered()  # raises if the directory does not answer
+        _originals_dir()  # raises if the directory does not answer
         control.check_saved()
         say("nothing to restore")
     _show(args, [control.setting(entry.name) for entry in done if entry.name in BY_NAME])
@@ -210,5 +212,5 @@ def _show(args: argparse.Namespace, settings: Iterable[Setting]) -> None:
     shown = tuple(settings)
     for line in table(shown):
         print(clean(line))
-    for line in promises(shown):
+    for line in restore_lines(shown):
         say(clean(line))

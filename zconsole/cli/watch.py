@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from functools import partial
 
 from zconsole.cli import event_loop, output, remote
-from zconsole.cli.output import say
+from zconsole.cli.output import NO_POOLS, say
 from zconsole.errors import ExitCode
 from zconsole.pool.model import NOTHING, Scan
 from zconsole.pool.scan_outcome import is_end
@@ -41,9 +41,9 @@ def run(args: argparse.Namespace) -> int:
 async def _rounds(args: argparse.Namespace, rounds: AsyncGenerator[Update, None]) -> int:
     """Print each round and its alerts, until the feed ends or, with --until-done, the scans do."""
     watched = False
-    begun: dict[str, dict[str, Scan]] = {}
+    seen_running: dict[str, dict[str, Scan]] = {}
     async with (
-        _printer(_tell) as alerts,
+        _printer(_print_alerts) as alerts,
         _printer(lambda update: output.show(update.frames, args.json, None)) as samples,
         contextlib.aclosing(rounds) as following,
     ):
@@ -52,15 +52,15 @@ async def _rounds(args: argparse.Namespace, rounds: AsyncGenerator[Update, None]
                 await alerts.show(update)
             await samples.show(update)
             if not update.frames and not watched:
-                say("no pools are imported")
+                say(NO_POOLS)
                 if args.until_done:
                     return ExitCode.NOT_FOUND
             watched = True
             for frame in update.frames:
                 active = {view.key: view.scan for view in frame.scans if view.scan.active}
-                begun.setdefault(frame.pool, {}).update(active)
-            if args.until_done and over(update.frames):
-                return ending_code(update.frames, begun)
+                seen_running.setdefault(frame.pool, {}).update(active)
+            if args.until_done and scans_ended(update.frames):
+                return ending_code(update.frames, seen_running)
     if args.until_done:
         say("--count is reached, and a scan still runs")
         return ExitCode.FAILED
@@ -109,7 +109,7 @@ async def _printer(show: Callable[[Update], None]) -> AsyncGenerator[_Printer, N
             sys.stdout = sys.stderr = io.StringIO()
 
 
-def _tell(update: Update) -> None:
+def _print_alerts(update: Update) -> None:
     """Print alerts on stderr, as stdout is for data only; if it is a terminal, also ring there."""
     for alert in update.alerts:
         say(f"{alert.pool}: {alert.words}")
@@ -117,25 +117,25 @@ def _tell(update: Update) -> None:
         print(update.ring, end="", file=sys.stderr, flush=True)
 
 
-def over(frames: Sequence[Frame]) -> bool:
+def scans_ended(frames: Sequence[Frame]) -> bool:
     """Return whether every scan has ended, and ZFS has had time to detach replaced disks."""
     done = [not frame.problem and frame.outcome.restored is not None for frame in frames]
     return bool(done) and all(done)
 
 
 def ending_code(
-    frames: Sequence[Frame], begun: Mapping[str, Mapping[str, Scan]] = NOTHING
+    frames: Sequence[Frame], seen_running: Mapping[str, Mapping[str, Scan]] = NOTHING
 ) -> ExitCode:
     """Return 10 if any pool is not restored or its scan had errors, 12 if canceled, else 0.
 
-    ``begun`` are the scans that were seen running, by pool; also 10 if no sample shows how one of
-    them ended.
+    ``seen_running`` are the scans that were seen running, by pool; also 10 if no sample shows how
+    one of them ended.
     """
     outcomes = [frame.outcome for frame in frames]
     if any(
         not any(is_end(scan, view.scan) for view in frame.scans)
         for frame in frames
-        for scan in begun.get(frame.pool, {}).values()
+        for scan in seen_running.get(frame.pool, {}).values()
     ):
         return ExitCode.DEGRADED
     if any(not outcome.restored and not outcome.canceled for outcome in outcomes):

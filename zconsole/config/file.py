@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from zconsole.config.settings import ENTRIES, NEVER, keys_of_entry
+from zconsole.config.settings import COMMAND_LINE_ONLY, ENTRIES, keys_of_entry
 from zconsole.errors import NotUnderstoodError
 from zconsole.system.patient import Patient
 from zconsole.system.safe_path import StateError, contents, make_directory, resolved
@@ -142,16 +142,16 @@ def _understood(path: Path, table: Mapping[str, Any], owner: int) -> Config:
 
 
 def _value(name: str, value: object, owner: int) -> Any:
-    if name in NEVER:
+    if name in COMMAND_LINE_ONLY:
         raise ValueError("only the command line may say this")
     if name not in ENTRIES:
-        raise ValueError(f"unknown setting{_meant(name)}")
+        raise ValueError(f"unknown setting{_suggestion(name)}")
     if name == "hook" and owner != os.geteuid():
         raise ValueError("a hook counts only in a file of the user who runs it")
     return ENTRIES[name].read(value)
 
 
-def _meant(name: str) -> str:
+def _suggestion(name: str) -> str:
     from difflib import get_close_matches  # lazy: for an error only
 
     names = (*ENTRIES, KEYS)

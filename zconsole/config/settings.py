@@ -179,5 +179,5 @@ ENTRIES: Mapping[str, ConfigEntry] = {
 }
 """All settings, in the order in which they are shown. The file may also have a table ``[keys]``."""
 
-NEVER = frozenset({"yes", "accept-races", "allow-non-zfs", "journal", "detach"})
+COMMAND_LINE_ONLY = frozenset({"yes", "accept-races", "allow-non-zfs", "journal", "detach"})
 """Options that accept a risk or have effects: allowed on the command line only."""

@@ -57,7 +57,7 @@ def table(settings: Sequence[Setting]) -> Iterator[str]:
         )
 
 
-def promises(settings: Iterable[Setting]) -> Iterator[str]:
+def restore_lines(settings: Iterable[Setting]) -> Iterator[str]:
     """Yield the names of tunables that were set, grouped by how they will be restored."""
     holds = {each.tunable.name: each.hold for each in settings if each.hold is not None}
     for said, names in grouped(holds).items():

@@ -15,12 +15,12 @@ from zconsole.output.text import cells, padded
 from zconsole.pool.scan_outcome import WELL
 from zconsole.scan_report.report import DeviceReport, Moment, ScanReport
 from zconsole.scan_report.statistics import (
-    Promise,
+    Prediction,
     differences,
-    promises,
-    reached,
-    set_apart,
-    waits,
+    different_tunables,
+    limits_by_time,
+    predictions,
+    share_of_maximum,
 )
 from zconsole.system.printable import clean, inert
 from zconsole.timeline.frame import work_name
@@ -49,8 +49,8 @@ def markdown(report: ScanReport, zone: tzinfo | None = None) -> str:
         "ETA accuracy": _table(
             ("at", "predicted", "actual", "error"),
             [
-                (percent(p.share), duration(p.promised), duration(p.taken), _error(p))
-                for p in promises(report)
+                (percent(p.share), duration(p.predicted), duration(p.actual), _error(p))
+                for p in predictions(report)
             ],
         ),
         "Tunables set": _table(
@@ -84,9 +84,11 @@ def compared(first: ScanReport, second: ScanReport, zone: tzinfo | None = None) 
     titles = (f"{report.pool} {_clock(report.start, zone)}" for report in (first, second))
     lines = [f"# {first.function} compared", "", *_table(("", *titles, "change"), rows), ""]
     for which, report in (("first", first), ("second", second)):
-        words = ", ".join(f"{_cause(c)} {percent(share)}" for c, _, share in waits(report)[:3])
+        words = ", ".join(
+            f"{_cause(c)} {percent(share)}" for c, _, share in limits_by_time(report)[:3]
+        )
         lines += [f"- {which}: limited by {words}"] if words else []
-    if differ := set_apart(first, second):
+    if differ := different_tunables(first, second):
         apart = ", ".join(f"{name} {a}, then {b}" for name, (a, b) in differ.items())
         lines.append(f"- tunables: {apart}")
     return _text(lines)
@@ -109,7 +111,7 @@ def _summary(report: ScanReport) -> Iterator[str]:
             why = counted(report.errors or 0, "error") if well else report.health
             said += f"; the pool is NOT safe: {why}"
     yield f"{said}."
-    cause, _, share = next(iter(waits(report)), ("unclear", 0.0, 0.0))
+    cause, _, share = next(iter(limits_by_time(report)), ("unclear", 0.0, 0.0))
     if cause != "unclear":
         total = sum(report.limits.values())
         part = f" it was watched ({duration(total)})" if total < MOST * report.duration else ""
@@ -128,7 +130,7 @@ def _head(report: ScanReport, zone: tzinfo | None) -> Iterator[str]:
     at = f" at {rate(report.rate)} on average" if report.rate else ""
     yield f"- issued {size(report.issued_bytes)} of {size(report.total_bytes)}{at}"
     if report.ceiling:
-        share = reached(report)
+        share = share_of_maximum(report)
         now = "" if share is None else f"; {percent(share)} of it reached while watched"
         yield f"- estimated maximum: {rate(report.ceiling)}, {report.ceiling_text}{now}"
     filled = sum(device.filled for device in report.devices)
@@ -164,7 +166,7 @@ def _course(report: ScanReport, zone: tzinfo | None) -> list[str]:
 
 
 def _limits(report: ScanReport) -> list[str]:
-    found = waits(report)
+    found = limits_by_time(report)
     rows = [(_cause(c), duration(seconds), percent(share)) for c, seconds, share in found]
     evidence = [f"- {report.evidence[c]}" for c, *_ in found if c in report.evidence]
     return [*_table(("limit", "time", "share"), rows), *([""] if evidence else []), *evidence]
@@ -223,9 +225,9 @@ def _cause(name: str) -> str:
     return CAUSES.get(name, name)
 
 
-def _error(promise: Promise) -> str:
-    far = promise.error >= FAR
-    return f"{promise.error + 1:.0f} times" if far else _signed(promise.error)
+def _error(prediction: Prediction) -> str:
+    far = prediction.error >= FAR
+    return f"{prediction.error + 1:.0f} times" if far else _signed(prediction.error)
 
 
 def _signed(share: float) -> str:
@@ -257,7 +259,7 @@ FLOOR = HEIGHT - BOTTOM
 """Vertical position of the time axis."""
 NEAR = 2.0
 """Multiple of the best rate up to which the maximum is drawn: beyond, the curve would be flat."""
-COLOURS = {
+COLORS = {
     "new-disk": "#3b7dd8",
     "slow-disk": "#d8743b",
     "random": "#8f5fd0",
@@ -328,13 +330,13 @@ class _Chart:
         """Yield a strip below the axis in the colors of the limits, and its legend."""
         y = FLOOR + 26
         for cause, here, after in _runs(self.report.moments):
-            x, colour = self.x(here.t), COLOURS.get(cause or "", OTHER)
+            x, color = self.x(here.t), COLORS.get(cause or "", OTHER)
             width = max(0.5, self.x(after.t) - x)
-            yield f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="8" fill="{colour}"/>'
+            yield f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="8" fill="{color}"/>'
         x = float(LEFT)
-        for cause, _, share in waits(self.report)[:5]:
-            words, colour = f"{_cause(cause)} {percent(share)}", COLOURS.get(cause, OTHER)
-            yield f'<rect x="{x:.0f}" y="{y + 14}" width="9" height="9" fill="{colour}"/>'
+        for cause, _, share in limits_by_time(self.report)[:5]:
+            words, color = f"{_cause(cause)} {percent(share)}", COLORS.get(cause, OTHER)
+            yield f'<rect x="{x:.0f}" y="{y + 14}" width="9" height="9" fill="{color}"/>'
             yield _label(x + 13, y + 23, words, "start")
             x += 30 + 6.6 * len(words)  # about the width of a character at 12 points
 

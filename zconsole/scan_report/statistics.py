@@ -13,23 +13,23 @@ SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class Prediction:
     """A predicted time to the end of a scan, and the actual one."""
 
     share: float
     """Share of the scan's duration at which it was predicted."""
-    promised: float
+    predicted: float
     """Seconds left, as predicted then."""
-    taken: float
+    actual: float
     """Seconds that it actually took from then on."""
 
     @property
     def error(self) -> float:
         """Error as a share of the actual time; positive if the scan took less than predicted."""
-        return self.promised / self.taken - 1 if self.taken > 0 else 0.0
+        return self.predicted / self.actual - 1 if self.actual > 0 else 0.0
 
 
-def promises(report: ScanReport) -> tuple[Promise, ...]:
+def predictions(report: ScanReport) -> tuple[Prediction, ...]:
     """Return the ETA at each of SHARES of a finished scan's duration at which it was watched."""
     if report.state != "finished" or report.end is None:
         return ()
@@ -40,7 +40,7 @@ def promises(report: ScanReport) -> tuple[Promise, ...]:
         near = (moment for moment in report.moments if abs(moment.t - t) <= far)
         nearest = min(near, key=lambda moment: abs(moment.t - t), default=None)
         if nearest is not None and nearest.told_end is not None:
-            found.append(Promise(share, nearest.told_end - nearest.t, report.end - nearest.t))
+            found.append(Prediction(share, nearest.told_end - nearest.t, report.end - nearest.t))
     return tuple(found)
 
 
@@ -103,14 +103,14 @@ def _disk(report: ScanReport, filled: bool) -> float | None:
     return fmean(moved) if moved else None
 
 
-def waits(report: ScanReport) -> list[tuple[str, float, float]]:
+def limits_by_time(report: ScanReport) -> list[tuple[str, float, float]]:
     """Return each limit's cause, seconds and share of the time, the longest first."""
     total = sum(report.limits.values())
     ranked = sorted(report.limits.items(), key=lambda item: -item[1])
     return [(cause, seconds, seconds / total) for cause, seconds in ranked] if total > 0 else []
 
 
-def reached(report: ScanReport) -> float | None:
+def share_of_maximum(report: ScanReport) -> float | None:
     """Return the mean rate of a scan while it issued, as a share of its estimated maximum.
 
     At most 1; None if unknown.
@@ -119,7 +119,7 @@ def reached(report: ScanReport) -> float | None:
     return min(1.0, rate / report.ceiling) if rate and report.ceiling else None
 
 
-def set_apart(first: ScanReport, second: ScanReport) -> Mapping[str, tuple[int, int]]:
+def different_tunables(first: ScanReport, second: ScanReport) -> Mapping[str, tuple[int, int]]:
     """Return the module parameters that differ between two reports, with both values."""
     common = sorted(first.tunables.keys() & second.tunables.keys())
     pairs = {name: (first.tunables[name], second.tunables[name]) for name in common}

@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 
 from tests.unit.cli.commandline import STATUS
 from zconsole.cli.main import main
+from zconsole.errors import NotUnderstoodError
 from zconsole.scan_report.report import FORMAT, DeviceReport, Moment, ScanReport, TunableChange
+from zconsole.scan_report.store import read_report
 from zconsole.ui.theme.files import ThemeError, read_theme
 from zconsole.zfs.decode import builders
 from zconsole.zfs.decode.builders import DEEPEST
@@ -80,7 +82,7 @@ def indented(depth: int) -> str:
     return HEAD + "".join(rows)
 
 
-@pytest.mark.parametrize("depth", [DEEPEST + 1, 300, 900, 3000, 100_000])
+@pytest.mark.parametrize("depth", [DEEPEST + 1, 900, 3000])
 def test_vdevs_nested_too_deep(tmp_path: Path, depth: int) -> None:
     path = tmp_path / "f"
     for content in (nested(depth), f'{{"t": 1, "status": {nested(depth)}}}\n'):
@@ -89,7 +91,7 @@ def test_vdevs_nested_too_deep(tmp_path: Path, depth: int) -> None:
             assert check(words, path) == 5
 
 
-@pytest.mark.parametrize("depth", [DEEPEST + 1, 300, 1000])
+@pytest.mark.parametrize("depth", [DEEPEST + 1, 1000])
 def test_text_indented_too_deep(tmp_path: Path, depth: int) -> None:
     path = tmp_path / "f"
     for content in (indented(depth), json.dumps({"t": 1, "text": indented(depth)})):
@@ -235,6 +237,12 @@ PIECES = st.sampled_from(
 )
 CONTENT = st.lists(st.one_of(PIECES, st.text(max_size=9)), max_size=12).map("".join)
 ROWS = st.lists(st.one_of(st.just(GOOD), CONTENT), max_size=6).map("\n".join)
+
+
+def encoded(text: str) -> bytes:
+    return text.encode(errors="surrogatepass")
+
+
 SLOW = (HealthCheck.too_slow, HealthCheck.function_scoped_fixture)
 
 
@@ -242,21 +250,13 @@ def fuzz(test: Callable[..., None]) -> Callable[..., None]:
     return settings(suppress_health_check=SLOW)(test)
 
 
-@given(content=st.one_of(CONTENT, ROWS), words=st.sampled_from(READERS))
-@example(content='{"t": 5, "text": 5}', words=("status", "--from"))
-@fuzz
-def test_any_text(content: str, words: tuple[str, ...], tmp_path: Path) -> None:
-    path = tmp_path / "f"
-    path.write_text(content, errors="surrogatepass")
-    check(words, path)
-
-
 @given(
-    content=st.one_of(st.binary(max_size=60), ROWS.map(str.encode)),
+    content=st.one_of(st.binary(max_size=60), st.one_of(CONTENT, ROWS).map(encoded)),
     words=st.sampled_from(READERS),
     cut=st.integers(0, 80),
     head=st.sampled_from([b"", b"\x1f\x8b", b"\xff\xfe", b"\xef\xbb\xbf"]),
 )
+@example(content=b'{"t": 5, "text": 5}', words=("status", "--from"), cut=0, head=b"")
 @fuzz
 def test_any_bytes(
     content: bytes, words: tuple[str, ...], cut: int, head: bytes, tmp_path: Path
@@ -301,8 +301,10 @@ def test_any_report(report: dict[str, object], tmp_path: Path) -> None:
     whole.write_text(json.dumps(report))
     for _ in spoilt(report):
         path.write_text(json.dumps(report))
-        if check(("report", "--json", "--compare", str(whole)), path) == 0:
-            check(("report", "--compare", str(whole)), path)
+        with contextlib.suppress(NotUnderstoodError):
+            read_report(path)
+            for words in ((), ("--json",)):
+                assert check(("report", *words, "--compare", str(whole)), path) == 0
 
 
 @given(

@@ -84,14 +84,14 @@ def test_a_wrong_entry_is_told_and_nothing_may_be_changed(path, capsys):
     assert capsys.readouterr().err.startswith(f"zconsole: {path}: sort: must be one of")
     assert fault_of(args) == FAULT
     with pytest.raises(UsageError, match="configuration has an error"):
-        refuse_denied(args, "setting a tunable", calms=False)
+        refuse_denied(args, "setting a tunable", undoes=False)
 
 
 def test_a_wrong_entry_keeps_nobody_from_stopping_what_runs(path):
     path.write_text('sort = "speed"\n')
-    refuse_denied(parsed("tunables", "restore"), "restoring", calms=True)
+    refuse_denied(parsed("tunables", "restore"), "restoring", undoes=True)
     with pytest.raises(UsageError):
-        refuse_denied(parsed("tunables", "restore", "--read-only"), "restoring", calms=True)
+        refuse_denied(parsed("tunables", "restore", "--read-only"), "restoring", undoes=True)
 
 
 def test_read_only_says_which_of_the_two_it_was(path):
@@ -100,7 +100,7 @@ def test_read_only_says_which_of_the_two_it_was(path):
     path.unlink()
     assert denied(parsed("tunables", "list", "--read-only")) == "not allowed with --read-only"
     assert denied(parsed("tunables", "list")) == ""
-    refuse_denied(parsed("tunables", "list"), "setting a tunable", calms=False)
+    refuse_denied(parsed("tunables", "list"), "setting a tunable", undoes=False)
 
 
 def test_a_clash_of_keys_is_told_with_both_names(path):

@@ -42,6 +42,12 @@ def test_the_list_says_how_to_run_one_where_somebody_reads_it(capsys, monkeypatc
     assert "zconsole demo NAME" in capsys.readouterr().err
 
 
+def test_without_a_terminal_the_demo_prints_a_report(capsys):
+    assert main(["demo"]) == 0
+    out = capsys.readouterr().out
+    assert ("redundancy left" in out, "\x1b" in out) == (True, False)
+
+
 def test_a_recorded_demo_replays_as_it_was_printed(tmp_path, capsys):
     path = str(tmp_path / "demo.jsonl")
     simulated = ["demo", "six-disk-swap", "--seed", "2", "--interval", "60", "--count", "5"]

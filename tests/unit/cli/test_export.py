@@ -246,18 +246,18 @@ def test_systemd_finds_the_program(program: str, command: str) -> None:
     assert f"ExecStart=-{command} light resume\n" in unit
 
 
-@pytest.mark.parametrize(
-    ("words", "name"),
-    [
-        (("export", "--print", "dashboard"), "dashboard"),
-        (("export", "--print", "rules"), "rules"),
-        (("export", "--print", "export-unit"), "export-unit"),
-        (("export", "--print", "watch-unit"), "watch-unit"),
-    ],
-)
-def test_a_file_is_printed_without_zfs(words, name, capsys):
-    assert main([*words]) == 0
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_is_printed_without_zfs(name, capsys):
+    assert main(["export", "--print", name]) == 0
     assert capsys.readouterr().out == shipped(name)
+
+
+@pytest.mark.parametrize("words", [(), ("resume",)])
+def test_the_help_of_rebalance_says_where_its_unit_goes(words, capsys):
+    with pytest.raises(SystemExit):
+        main(["rebalance", *words, "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"rebalance-unit` prints to /etc/systemd/system/{FILES['rebalance-unit']}, and" in said
 
 
 def test_what_is_no_unit_is_printed_as_it_is():

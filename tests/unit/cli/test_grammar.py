@@ -9,7 +9,7 @@ import pytest
 
 from tests.table import rows
 from zconsole.cli.completion import KINDS
-from zconsole.cli.grammar import positive, share, size_above_0
+from zconsole.cli.grammar import floor, positive, share, size_above_0, slip
 from zconsole.cli.options import COMMANDS, command_tree
 from zconsole.cli.rebalance_options import COMMANDS as OF_REBALANCE
 from zconsole.sim import scenarios
@@ -74,6 +74,7 @@ def test_phrases_tell_their_defaults():
 
 def test_numbers_are_read():
     assert (size_above_0("10m"), share("0.25"), positive("3")) == (10 << 20, 0.25, 3.0)
+    assert (slip("25%"), floor("0")) == (0.25, 0.0)
 
 
 @rows(

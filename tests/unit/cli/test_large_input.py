@@ -84,11 +84,9 @@ REPLAY, STATUS_OF, BALANCE = READERS[0], READERS[2], READERS[4]
     [
         (one_line, REPLAY),
         (one_line, STATUS_OF),
-        (one_line, BALANCE),
         (one_sample, REPLAY),
         (empty_lines, STATUS_OF),
         (objects, REPLAY),
-        (objects, STATUS_OF),
         (values, REPLAY),
         (wide_characters, STATUS_OF),
         (rows, STATUS_OF),
@@ -123,9 +121,10 @@ def test_no_text_takes_more_time_than_its_length(
     tmp_path: Path, content: Callable[[], str]
 ) -> None:
     path = tmp_path / "f"
-    for written in (content(), json.dumps({"t": 1, "text": content()}) + "\n"):
+    recording = json.dumps({"t": 1, "text": content()}) + "\n"
+    for written, readers in ((content(), (STATUS_OF, BALANCE)), (recording, (REPLAY, STATUS_OF))):
         path.write_text(written)
-        for words in (READERS[0], *READERS[3:5]):
+        for words in readers:
             began = time.process_time()
             check(words, path)
             assert time.process_time() - began < 5.0
@@ -141,7 +140,7 @@ NOTHING: dict[str, Callable[[], bytes]] = {
 def test_gzip_that_holds_nothing_is_given_up(tmp_path: Path, packed: Callable[[], bytes]) -> None:
     path = tmp_path / "f"
     path.write_bytes(packed())
-    for words in (READERS[0], *READERS[3:5]):
+    for words in (REPLAY, STATUS_OF):
         began = time.process_time()
         assert check(words, path) == 5
         assert time.process_time() - began < 2.0

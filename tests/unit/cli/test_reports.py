@@ -316,6 +316,26 @@ def test_what_is_said_of_a_saved_output(
         assert all(scan["eta_reason"] for scan in worst["scans"])
 
 
+def config() -> dict[str, Any]:
+    """Return the kernel's config of a pool that isn't suspended."""
+    found: dict[str, Any] = json.loads((REPORTS / "F1-libzfs-reason.json").read_text())
+    return {key: value for key, value in found.items() if not key.startswith("suspended")}
+
+
+def document() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a document of ``zpool status -j``, and its only pool."""
+    found = json.loads((REPORTS / "20-json-draid-no-state-18431.json").read_text())
+    (pool,) = found["pools"].values()
+    return found, pool
+
+
+def recorded(place: Path, form: str, raw: object) -> Path:
+    """Return a recording of one sample in this form."""
+    file = place / "recording.jsonl"
+    file.write_text(json.dumps({"t": 1.8e9, form: raw}) + "\n")
+    return file
+
+
 NEW_SCANS: Mapping[str, tuple[Any, dict[str, Any]]] = {
     "function": ([9, 1], {"function": "WALK", "state": "SCANNING"}),
     "state": ([1, 9], {"function": "SCRUB", "state": "WALKING"}),
@@ -332,27 +352,17 @@ def test_a_scan_of_no_known_kind_or_state_is_not_told_as_none(
     form: str, new: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     counters, words = NEW_SCANS.get(new, ([], {}))
-    config = json.loads((REPORTS / "F1-libzfs-reason.json").read_text())
-    for key in ("suspended", "suspended_reason"):
-        config.pop(key, None)
-    config["vdev_tree"]["scan_stats"] = [*counters, *[0] * (23 - len(counters))]
+    kernel, (printed, pool) = config(), document()
+    kernel["vdev_tree"]["scan_stats"] = [*counters, *[0] * (23 - len(counters))]
     if new == "rebuild":
-        config["vdev_tree"]["children"][0]["org.openzfs:rebuild_stats"] = [9, *[0] * 12]
-    document = json.loads((REPORTS / "20-json-draid-no-state-18431.json").read_text())
-    for pool in document["pools"].values():
-        pool["scan_stats"] = words
+        kernel["vdev_tree"]["children"][0]["org.openzfs:rebuild_stats"] = [9, *[0] * 12]
+    pool["scan_stats"] = words
     text = (REPORTS / "scan-line-of-no-known-form.txt").read_text()
-    raw = {"text": text, "status": document, "libzfs": config}[form]
-    file = tmp_path / "recording.jsonl"
-    file.write_text(json.dumps({"t": 1.8e9, form: raw}) + "\n")
+    file = recorded(tmp_path, form, {"text": text, "status": printed, "libzfs": kernel}[form])
     code, shown, (sample,) = told(file, capsys)
     assert (sample["health"]["word"], code) == ("UNKNOWN", 5)
-    scan = sample["scan"]
-    assert [scan[key] for key in ("function", "state", "eta_reason")] == [
-        None,
-        None,
-        "scan unknown",
-    ]
+    unknown = {"function": None, "state": None, "eta_reason": "scan unknown"}
+    assert sample["scan"] == {**sample["scan"], **unknown}
     assert (sample["scans"], "never" in shown) == ([], False)
     main(["replay", str(file), "--speed=9"])
     assert "  scan unknown  " in capsys.readouterr().out
@@ -363,17 +373,13 @@ def test_nothing_is_said_of_the_redundancy_of_a_new_kind_of_vdev(
     form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = (REPORTS / "one-scan-line-of-two-unknown.txt").read_text()
-    config = json.loads((REPORTS / "F1-libzfs-reason.json").read_text())
-    config["vdev_tree"]["children"][0] |= {"type": "anyraid"}
-    document = json.loads((REPORTS / "20-json-draid-no-state-18431.json").read_text())
-    (pool,) = document["pools"].values()
+    kernel, (printed, pool) = config(), document()
+    kernel["vdev_tree"]["children"][0] |= {"type": "anyraid"}
     (root,) = pool["vdevs"].values()
     (top,) = root["vdevs"].values()
     top |= {"name": "anyraid-0", "vdev_type": "anyraid", "state": "ONLINE"}
-    raw = {"text": text.replace("mirror-0 ", "anyraid-0"), "status": document, "libzfs": config}
-    file = tmp_path / "recording.jsonl"
-    file.write_text(json.dumps({"t": 1.8e9, form: raw[form]}) + "\n")
-    _, shown, (sample,) = told(file, capsys)
+    raw = {"text": text.replace("mirror-0 ", "anyraid-0"), "status": printed, "libzfs": kernel}
+    _, shown, (sample,) = told(recorded(tmp_path, form, raw[form]), capsys)
     assert "anyraid-0" not in sample["redundancy"]
     assert "redundancy unknown: anyraid-0 (not all of it is shown)" in shown
 
@@ -397,16 +403,10 @@ def test_work_of_no_known_form_makes_a_text_unknown(
 def test_work_in_no_known_state_makes_a_pool_unknown(
     key: str, form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config = json.loads((REPORTS / "F1-libzfs-reason.json").read_text())
-    for reason in ("suspended", "suspended_reason"):
-        config.pop(reason, None)
-    config["vdev_tree"] |= {"scan_stats": [], key: [9, *[0] * 6]}
-    document = json.loads((REPORTS / "20-json-draid-no-state-18431.json").read_text())
-    for pool in document["pools"].values():
-        pool |= {"scan_stats": {}, key: {"state": "WALKING"}}
-    file = tmp_path / "recording.jsonl"
-    raw = {"status": document, "libzfs": config}[form]
-    file.write_text(json.dumps({"t": 1.8e9, form: raw}) + "\n")
+    kernel, (printed, pool) = config(), document()
+    kernel["vdev_tree"] |= {"scan_stats": [], key: [9, *[0] * 6]}
+    pool |= {"scan_stats": {}, key: {"state": "WALKING"}}
+    file = recorded(tmp_path, form, {"status": printed, "libzfs": kernel}[form])
     code, shown, (sample,) = told(file, capsys)
     assert (sample["health"]["word"], code) == ("UNKNOWN", 5)
     assert "its removal, expansion or checkpoint is in no known state" in shown
@@ -483,7 +483,7 @@ def test_a_text_that_begins_at_any_line_is_never_ok_where_the_whole_is_not() -> 
 def test_a_text_cut_within_a_line_is_right_or_unknown(file: Path) -> None:
     text = file.read_text()
     whole = {frame.pool: frame for frame in _read(text)}
-    cuts = ((end, frame) for end in range(1, len(text), 3) for frame in _read(text[:end]))
+    cuts = ((end, frame) for end in range(1, len(text), 7) for frame in _read(text[:end]))
     assert [(end, why) for end, frame in cuts for why in _better(frame, whole)] == []
 
 

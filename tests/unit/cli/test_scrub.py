@@ -52,24 +52,6 @@ def test_without_hours_the_list_says_how_to_set_some(state, capsys):
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["window"], "window needs a POOL"),
-        (["off"], "off needs a POOL"),
-        (["off", "tank", "22:00-06:00"], "off takes no hours"),
-        (["list", "tank"], "list takes no POOL"),
-        (["resume", "tank"], "resume takes no POOL"),
-        (["window", "tank"], "such as 22:00-06:00"),
-        (["window", "tank", "night"], "not hours"),
-        (["--read-only", "window", "tank", "22:00-06:00"], "--read-only"),
-    ],
-)
-def test_what_is_missing_or_not_allowed_is_said(words, says, capsys):
-    assert main(["scrub", *words]) == 2
-    assert says in capsys.readouterr().err
-
-
 def test_resume_starts_a_keeper_for_the_hours_that_are_set(state, monkeypatch):
     woken = []
     monkeypatch.setattr(

@@ -140,18 +140,18 @@ def test_without_open_checklists_nothing_is_printed(machine: Machine, capsys):
 @pytest.mark.parametrize("words", [("none",), ("tank", "Slot 99")])
 def test_a_pool_or_device_that_does_not_exist_is_not_opened(machine: Machine, words):
     with pytest.raises(NotFoundError):
-        machine.asked(SwapListing.meant, *words)
+        machine.asked(SwapListing.wanted, *words)
 
 
 def test_the_console_opens_at_the_device_that_is_named_or_whose_checklist_is_open(
     machine: Machine,
 ):
-    assert machine.asked(SwapListing.meant) == ("tank", "")
+    assert machine.asked(SwapListing.wanted) == ("tank", "")
     leaf = next(x for x in machine.source.world.pools[0].leaves() if x.slot == 7)
     at = ("tank", str(leaf.guid))
-    assert machine.asked(SwapListing.meant, "tank", "Slot 07") == at
+    assert machine.asked(SwapListing.wanted, "tank", "Slot 07") == at
     machine.begin("Slot 07")
-    assert machine.asked(SwapListing.meant) == at
+    assert machine.asked(SwapListing.wanted) == at
 
 
 def test_an_open_checklist_is_shown_where_zfs_cannot_be_asked(machine: Machine, capsys):

@@ -15,7 +15,7 @@ from tests.factory import frame, mirror_pool
 from tests.records import replace
 from tests.table import rows
 from zconsole.cli.main import main
-from zconsole.cli.watch import _rounds, ending_code, over
+from zconsole.cli.watch import _rounds, ending_code, scans_ended
 from zconsole.errors import ExitCode
 from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.scan_outcome import GRACE
@@ -56,31 +56,31 @@ def test_how_it_ended_is_the_exit_code(pool, code):
 
 
 def test_a_running_scan_is_not_over_and_a_clean_end_is_at_once():
-    assert not over([frame(mirror_pool(RUNNING), t=1.0)])
-    assert over([frame(mirror_pool(FINISHED), t=901.0)])
+    assert not scans_ended([frame(mirror_pool(RUNNING), t=1.0)])
+    assert scans_ended([frame(mirror_pool(FINISHED), t=901.0)])
 
 
 def test_what_is_not_restored_gets_time_to_settle():
-    assert not over([frame(unrestored(), t=1000.0)])
-    assert not over([frame(unrestored(), t=1000.0 + GRACE / 2, over_since=1000.0)])
-    assert over([frame(unrestored(), t=1000.0 + GRACE, over_since=1000.0)])
+    assert not scans_ended([frame(unrestored(), t=1000.0)])
+    assert not scans_ended([frame(unrestored(), t=1000.0 + GRACE / 2, over_since=1000.0)])
+    assert scans_ended([frame(unrestored(), t=1000.0 + GRACE, over_since=1000.0)])
 
 
 def test_a_pool_that_looks_well_with_a_replacing_vdev_left_gets_it_too():
     """Just after a resilver's end, health doesn't report a vdev that may go any moment."""
-    assert not over([frame(replace(unrestored(), state="ONLINE"), t=901.0)])
-    assert over([frame(mirror_pool(FINISHED), t=902.0)])
+    assert not scans_ended([frame(replace(unrestored(), state="ONLINE"), t=901.0)])
+    assert scans_ended([frame(mirror_pool(FINISHED), t=902.0)])
 
 
 def test_one_pool_at_work_keeps_all_waiting_and_the_worst_counts():
-    assert not over([frame(mirror_pool(RUNNING)), frame(mirror_pool(FINISHED))])
+    assert not scans_ended([frame(mirror_pool(RUNNING)), frame(mirror_pool(FINISHED))])
     frames = [frame(mirror_pool(FINISHED)), frame(mirror_pool(CANCELED), over_since=0.0)]
     assert ending_code(frames) == ExitCode.CANCELED
     assert ending_code([*frames, frame(unrestored(), over_since=0.0)]) == ExitCode.DEGRADED
 
 
 def test_a_pool_that_does_not_answer_is_not_over():
-    assert not over([frame(mirror_pool(FINISHED), problem="no answer")])
+    assert not scans_ended([frame(mirror_pool(FINISHED), problem="no answer")])
 
 
 async def test_where_no_pool_is_imported_it_says_so_once(capsys):
@@ -101,7 +101,7 @@ async def test_where_no_pool_is_imported_none_is_restored(capsys):
     args = argparse.Namespace(json=False, until_done=True)
     assert await _rounds(args, never()) == ExitCode.NOT_FOUND
     assert capsys.readouterr().err == "zconsole: no pools are imported\n"
-    assert not over([])
+    assert not scans_ended([])
 
 
 async def test_a_scan_that_still_runs_after_the_last_sample_is_not_done(capsys):

@@ -11,7 +11,7 @@ import pytest
 from tests.table import rows
 from zconsole.config import file
 from zconsole.config.file import LARGEST, config_path, edited, read_config, save, toml
-from zconsole.config.settings import ENTRIES, NEVER
+from zconsole.config.settings import COMMAND_LINE_ONLY, ENTRIES
 from zconsole.errors import NotUnderstoodError
 from zconsole.system import safe_path
 from zconsole.system.safe_path import StateError
@@ -163,7 +163,7 @@ def test_nothing_counts_of_a_file_that_is_not_toml(path):
     assert config.values == {}
 
 
-@pytest.mark.parametrize("name", sorted(NEVER))
+@pytest.mark.parametrize("name", sorted(COMMAND_LINE_ONLY))
 def test_consent_is_for_the_command_line_only(name, path):
     path.write_text(f"{name} = true\n")
     assert only_problem(read_config()) == "only the command line may say this"
@@ -201,51 +201,20 @@ def test_a_file_in_a_directory_that_others_can_change_does_not_count(path):
     assert only_problem(read_config())
 
 
-def _fifo(path):
-    os.mkfifo(path)
+UNUSABLE = {
+    "fifo": os.mkfifo,
+    "directory": os.mkdir,
+    "loop": lambda path: path.symlink_to(path),
+    "device": lambda path: path.symlink_to("/dev/zero"),
+    "huge": lambda path: path.write_bytes(b"# \n" * LARGEST),
+    "sparse": lambda path: path.touch() or os.truncate(path, 1 << 40),
+    "zeros": lambda path: path.write_bytes(bytes(100)),
+    "deep": lambda path: path.write_text(f"hosts = {'[' * 5000}\n"),
+    "digits": lambda path: path.write_text(f"interval = {'9' * 5000}\n"),
+}
 
 
-def _directory(path):
-    path.mkdir()
-
-
-def _loop(path):
-    path.symlink_to(path)
-
-
-def _device(path):
-    path.symlink_to("/dev/zero")
-
-
-def _huge(path):
-    path.write_bytes(b"# \n" * LARGEST)
-
-
-def _sparse(path):
-    path.touch()
-    os.truncate(path, 1 << 40)
-
-
-def _not_utf8(path):
-    path.write_bytes(b"bell = true\n# \xff\n")
-
-
-def _zeros(path):
-    path.write_bytes(bytes(100))
-
-
-def _deep(path):
-    path.write_text(f"hosts = {'[' * 5000}\n")
-
-
-def _digits(path):
-    path.write_text(f"interval = {'9' * 5000}\n")
-
-
-@pytest.mark.parametrize(
-    "make",
-    [_fifo, _directory, _loop, _device, _huge, _sparse, _not_utf8, _zeros, _deep, _digits],
-)
+@pytest.mark.parametrize("make", UNUSABLE.values(), ids=UNUSABLE)
 def test_what_is_no_usable_file_is_one_line(make, path):
     make(path)
     config = read_config()
@@ -263,7 +232,8 @@ def test_a_link_to_a_file_of_ones_own_counts(path, tmp_path):
 
 def test_the_line_that_is_not_utf8_is_named(path):
     path.write_bytes(b"bell = true\n# \xff\n")
-    assert only_problem(read_config()) == "line 2 is not UTF-8"
+    config = read_config()
+    assert (only_problem(config), config.values) == ("line 2 is not UTF-8", {})
 
 
 KEPT = """\

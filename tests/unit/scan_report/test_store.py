@@ -47,6 +47,7 @@ def test_a_report_of_an_earlier_version_is_read():
         ({"limits": {"memory": "long"}}, r"limits\.memory is not a number"),
         ({"colour": "red"}, "colour is unknown"),
         ({"watched_from": -1.0}, "a time out of range"),
+        ({"start": 1e18}, "a time out of range"),
         ({"format": 2}, "from another version"),
     ],
 )
