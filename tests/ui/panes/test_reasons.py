@@ -37,6 +37,26 @@ def test_an_old_disk_that_does_not_count_is_named_where_no_redundancy_is_left(re
     assert (why in all_reasons(made, DisplayFormat(), 80)) == told
 
 
+@rows(
+    ("states", "replacing", "told"),
+    [
+        (("FAULTED", "ONLINE"), False, "replace a (C)"),
+        (("ONLINE", "REMOVED"), False, "reconnect or replace b (C)"),
+        (("FAULTED", "REMOVED"), False, "replace the failed disks (C)"),
+        (("ONLINE", "OFFLINE"), False, None),
+        (("FAULTED", "ONLINE"), True, None),
+    ],
+)
+def test_a_failed_disk_that_nobody_replaces_has_its_next_step_and_key(states, replacing, told):
+    failed = [disk(name, state=state) for name, state in zip("ab", states, strict=True)]
+    if replacing:
+        failed[0] = group("replacing-0", "replacing", failed[0], disk("c"))
+    root = group("tank", "root", group("raidz2-0", "raidz2", *failed, disk("d")))
+    health = Health("DEGRADED", "warning", ("a FAULTED",))
+    reasons = all_reasons(frame(root, health=health), DisplayFormat(), 80)
+    assert reasons == ["a FAULTED", *([told] if told else [])]
+
+
 def test_disks_are_named_by_their_bays_and_the_key_is_told():
     base = frames.suspended()
     bays = iter(("Slot 04", "Slot 05"))
