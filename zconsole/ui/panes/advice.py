@@ -150,16 +150,13 @@ def _troubles(rows: int, ink: Ink) -> list[Line]:
     """Return lines on devices with new errors or flaps, the worst first, with the likely cause."""
     found = ink.frame.troubles
     if not found:
-        return fixed("new errors", _quiet(ink), rows, ink, "dim")
+        since = ink.frame.quiet_since
+        none = "none" if since is None else f"none since {ink.look.when(since, ink.now)}"
+        return fixed("new errors", none, rows, ink, "dim")
     if len(found) == 1 or (rows == 1 and not ink.whole):
         return _trouble(found[0], rows, ink)
     shown = found if ink.whole else found[:rows]
     return [line for trouble in shown for line in _trouble(trouble, 1, ink)]
-
-
-def _quiet(ink: Ink) -> str:
-    since = ink.frame.quiet_since
-    return "none" if since is None else f"none since {ink.look.when(since, ink.now)}"
 
 
 def _trouble(trouble: DeviceFault, rows: int, ink: Ink) -> list[Line]:

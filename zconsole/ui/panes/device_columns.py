@@ -6,7 +6,7 @@ folding don't change it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -17,7 +17,7 @@ from zconsole.timeline.events import BROKEN
 from zconsole.timeline.frame import Frame, VdevRow
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes import device_cells as cells
-from zconsole.ui.panes.device_cells import Column, Panel, bay_words, note_words
+from zconsole.ui.panes.device_cells import Column, Panel, note_words
 from zconsole.ui.panes.device_tree import TreeLine
 from zconsole.ui.widgets.draw import Line, Span, fit
 from zconsole.ui.widgets.graph import scale
@@ -47,7 +47,8 @@ class TreeFacts(NamedTuple):
 def tree_facts(frame: Frame) -> TreeFacts:
     """Collect the facts of a frame."""
     leaves = [row for row in frame.rows if not row.vdev.children]
-    bays = {row.vdev.name: bay_words(row) for row in leaves}
+    disks = ((row.vdev.name, row.vdev.disk) for row in leaves)
+    bays = {name: disk.bay if disk and disk.bay != name else "" for name, disk in disks}
     return TreeFacts(
         longest=max((cell_len(row.vdev.name) + row.depth for row in frame.rows), default=8),
         names=tuple(bays),
@@ -254,26 +255,22 @@ def _title(column: Column, panel: Panel) -> str:
 
 def row_line(item: TreeLine, panel: Panel) -> Line:
     """Return the line of a vdev, or the title of a class."""
-    if item.row is None:
+    if (row := item.row) is None:
         return (Span(f" {item.title}", "dim"),)
-    note = _instead(item.row, panel)
-    return _spaced(tuple(_row_cells(item, item.row, panel, note)))
-
-
-def _row_cells(item: TreeLine, row: VdevRow, panel: Panel, note: str) -> Iterator[Span]:
-    """Yield the cells of a row; a ``note`` takes the place of all I/O columns."""
+    note, spans = _instead(row, panel), list[Span]()
     idle = [c.width for c in panel.columns if c.key in _IO] if note else []
     for column in panel.columns:
         if idle and column.key == "note":
-            yield Span(" " * column.width)
+            spans.append(Span(" " * column.width))
         elif not idle or column.key not in _IO:
             text, role = cells.cell(column, item, row, panel)
-            yield Span(_fit(text, column, panel.look), role)
-        elif column.key == "read":
+            spans.append(Span(_fit(text, column, panel.look), role))
+        elif column.key == "read":  # the note takes the place of all I/O columns
             room = sum(idle) + len(idle) - 1
             ellipsis = panel.look.glyphs.ellipsis
             role = "error" if row.key in panel.waited_for else "dim"
-            yield Span(fit(formerly(note, room, ellipsis), room, ellipsis=ellipsis), role)
+            spans.append(Span(fit(formerly(note, room, ellipsis), room, ellipsis=ellipsis), role))
+    return _spaced(spans)
 
 
 def _instead(row: VdevRow, panel: Panel) -> str:
