@@ -26,9 +26,14 @@ def cursor_name(app):
     return item.row.vdev.name if item.row else item.title
 
 
-async def test_before_the_first_frame_it_says_what_it_waits_for():
-    async with view_state(feed=FakeFeed()) as (_, _, screen):
+async def test_it_says_that_it_waits_and_shows_a_frame_when_it_comes_without_a_message():
+    feed = FakeFeed()
+    async with view_state(feed=feed) as (app, pilot, screen):
         assert "waiting for the first sample" in screen()
+        feed.put(frames.resilver())
+        await pilot.pause()
+        assert " DEGRADED  tank" in screen()
+        assert list(app.messages) == []
 
 
 async def test_where_no_pool_is_imported_it_says_so():
@@ -41,18 +46,14 @@ async def test_where_no_pool_is_imported_it_says_so():
         assert "no pools" not in screen()
 
 
-async def test_a_frame_is_shown_when_it_comes():
-    feed = FakeFeed()
-    async with view_state(feed=feed) as (_, pilot, screen):
-        feed.put(frames.resilver())
-        await pilot.pause()
-        assert " DEGRADED  tank" in screen()
-
-
-async def test_q_quits_with_0():
+async def test_q_quits_with_0_and_a_timer_may_outlive_the_screens():
     async with view_state(frames.healthy()) as (app, pilot, _):
         await pilot.press("q")
     assert app.return_code == ExitCode.OK
+    assert app.screen_stack == []
+    app._clock.now += 2
+    app._tick()
+    app.paint()
 
 
 async def test_the_header_is_drawn_by_itself_only_where_no_round_came(monkeypatch):
@@ -139,15 +140,6 @@ async def test_a_row_is_worked_out_once_for_each_frame(monkeypatch):
     assert len(asked) == len(set(asked))
 
 
-async def test_a_timer_may_outlive_the_screens():
-    async with view_state(frames.healthy()) as (app, pilot, _):
-        await pilot.press("q")
-    assert app.screen_stack == []
-    app._clock.now += 2
-    app._tick()
-    app.paint()
-
-
 async def test_a_timer_may_outlive_the_main_screen():
     async with view_state(frames.healthy()) as (app, _, _):
         await app.main_screen.query("*").remove()
@@ -192,32 +184,21 @@ async def test_help_scrolls():
         assert "Move" in screen()
 
 
-@pytest.mark.parametrize(("down", "up"), [("down", "up"), ("j", "k")])
-async def test_arrows_and_vi_keys_move_the_cursor(down, up):
-    async with view_state(frames.healthy()) as (app, pilot, _):
-        await pilot.press(down, down)
-        assert cursor_name(app) == "sda"
-        await pilot.press(up)
-        assert cursor_name(app) == "mirror-0"
-
-
-@pytest.mark.parametrize(("end", "home"), [("G", "g"), ("end", "home")])
-async def test_to_the_end_and_back(end, home):
+async def test_keys_move_the_cursor_by_lines_and_pages_and_to_the_ends():
     async with view_state(frames.many(200)) as (app, pilot, screen):
-        await pilot.press(end)
-        assert cursor_name(app) == "slot0199"
-        assert "slot0199" in screen()
-        await pilot.press(home)
-        assert cursor_name(app) == "huge"
-
-
-@pytest.mark.parametrize(("down", "up"), [("pagedown", "pageup"), ("ctrl+f", "ctrl+b")])
-async def test_pages(down, up):
-    async with view_state(frames.many(200)) as (app, pilot, _):
-        await pilot.press(down)
-        assert cursor_name(app) != "huge"
-        await pilot.press(up)
-        assert cursor_name(app) == "huge"
+        for on, back, least, most in (
+            ("down", "up", 1, 1),
+            ("j", "k", 1, 1),
+            ("pagedown", "pageup", 5, 20),
+            ("ctrl+f", "ctrl+b", 5, 20),
+            ("end", "home", 200, 300),
+            ("G", "g", 200, 300),
+        ):
+            await pilot.press(on)
+            assert least <= app.devices.cursor <= most, on
+            assert f" {cursor_name(app)} " in screen(), on
+            await pilot.press(back)
+            assert cursor_name(app) == "huge", back
 
 
 async def test_the_cursor_stays_on_its_device_when_rows_come_and_go():
@@ -241,14 +222,10 @@ async def test_enter_opens_the_detail_and_asks_the_feed():
         assert "path         /dev/disk/by-id/ata-WDC_WD40EFRX-68N32N0_WD-WCC7K0ECACF" in said
         assert "serial       WD-\\x1b[1m123" in said
         assert feed.asked == [("tank", app.devices.current.key)]
-        await pilot.press("enter")
-        assert "serial" not in screen()
-
-
-async def test_escape_closes_details():
-    async with view_state(frames.resilver(), size=(100, 40)) as (_, pilot, screen):
-        await pilot.press(*"jjj", "enter", "escape")
-        assert "path  " not in screen()
+        for closes in ("enter", "escape"):
+            await pilot.press(closes)
+            assert "serial" not in screen()
+            await pilot.press("enter")
 
 
 async def test_space_folds_and_counts():
@@ -260,15 +237,15 @@ async def test_space_folds_and_counts():
         assert " sda " in screen()
 
 
-@pytest.mark.parametrize("open_", ["right", "l"])
-async def test_left_folds_then_goes_up_and_right_unfolds(open_):
+async def test_left_goes_up_then_folds_and_right_unfolds():
     async with view_state(frames.imbalance()) as (app, pilot, screen):
         await pilot.press("j", "j", "left")
         assert cursor_name(app) == "raidz1-0"
-        await pilot.press("left")
-        assert " sda " not in screen()
-        await pilot.press(open_)
-        assert " sda " in screen()
+        for unfolds in ("right", "l"):
+            await pilot.press("left")
+            assert " sda " not in screen()
+            await pilot.press(unfolds)
+            assert " sda " in screen()
 
 
 async def test_filter_as_typed_kept_by_enter_cleared_by_escape():
@@ -395,14 +372,15 @@ async def test_units():
         assert "4.93T of 12.9T" in screen()
 
 
-@pytest.mark.parametrize(("more", "less"), [("plus", "minus"), ("equals_sign", "minus")])
-async def test_interval(more, less):
+async def test_interval():
     feed = FakeFeed((frames.healthy(),), interval=1.0)
     async with view_state(feed=feed) as (_, pilot, screen):
-        await pilot.press(more)
-        assert feed.interval == 2.0
-        assert "every 2s" in screen()
-        await pilot.press(less, less)
+        for more in ("plus", "equals_sign"):
+            await pilot.press(more)
+            assert feed.interval == 2.0
+            assert "every 2s" in screen()
+            await pilot.press("minus")
+        await pilot.press("minus")
         assert feed.interval == 0.5
 
 
@@ -491,11 +469,3 @@ async def test_what_cannot_be_kept_on_disk_is_told():
         for _ in range(3):
             await pilot.pause()
         assert [each.message for each in app.messages] == [note]
-
-
-async def test_a_feed_without_a_vigil_says_nothing():
-    feed = FakeFeed((frames.resilver(),))
-    app = console(feed)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
-        assert list(app.messages) == []

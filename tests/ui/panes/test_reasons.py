@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.records import replace
 from tests.table import rows
 from tests.ui import frames
@@ -158,10 +156,9 @@ def test_nothing_is_said_of_a_pool_that_moves():
     assert way_out(frames.resilver(), LOOK, 78) == ""
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
-async def test_a_suspended_pool_says_which_disk_to_reconnect_and_what_to_press_then(size):
+async def test_a_suspended_pool_says_which_disk_to_reconnect_and_what_to_press_then():
     disk = "Slot 04 (serial S5RSVHXM)"
-    async with acting("suspended", size=size) as a:
+    async with acting("suspended", size=(80, 24)) as a:
         await a.pass_time(60, 3)
         assert f"reconnect {disk}, then clear the pool (A)" in a.screen
         (row,) = (line for line in a.screen.splitlines() if "suspended the pool" in line)
