@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import copyreg
 import pickle
 from functools import cache
+from threading import RLock
 
 from zconsole.sim.source import World
+
+copyreg.pickle(type(RLock()), lambda _: (RLock, ()))
 
 
 def world_of(scenario: str, seed: int = 1) -> World:

@@ -12,7 +12,8 @@ class KeyedText(str):
     """
 
     by_key: str
-    """The console's form, with ``{keys}`` in place of the keys that do the action."""
+    """The console's form, with ``{keys}`` in place of the keys that do the action, pressed one
+    after another, or ``{key}`` in place of each of them."""
     titles: tuple[str, ...]
     """Titles of these keys in the table of keys."""
 
@@ -33,4 +34,7 @@ class KeyedText(str):
 
     def told(self, way: Callable[..., str]) -> str:
         """Return the console's form; ``way`` returns the keys of these titles in words."""
-        return self.by_key.replace("{keys}", way(*self.titles))
+        said = self.by_key.replace("{keys}", way(*self.titles))
+        for title in self.titles:
+            said = said.replace("{key}", way(title), 1)
+        return said

@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 
 from tests.faults.harness import create, run, tree_of
-from tests.unit.rebalance.job.counted import terms_with
+from tests.unit.rebalance.job.counted import terms_with, watch_of
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import runner
-from zconsole.rebalance.job.accounts import SpreadWatch
 from zconsole.rebalance.job.effect import STAYED, BenefitCheck
 from zconsole.rebalance.job.holds import Holds, WorkPhase
 from zconsole.rebalance.planning import engine_choice
@@ -128,7 +127,7 @@ def test_the_last_look_is_told_of_a_job_that_ended(
     create(area / "tree", area / "job.db")
     with closing(Journal.open(area / "job.db")) as journal:
         journal.set("job", journal.get("job") | {"spaces": [["d0", 100, 0, 1.0]]})
-    effect = SpreadWatch(Pool(), "tank", terms_with(spaces=(before,)), lambda: 0.0)
+    effect = watch_of(Pool(), terms_with(spaces=(before,)))
     monkeypatch.setattr(runner, "SpreadWatch", lambda *_, **__: effect)
     slow = JobClocks(monotonic=lambda: time.monotonic() + 1000 * Pool.syncs)
     _, summary = run(area / "job.db", clocks=slow)

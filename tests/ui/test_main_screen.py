@@ -191,6 +191,15 @@ async def test_b_finds_a_failed_and_an_erring_disk_also_where_the_filter_hides_t
         assert a.app.devices.current.row.vdev.name == wanted[0]
 
 
+async def test_b_finds_a_disk_that_is_marked_as_slow_where_no_scan_runs():
+    frame = frames.healthy()
+    slow = next(row for row in frame.rows if row.vdev.name == "sdd")
+    rows = (r._replace(slow_sibling="61ms, siblings 8ms") if r is slow else r for r in frame.rows)
+    async with view_state(replace(frame, rows=tuple(rows))) as (app, pilot, _):
+        await pilot.press("b")
+        assert app.devices.current.row.vdev.name == "sdd"
+
+
 async def test_b_says_so_where_no_disk_is_in_trouble():
     async with view_state(frames.healthy(), notifications=True) as (app, pilot, screen):
         await pilot.press("down", "b")

@@ -36,9 +36,9 @@ NOT_COMPARED = {
 }
 """Fields that are compared separately, or are not part of the pool's state."""
 
-UNUSUAL = {"ashift", "physical_ashift", "allocating"}
-"""Fields that zpool prints only if they are unusual: null or the same."""
-KERNEL = {"unfilled", "trimmable"}
+UNUSUAL = {"ashift", "physical_ashift", "allocating", "trimmable"}
+"""Fields that zpool prints only if they are unusual, or if asked (``-t``): null or the same."""
+KERNEL = {"unfilled"}
 """Fields that only the kernel's own form has."""
 
 PROSE = {"skipped_bytes", "trim.state", "initialize.state"}

@@ -19,7 +19,7 @@ from zconsole.actions import conditions as must
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide
 from zconsole.actions.running_scans import progress
 from zconsole.actions.scrub import is_paused, plan_pause, plan_scrub
-from zconsole.errors import ZconsoleError
+from zconsole.errors import UsageError
 from zconsole.keyed_text import KeyedText
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.system import keeper
@@ -60,18 +60,27 @@ def due(window: ScrubWindow, situation: Situation, local: datetime) -> Due:
 
 
 def read_hours(text: str) -> str:
-    """Return the typed hours in normal form, like ``22:00-06:00``. Raises ZconsoleError."""
+    """Return the typed hours in normal form, like ``22:00-06:00``. Raises UsageError."""
     try:
         return str(day_hours(text))
     except ValueError:
-        raise ZconsoleError(f"{text}: not hours. Example: 22:00-06:00") from None
+        raise UsageError(f"{text}: not hours. Example: 22:00-06:00") from None
 
 
-def hours_words(window: ScrubWindow) -> str:
-    """Return the state of the window's scrub as a phrase."""
-    if window.paused:
-        return f"paused until {window.begins}"
-    return "running" if window.begun else "not started"
+def hours_words(window: ScrubWindow, state: str, local: datetime) -> str:
+    """Return how the window's scrub fares, as a phrase.
+
+    ``state`` is that of the scrub, empty if there is none that is running or paused; ``local`` is
+    the machine's local time.
+    """
+    if not state:
+        return "ended" if window.begun else "not started"
+    if state != "paused":
+        return "running"
+    if not window.paused:
+        return "paused by hand"
+    inside = day_hours(window.hours).includes(local)
+    return "resumes now" if inside else f"paused until {window.begins}"
 
 
 def plan_window(situation: Situation, hours: str | None = None) -> ActionPlan:

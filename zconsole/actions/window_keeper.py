@@ -12,6 +12,7 @@ from zconsole.actions.executor import Executor
 from zconsole.actions.facts import MachineFacts
 from zconsole.actions.plan import Facts
 from zconsole.actions.refresh import situation_of
+from zconsole.actions.scrub import is_paused
 from zconsole.actions.scrub_window import LOOK, MachineWindows, due
 from zconsole.errors import ZconsoleError
 from zconsole.pool.scrub_window import ScrubWindow
@@ -82,8 +83,9 @@ class WindowKeeper(StandingDuty):
                 self._said(f"{window.pool}: not run, as the hours were changed meanwhile")
                 return
             self._said(f"{window.pool}: {event.kind} {event.text}")
-            if event.kind == "done":  # a quick scrub must not start again
-                await self._replaced(after, replace(after, begun=True))
+            if event.kind == "done":  # a quick scrub must not start again, nor count as paused
+                paused = after.paused and not is_paused(s.active("scrub"))
+                await self._replaced(after, replace(after, begun=True, paused=paused))
 
     def _said(self, text: str) -> None:
         """Log what was done, or why it failed."""

@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zconsole.cli import output
@@ -14,11 +15,16 @@ from zconsole.errors import ExitCode, NotFoundError, UsageError
 from zconsole.sim import scenarios
 from zconsole.sim.source import SimulatedSource, samples
 from zconsole.timeline.session import Session
+from zconsole.units import counted
+from zconsole.zfs.sources.recording import Recorder
 
 if TYPE_CHECKING:
     from zconsole.actions.backend import ActionBackend
     from zconsole.pool.chassis import Lights
     from zconsole.swap.store import SwapBackend
+
+RECORDED = 300
+"""Samples in a recording unless ``--count`` is given: five minutes, 8 MB of the default pool."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -30,15 +36,33 @@ def run(args: argparse.Namespace) -> int:
         return ExitCode.OK
     if args.named is not None and args.scenario is not None:
         raise UsageError("name one scenario, with or without --scenario")
+    if args.json and args.record is not None:
+        raise UsageError("use --json or --record, not both")
+    if args.count is not None and not args.json and args.record is None:
+        raise UsageError("--count needs --json or --record")
     if args.scenario is None:
         args.scenario = args.named if args.named is not None else scenarios.DEFAULT
     try:
         scenarios.find(args.scenario)
     except NotFoundError as error:
         raise UsageError(str(error)) from None
+    if args.record is not None:
+        return _record(args)
     if args.json or not has_terminal():
         return _print(args)
     return _console(args)
+
+
+def _record(args: argparse.Namespace) -> int:
+    """Write simulated samples to a new file, or a pipe."""
+    if Path(args.record).is_file():  # simulated times always begin at the same moment
+        raise UsageError(f"{args.record} exists, and a demo extends no recording: name a new file")
+    count = args.count or RECORDED
+    with Recorder(args.record) as recorder:
+        for raws in samples(args.scenario, args.seed, args.interval, count):
+            recorder.write(raws)
+    output.say(f"{counted(count, 'sample')} in {args.record}")
+    return ExitCode.OK
 
 
 def _print(args: argparse.Namespace) -> int:

@@ -141,7 +141,7 @@ COMMON = OptionGroup(
             metavar="NAME|PATH",
             help="use the theme of this name (see zconsole themes) or in this file",
         ),
-        Parameter("--ascii", action="store_true", default=None, help="print ASCII only"),
+        Parameter("--ascii", action="store_true", default=None, help="draw the console in ASCII"),
         switch("--read-only", "watch only, change nothing"),
         switch("--no-mouse", "leave the mouse to the terminal"),
         Parameter(

@@ -1,4 +1,4 @@
-"""``zconsole keeper``: lists what is kept in the background, or ends it.
+"""``zconsole keeper``: lists what zconsole does in the background, or ends it.
 
 Also the two processes of the keeper, which ``zconsole.system.keeper`` describes. They start as
 ``python -m zconsole.cli.keeper``, which returns once the keeper accepts orders.
@@ -55,7 +55,7 @@ from zconsole.zfs.sources.live import LiveSource
 
 STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """Signals that end the keeper, which then restores what it holds."""
-NOTHING = "nothing is kept in the background for this user"
+NOTHING = "nothing goes on in the background for this user"
 HEARS = "hears"
 """Sent by a new keeper to the process that started it, once it accepts orders."""
 ANSWER = START + 5.0
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     """List the duties of this user's keeper, or end them; return the exit code."""
     ask = partial(asked, state_dir(create=False))
     if args.action == "end":
-        refuse_denied(args, "end restores what is held", calms=True)
+        refuse_denied(args, "end restores tunables", calms=True)
         ended = in_time(partial(ask, order=END, duty="", by=None), ANSWER)
         rest = "lights, scrub hours and what consoles set go on with the next console"
         say(f"what was held is restored; {rest}" if ended else NOTHING)

@@ -36,7 +36,7 @@ def parser_of(name: str) -> argparse.ArgumentParser:
     """
     command = _command(name)
     if name == "console":
-        listing = "\n".join(f"  {word:<10} {each.about}" for word, each in COMMANDS.items())
+        listing = "\n".join(f"  {word:<11} {each.about}" for word, each in COMMANDS.items())
         parser = Parser(
             prog="zconsole",
             usage="zconsole [POOL ...] | zconsole COMMAND ...",
@@ -271,13 +271,20 @@ COMMANDS: dict[str, Command] = {
             ),
             _SPEED,
             _json("print JSON samples at simulated time, without a console"),
-            _COUNT,
+            Parameter(
+                "--record",
+                type=file_name,
+                metavar="FILE",
+                help="write a recording for zconsole replay at simulated time, 300 samples"
+                " unless --count says otherwise",
+            ),
+            Parameter("--count", type=whole, metavar="N", help="stop --json or --record after N"),
             _interval(1.0),
         ),
     ),
     "rebalance": Command("rewrite directories so that their blocks spread over all vdevs", ()),
     "swap": Command(
-        "be led through a disk swap, step by step",
+        "guide you through a disk swap, step by step",
         (
             Parameter("pool", nargs="?", metavar="POOL", help="the pool (default: all)"),
             Parameter(
@@ -368,27 +375,40 @@ COMMANDS: dict[str, Command] = {
         ),
     ),
     "keeper": Command(
-        "list what is kept in the background, or end it",
+        "list what zconsole does in the background, or end it",
         (
             _action(
                 ("list", "end"),
-                "list what is kept (default), or end it: what is held is restored",
+                "list what goes on (default), or end it: tunables that were set are restored",
             ),
-            _json("print JSON, one duty per line"),
+            _json("print JSON, one task per line"),
         ),
     ),
     "report": Command(
         "report on a scan, or compare two: rates, limits, devices, ETAs",
         (
             _POOL,
-            Parameter(
-                "--scan",
-                type=whole,
-                default=1,
-                metavar="N",
-                help="which scan (default: 1, the newest)",
+            OptionGroup(
+                "",
+                "",
+                (
+                    Parameter(
+                        "--scan",
+                        type=whole,
+                        default=1,
+                        metavar="N",
+                        help="which scan (default: 1, the newest)",
+                    ),
+                    switch("--list", "list the reports, one per line"),
+                    Parameter(
+                        "--compare",
+                        nargs=2,
+                        metavar="N|FILE",
+                        help="compare two scans, each given by number, saved JSON report or"
+                        " recording",
+                    ),
+                ),
             ),
-            switch("--list", "list the reports, one per line"),
             OptionGroup(
                 "",
                 "",
@@ -397,12 +417,6 @@ COMMANDS: dict[str, Command] = {
                     switch("--svg", "print a chart of the rate over time"),
                     switch("--md", "print Markdown (default)"),
                 ),
-            ),
-            Parameter(
-                "--compare",
-                nargs=2,
-                metavar="N|FILE",
-                help="compare two scans, each given by number, saved JSON report or recording",
             ),
             Parameter(
                 "--from",

@@ -301,7 +301,7 @@ def _steer(args: argparse.Namespace) -> int:
 
 def _resume(args: argparse.Namespace) -> int:
     if args.all == bool(args.job):
-        raise UsageError("resume needs a JOB or --all")
+        raise UsageError("resume needs either a JOB or --all")
     unread: list[Unread] = []
     log = audit_log()
 

@@ -103,7 +103,7 @@ COMMANDS = (
         "plan",
         "predict what moving files would do; changes nothing",
         *_WORK,
-        switch("--progress", "print counts as JSON meanwhile"),
+        switch("--progress", "print counts as JSON while files are counted"),
     ),
     _command("run", "move the files of directories", *_WORK, *_RUN),
     _command(

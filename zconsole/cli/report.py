@@ -36,6 +36,8 @@ FARTHEST = 4096
 
 def run(args: argparse.Namespace) -> int:
     """Print a report, the list of reports or a comparison; return the exit code."""
+    if args.svg and (args.list or args.compare):
+        raise UsageError("--svg draws one scan: not with --list or --compare")
     zone = UTC if args.recording else None
     if args.compare:
         return _compare(args, zone)
@@ -116,8 +118,6 @@ def _list(reports: Sequence[ScanReport], as_json: bool, zone: tzinfo | None) -> 
 
 
 def _compare(args: argparse.Namespace, zone: tzinfo | None) -> int:
-    if args.svg:
-        raise UsageError("--compare prints text or JSON, not SVG")
     words: list[str] = args.compare
     known = _known(args) if any(parse_whole(word) is not None for word in words) else ()
     first, second = (_named(word, known, _none(args)) for word in words)

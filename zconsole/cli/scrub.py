@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
+from datetime import datetime
 
 from zconsole.actions.backend import ActionBackend, live_backend
 from zconsole.actions.plan import Facts
@@ -49,8 +50,10 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def line(window: ScrubWindow) -> str:
-    """Return a line of text about a pool's scrub hours."""
-    return f"{window.pool}: scrub only in the hours {window.hours} ({hours_words(window)})"
+    """Return a line of text about a pool's scrub hours, by what is recorded of its scrub."""
+    state = "paused" if window.paused else "running" * window.begun
+    words = hours_words(window, state, datetime.now().astimezone())
+    return f"{window.pool}: scrub only in the hours {window.hours} ({words})"
 
 
 async def _switch(backend: ActionBackend, pool: str, hours: str) -> int:

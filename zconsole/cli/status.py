@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from zconsole.cli import output
 from zconsole.cli.config import scrub_overdue_after
@@ -20,14 +21,24 @@ from zconsole.zfs.sources.recording import Gaps
 from zconsole.zfs.sources.saved import read_states
 
 NONE = "no pools are imported"
+NO_POOLS = "no pools available"
+"""Zpool's own words for that."""
 FAULTED = frozenset({"FAULTED", "SUSPENDED", "UNAVAIL"})
 LONG_BEFORE = 60.0
 """Seconds before the end of a recording from which a pool's last sample counts as old."""
 
 Sentence = tuple[str, str | None]
 """A sentence that zpool prints instead of a pool, and the name of the pool if it is about one."""
-Found = tuple[tuple[Frame, ...], tuple[ZconsoleError, ...]]
-"""The pools found, and the errors of machines that failed."""
+
+
+class Found(NamedTuple):
+    """The pools found, and what else was said."""
+
+    frames: tuple[Frame, ...]
+    failures: tuple[ZconsoleError, ...] = ()
+    """Errors of machines that failed."""
+    healthy: bool = False
+    """Whether zpool said that pools are healthy, without showing them (``zpool status -x``)."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -35,11 +46,11 @@ def run(args: argparse.Namespace) -> int:
     if args.saved and args.host is not None:
         raise UsageError("use --from (a file) or --host (other machines), not both")
     if args.saved:
-        frames, failures = _saved(args)
+        frames, failures, healthy = _saved(args)
     else:
         from zconsole.cli import event_loop  # lazy: saved output needs nothing that samples
 
-        frames, failures = event_loop.run(_sampled(args))
+        frames, failures, healthy = event_loop.run(_sampled(args))
     lacking = [str(failure) for failure in failures]
     for text in lacking or ([] if frames or args.saved else [NONE]):
         say(text)
@@ -47,8 +58,7 @@ def run(args: argparse.Namespace) -> int:
         output.report(frames, args.json)
     code = ExitCode.OK
     if args.exit_status:
-        told = frames or failures or args.saved
-        code = exit_status(frames) if told else ExitCode.NOT_FOUND
+        code = exit_status(frames) if frames or failures or healthy else ExitCode.NOT_FOUND
     return code or next((failure.code for failure in failures), ExitCode.OK)
 
 
@@ -90,7 +100,7 @@ def _saved(args: argparse.Namespace) -> Found:
     if not shown and not said:
         say(NONE)
     output.say_gaps(gaps)
-    return frames, ()
+    return Found(frames, healthy=any(text != NO_POOLS for text, _ in said))
 
 
 def _in_place(raw: Raw) -> Sequence[Sentence]:
@@ -116,11 +126,11 @@ async def _sampled(args: argparse.Namespace) -> Found:
     if args.host is not None:
         from zconsole.cli import remote
 
-        return await remote.once(args.host, args.pools, overdue_after)
+        return Found(*await remote.once(args.host, args.pools, overdue_after))
     from zconsole.cli import local
 
     update = await local.once(args.pools, overdue_after)
     if not update.frames or update.capabilities.name != NO_READER:
-        return update.frames, ()
+        return Found(update.frames)
     why = update.capabilities.reason
-    return update.frames, (UnavailableError(f"cannot read pools: {why}"),)
+    return Found(update.frames, (UnavailableError(f"cannot read pools: {why}"),))

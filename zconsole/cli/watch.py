@@ -61,6 +61,9 @@ async def _rounds(args: argparse.Namespace, rounds: AsyncGenerator[Update, None]
                 begun.setdefault(frame.pool, {}).update(active)
             if args.until_done and over(update.frames):
                 return ending_code(update.frames, begun)
+    if args.until_done:
+        say("--count is reached, and a scan still runs")
+        return ExitCode.FAILED
     return ExitCode.OK
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -199,19 +199,23 @@ class LocateLights:
         with self._open() as opened:
             return self._each(opened, partial(self._put_back, opened))
 
-    def lit(self) -> tuple[LitSlot, ...]:
-        """Return the lights believed to be on, the first to go off first."""
-        return tuple(sorted(self._file.read().lights, key=lambda record: record.until))
+    def lit(self, known: Sequence[LitSlot] = ()) -> tuple[LitSlot, ...]:
+        """Return the lights believed to be on, the first to go off first.
 
-    def tidy(self) -> tuple[str, ...]:
+        If the file was removed, these are the ``known`` ones.
+        """
+        lights = self._file.read(_File(tuple(known))).lights
+        return tuple(sorted(lights, key=lambda record: record.until))
+
+    def tidy(self, known: Sequence[LitSlot] = ()) -> tuple[str, ...]:
         """Restore lights whose time is over, and relight the others after a reboot.
 
         Call this at each start. A light that somebody else switched off is forgotten. Returns the
-        results as sentences; failures are among them and not raised.
+        results as sentences; failures are among them and not raised. ``known`` as in `lit`.
         """
-        if not self._file.read().lights:  # create no files on a machine that never had a light
+        if not self.lit(known):  # create no files on a machine that never had a light
             return ()
-        with self._open() as opened:
+        with self._open(known) as opened:
             said = self._each(opened, partial(self._tidied, opened))
         if opened.records:
             self._wake()
@@ -219,9 +223,12 @@ class LocateLights:
 
     # For the keeper
 
-    def waiting(self) -> tuple[LitSlot, ...]:
-        """Return the lights still to be restored, up to RETRY seconds after their time."""
-        return tuple(lit for lit in self.lit() if self._clock() < lit.until + RETRY)
+    def waiting(self, known: Sequence[LitSlot] = ()) -> tuple[LitSlot, ...]:
+        """Return the lights still to be restored, up to RETRY seconds after their time.
+
+        ``known`` as in `lit`.
+        """
+        return tuple(lit for lit in self.lit(known) if self._clock() < lit.until + RETRY)
 
     def put_back_from_memory(self, known: Iterable[LitSlot]) -> tuple[LitSlot, ...]:
         """Restore the lights whose time is over, without the file; return those that remain."""
@@ -240,11 +247,10 @@ class LocateLights:
     # Inside
 
     @contextlib.contextmanager
-    def _open(self) -> Iterator[OpenRecords]:
-        """Lock the records for reading and changing. Raises StateError."""
+    def _open(self, known: Sequence[LitSlot] = ()) -> Iterator[OpenRecords]:
+        """Lock the records for reading and changing. Raises StateError. ``known`` as in `lit`."""
         with self._file.open() as write:
-            lights = self._file.read().lights
-            yield OpenRecords({record.slot.key: record for record in lights}, write)
+            yield OpenRecords({record.slot.key: record for record in self.lit(known)}, write)
 
     def _put_back(self, opened: OpenRecords, record: LitSlot) -> str:
         """Restore a light and forget it; an unreachable one is kept and tried again later."""
@@ -388,7 +394,7 @@ class LightDuty(StandingDuty):
     def is_empty(self) -> bool:
         """Return whether no light is waiting for its end, by the last readable records."""
         try:
-            self._known = self._lights.waiting()
+            self._known = self._lights.waiting(self._known)
         except (NoAnswerError, NotAskedError):
             if not self._known:
                 raise
@@ -405,7 +411,7 @@ class LightDuty(StandingDuty):
 
     def _tidy(self) -> None:
         try:
-            self._lights.tidy()
+            self._lights.tidy(self._known)
         except (OSError, ZconsoleError):
             self._known = self._lights.put_back_from_memory(self._known)
 

@@ -4,11 +4,14 @@ The allocator gives each vdev new writes in proportion to its free bytes, up to 
 multiplied by its data disks (metaslab_group_alloc_update, module/zfs/metaslab.c). A rewritten block
 leaves its vdev and is placed like a new one, so one pass never balances completely. Its raw bytes
 depend on the parity of the new vdev; its data bytes stay the same.
+
+Writes that keep the disks busy are shared by the vdevs' speed instead (``balance.balance``). Which
+of the two holds depends on the load, so the functions predict either: ``busy`` selects the second.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 STEPS = 200
@@ -28,6 +31,8 @@ class Space:
     """Share of its bytes that is not parity."""
     disks: int = 1
     """Number of its devices."""
+    speed: float = 0.0
+    """How many disks take its raw bytes at once; 0 if unknown."""
 
     @property
     def fill(self) -> float:
@@ -52,9 +57,15 @@ def shares(spaces: Sequence[Space]) -> list[float]:
     return [space.alloc / total if total else 0.0 for space in spaces]
 
 
-def new_write_shares(spaces: Sequence[Space]) -> list[float]:
-    """Return the share of new writes that each vdev gets now; all 0 if nothing is free."""
+def new_write_shares(spaces: Sequence[Space], busy: bool = False) -> list[float]:
+    """Return the share of new writes that each vdev gets now; all 0 if nothing is free.
+
+    By free bytes, too, if a speed is unknown.
+    """
     weights = [space.free * space.weight for space in spaces]
+    if busy and all(space.speed for space in spaces):
+        pairs = zip(spaces, weights, strict=True)
+        weights = [space.speed if weight else 0.0 for space, weight in pairs]
     total = sum(weights)
     return [weight / total if total else 0.0 for weight in weights]
 
@@ -83,18 +94,15 @@ def rewritten(
     raw: float,
     source: Sequence[float] | None = None,
     pinned: float = 0.0,
+    busy: bool = False,
 ) -> list[Space]:
     """Return the vdevs after rewriting ``raw`` bytes, each byte once.
 
     ``raw`` is what the blocks take before, ``source`` their share on each vdev (default: that of
     all data), ``pinned`` the share whose old blocks stay (snapshots, clones, checkpoint).
     """
-    taken = list(source) if source is not None else shares(spaces)
-    now = list(spaces)
-    # Simulate in steps: every step changes the free space, which decides where new blocks go.
-    for _ in range(STEPS if raw > 0 else 0):
-        now = _step(now, raw / STEPS, taken, pinned)
-    return now
+    *_, after = _on_the_way(spaces, raw, source, pinned, busy)
+    return after
 
 
 def raw_to_target(
@@ -103,36 +111,43 @@ def raw_to_target(
     limit: float,
     source: Sequence[float] | None = None,
     pinned: float = 0.0,
+    busy: bool = False,
 ) -> float | None:
     """Return the raw bytes to rewrite until the spread is ``target``; None if over ``limit``."""
-    if spread(spaces) <= target:
-        return 0.0
-    taken = list(source) if source is not None else shares(spaces)
-    now, done, step = list(spaces), 0.0, limit / STEPS
-    while done < limit:
-        now = _step(now, step, taken, pinned)
-        done += step
+    for step, now in enumerate(_on_the_way(spaces, limit, source, pinned, busy)):
         if spread(now) <= target:
-            return done
+            return limit * step / STEPS
     return None
 
 
 def expected_move(spaces: Sequence[Space], raw: float) -> float:
-    """Return the raw bytes by which vdevs are expected to grow after rewriting ``raw`` bytes."""
-    after = rewritten(spaces, raw)
-    return sum(max(0.0, b.alloc - a.alloc) for a, b in zip(spaces, after, strict=True))
+    """Return the raw bytes by which vdevs grow at least after rewriting ``raw`` bytes."""
+    afters = [rewritten(spaces, raw, busy=busy) for busy in (False, True)]
+    return min(
+        sum(max(0.0, b.alloc - a.alloc) for a, b in zip(spaces, after, strict=True))
+        for after in afters
+    )
 
 
-def _step(
+def _on_the_way(
     spaces: Sequence[Space],
     raw: float,
-    source: Sequence[float],
+    source: Sequence[float] | None,
     pinned: float,
-) -> list[Space]:
-    given = new_write_shares(spaces)
-    # The same data takes more or fewer raw bytes if the parity of its new vdev differs.
-    grows = data_share(spaces, source) / data_share(spaces, given)
-    return [
-        replace(space, alloc=max(0.0, space.alloc + raw * (grows * new - (1 - pinned) * old)))
-        for space, new, old in zip(spaces, given, source, strict=True)
-    ]
+    busy: bool,
+) -> Iterator[list[Space]]:
+    """Yield the vdevs before rewriting ``raw`` bytes, then after each of STEPS equal parts.
+
+    Every part changes the free space, which decides where the next one goes.
+    """
+    now, taken, part = list(spaces), shares(spaces) if source is None else source, raw / STEPS
+    yield now
+    for _ in range(STEPS if raw > 0 else 0):
+        given = new_write_shares(now, busy)
+        # The same data takes more or fewer raw bytes if the parity of its new vdev differs.
+        grows = data_share(now, taken) / data_share(now, given)
+        now = [
+            replace(space, alloc=max(0.0, space.alloc + part * (grows * new - (1 - pinned) * old)))
+            for space, new, old in zip(now, given, taken, strict=True)
+        ]
+        yield now

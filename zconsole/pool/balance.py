@@ -84,7 +84,9 @@ def balance(root: Vdev, version: str | None = None) -> Balance:
     target = sum(v.alloc_bytes or 0 for v in known) / size if size else None
     counts = _weights(vdevs, [len(v.children) for v in vdevs], parse_version(version))
     weights = [(_free(v) or 0) * count for v, count in zip(vdevs, counts, strict=True)]
-    aims, busy = _in_proportion(weights), _in_proportion([_speed(vdev) for vdev in vdevs])
+    full = [v.allocating is False or _free(v) == 0 for v in vdevs]
+    speeds = [0 if f else _speed(v, _devices(v)) for v, f in zip(vdevs, full, strict=True)]
+    aims, busy = _in_proportion(weights), _in_proportion(speeds)
     entries = tuple(map(partial(_entry, target), vdevs, aims, busy))
     fills = [e.fill for e in entries if e.fill is not None]
     surpluses = [e.surplus_bytes for e in entries if e.surplus_bytes is not None]
@@ -125,6 +127,7 @@ def spaces_of(vdevs: Sequence[Vdev], release: Version) -> tuple[Space, ...]:
             weight,
             _data_share(vdev, count) or 1.0,
             count,
+            _speed(vdev, count) or 0.0,
         )
         for vdev, count, weight in zip(vdevs, devices, weights, strict=True)
     )
@@ -161,13 +164,11 @@ def _free(vdev: Vdev) -> int | None:
     return max(0, vdev.size_bytes - vdev.alloc_bytes)
 
 
-def _speed(vdev: Vdev) -> int | None:
-    """How many disks take a vdev's raw bytes at once; None where its disks are not listed."""
-    if vdev.allocating is False or _free(vdev) == 0:
-        return 0
+def _speed(vdev: Vdev, devices: int) -> int | None:
+    """How many disks take a vdev's raw bytes at once; None if its number of devices is unknown."""
     if not vdev.kind.startswith(("raidz", "draid")):
         return 1  # the sides of a mirror take the same bytes
-    return _devices(vdev) - (vdev.spares_left or 0) or None
+    return devices - (vdev.spares_left or 0) if devices else None
 
 
 def _in_proportion(parts: Sequence[float | None]) -> Sequence[float | None]:

@@ -87,7 +87,11 @@ def by_vdev(
     begun = unmarked_repairs(root, repairs, returned)
     own = {id(vdev): _of_own_data(vdev, repairs) for vdev in data_vdevs(root)}
     told = [own.get(id(vdev), vdev) for vdev in root.children]
-    spares = bool(repairs) and not _fills_others(told, returned)
+    every = [vdev for top in told for vdev in top.walk()] if repairs else []
+    # A repair fills the spares if it has nothing else to fill.
+    spares = bool(repairs) and not any(
+        vdev.resilvering or vdev.kind == "replacing" or vdev.name in returned for vdev in every
+    )
     entries: list[tuple[Vdev, Redundancy]] = []
     taken: dict[str, int] = {}
     for vdev in data_vdevs(root):
@@ -181,15 +185,6 @@ def parity(vdev: Vdev) -> int:
     if vdev.kind[:-1] in ("raidz", "draid") and vdev.kind[-1].isdigit():
         return int(vdev.kind[-1])
     return 1 if vdev.kind == "raidz" else 0
-
-
-def _fills_others(tops: Iterable[Vdev], returned: Collection[str]) -> bool:
-    """Whether any device is marked as resilvering, or a repair has others than spares to fill."""
-    return any(
-        vdev.resilvering or vdev.kind == "replacing" or vdev.name in returned
-        for top in tops
-        for vdev in top.walk()
-    )
 
 
 def _has_failed(scans: Iterable[Scan], top: Vdev) -> bool:

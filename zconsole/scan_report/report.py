@@ -163,6 +163,6 @@ def loaded(text: str, name: str) -> ScanReport:
         if not all(0 <= t < _LATEST for t in (*times, report.end or 0.0)):
             raise RecordError("a time out of range")
     except ValueError as error:
-        why = error if isinstance(error, RecordError) else type(error).__name__
+        why = error if isinstance(error, RecordError) else "not JSON"
         raise NotUnderstoodError(f"{name}: not a scan report ({why})") from None
     return replace(report, moments=report.moments[:MOST_POINTS])

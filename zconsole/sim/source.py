@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 from zconsole.pool.chassis import SlotKey
@@ -47,6 +48,10 @@ class World:
         """Slots whose locate light is on."""
         self.skipped = 0.0
         """Simulated seconds that were skipped on request."""
+        self.lock = RLock()
+        """Held for each step and each reading, as the demo's keeper runs in a thread of its own."""
+        self.is_over = False
+        """Whether the demo has ended."""
         for pool in self.pools:
             pool.incidents.sort(key=lambda incident: incident.t)
             leaves = sum(1 for _ in pool.leaves())
@@ -55,12 +60,14 @@ class World:
 
     def advance(self, elapsed: float) -> None:
         """Advance to ``elapsed`` simulated seconds after the first sample, plus ``skipped``."""
-        for pool in self.pools:
-            simulation.advance(pool, self._age + self.skipped + elapsed)
+        with self.lock:
+            for pool in self.pools:
+                simulation.advance(pool, self._age + self.skipped + elapsed)
 
     def raws(self) -> tuple[Raw, ...]:
         """Return one raw form per pool, with the events since the last call."""
-        return tuple(raw(pool) for pool in self.pools)
+        with self.lock:
+            return tuple(raw(pool) for pool in self.pools)
 
 
 def raw(pool: PoolState) -> Raw:
@@ -202,7 +209,8 @@ class SimulatedSource:
         return self.world.raws()
 
     async def aclose(self) -> None:
-        """Do nothing: no request is ever in flight."""
+        """End the demo, and with it the keeper's thread."""
+        self.world.is_over = True
 
 
 def samples(

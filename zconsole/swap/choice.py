@@ -40,6 +40,7 @@ from zconsole.swap.disk import (
 from zconsole.swap.effects import (
     Effect,
     effects,
+    empty_bays,
     hindrance,
     kept_words,
     marked,
@@ -105,7 +106,8 @@ class SwapChoice:
     def steps(self, way: SwapWay) -> tuple[str, ...]:
         """Return the steps of a way that this machine needs, as the checklist lists them."""
         spared = self.spared or way.mode == SPARE_FIRST
-        return needed_steps(way.mode, bool(self.old.light), spared, self.along)
+        chosen = way.mode == REPLACE_FIRST and way.new is not None
+        return needed_steps(way.mode, bool(self.old.light), spared, self.along, chosen)
 
     @property
     def way(self) -> SwapWay | None:
@@ -133,7 +135,7 @@ def choose(view: MachineView, key: str) -> SwapChoice | None:
     lost = effects(view, old)
     gone = bool(view.devices) and view.device(old) is None
     failed = gone or target.vdev.state in FAILED
-    ways = () if refused else _ways(view, target, old, lost)
+    ways = () if refused else _ways(view, target, old, lost, gone)
     return SwapChoice(
         old,
         target.top.name,
@@ -188,7 +190,7 @@ def _found(
 
 
 def _ways(
-    view: MachineView, target: Target, old: SwapDisk, lost: tuple[Effect, ...]
+    view: MachineView, target: Target, old: SwapDisk, lost: tuple[Effect, ...], gone: bool
 ) -> Iterator[SwapWay]:
     """Yield the ways, most redundancy kept first; only one if a replace has already begun."""
     # A replace that has begun is continued: any other way would disturb it.
@@ -197,14 +199,31 @@ def _ways(
         why = f"its replacement by {new.words} has begun already: the checklist goes on from there"
         yield SwapWay(REPLACE_FIRST, why, new, begun=group.children[-1].resilvering)
         return
+    kept = kept_words(view.situation, target)
+    # The pull of a disk that is out, or that a spare stands in for, costs nothing more.
+    missed = gone or stands_in(target)
+    insert: SwapWay | None = None
     free = free_disks(view, target)
     if device := next((each for each in free if not old.is_on(each)), None):
         new = disk_of(device)
         why = (
             f"{new.words} is free: replace with it now, and pull {old.spot} once the"
-            f" resilver is done. {kept_words(view.situation, target)}"
+            f" resilver is done. {kept}"
         )
         yield SwapWay(REPLACE_FIRST, why, new)
+    elif (bays := empty_bays(view, old)) != "":
+        where = "a free bay, if there is one" if bays is None else bays
+        safer = "" if missed else "safer, as "
+        # Its own pool has the new disk by then; another one may not.
+        lost_by_pull = [e.text for e in lost if e.left < 0 and e.target.key != target.key]
+        insert = SwapWay(
+            REPLACE_FIRST,
+            f"{safer}nothing is pulled before the new disk is filled. Insert it into {where},"
+            f" replace with it, then pull {old.spot}. {kept}",
+            refused="; ".join(lost_by_pull),
+        )
+    if insert is not None and not missed:
+        yield insert
     standing = spares(view.pool) if target.group is None else {}
     for path, spare in standing.items():
         leaf = next((each for each in leaves_of(view.pool) if each.vdev is spare), None)
@@ -212,11 +231,13 @@ def _ways(
             new = replace(view.disk(leaf), whole=path)
             why = (
                 f"hot spare {new.words} stands in first; it returns once the new disk is filled."
-                f" {kept_words(view.situation, target)}. It takes two resilvers"
+                f" {kept}. It takes two resilvers"
             )
             yield SwapWay(SPARE_FIRST, why, new)
             break
     yield _by_pulling(view.situation, target, lost)
+    if insert is not None and missed:
+        yield insert
 
 
 def free_disks(view: MachineView, target: Target) -> list[Device]:
@@ -242,7 +263,7 @@ def _by_pulling(situation: Situation, target: Target, lost: tuple[Effect, ...]) 
         refused = f"{hindered}: wait for that resilver, or replace that device first"
     left = max(0, min(effect.left for effect in lost if effect.target.top.name == top))
     why = (
-        f"no other disk is needed: take it offline, pull it, insert a new one. Until the resilver"
+        f"no free bay is needed: take it offline, pull it, insert a new one. Until the resilver"
         f" is done, {may_fail(left)} in {top}"
     )
     if not reads:

@@ -6,7 +6,7 @@ A disk is identified by serial number, WWN and place.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from zconsole.actions.plan import Situation
@@ -15,7 +15,7 @@ from zconsole.diagnosis.device_errors.faults import DeviceFault, SmartCounts
 from zconsole.errors import NotFoundError, UsageError
 from zconsole.hardware.device import Device
 from zconsole.hardware.location import PARTITION
-from zconsole.pool.chassis import LeafDisk
+from zconsole.pool.chassis import Enclosure, LeafDisk
 from zconsole.pool.model import Pool, Vdev
 from zconsole.pool.topology import FAILED, is_named
 
@@ -411,6 +411,8 @@ class MachineView:
     """Disks that other open checklists swap: their pull is no mistake."""
     boot: str = ""
     """The id of this boot; empty where unknown."""
+    enclosures: Collection[Enclosure] = ()
+    """The machine's enclosures with their slots; empty if it has none that are known."""
 
     @property
     def pool(self) -> Pool:

@@ -1,4 +1,4 @@
-"""How pools depend on a disk: the effect of a pull, running repairs, and fitness of a new disk."""
+"""How pools depend on a disk: the effect of a pull, running repairs, and room for a new disk."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from zconsole.actions.plan import ActionPlan, Precondition, Situation
 from zconsole.actions.running_scans import describe
 from zconsole.actions.target import Target, find, members, others_missing, partition_of, stands_in
 from zconsole.hardware.device import Device
+from zconsole.hardware.location import bay_names
 from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.redundancy import (
     REPAIRS,
@@ -24,6 +25,7 @@ from zconsole.pool.redundancy import (
 )
 from zconsole.pool.topology import FAILED, is_group
 from zconsole.swap.disk import (
+    REPLACE_FIRST,
     Checklist,
     MachineView,
     SwapDisk,
@@ -305,8 +307,32 @@ def _without(vdev: Vdev, leaf: Vdev) -> Vdev:
     return vdev._replace(children=tuple(_without(child, leaf) for child in vdev.children))
 
 
+NAMED_BAYS = 3
+"""Number of empty bays that are named."""
+
+
+def empty_bays(view: MachineView, old: SwapDisk) -> str | None:
+    """Return the empty bays for a disk such as the old one; None if the bays are not known.
+
+    The text is ``Slot 11 or Slot 12``, and empty if every bay is full.
+    """
+    path = old.node or old.whole or old.path
+    shelves = [each for each in view.enclosures if bool(each.key) != ("nvme" in path)]
+    if not shelves:
+        return None
+    names = bay_names(tuple(view.enclosures))
+    empty = [
+        names[each.key, slot.name] for each in shelves for slot in each.slots if not slot.disks
+    ]
+    empty = [name for name in empty if name != old.bay]  # its own, if it is out
+    # Where vdev_id.conf names the bays, an empty one's name is not known.
+    if len(empty) > NAMED_BAYS or (old.bay and old.bay not in names.values()):
+        return f"an empty bay ({len(empty)} are empty)" if empty else ""
+    return " or ".join(empty)
+
+
 class Inserted(NamedTuple):
-    """A disk inserted after the pull, and whether it can be used."""
+    """A disk inserted since the swap began, and whether it can be used."""
 
     device: Device
     verdict: str = "fits"
@@ -319,20 +345,32 @@ class Inserted(NamedTuple):
 
 
 def inserted(swap: Checklist, view: MachineView) -> Inserted | None:
-    """Find the disk inserted after the pull: the old one, one in its bay, or one elsewhere."""
-    old = swap.old
+    """Find the disk inserted since the swap began: the first that fits, else the first.
+
+    After the pull, that is also the old disk, and disks in its bay come first.
+    """
+    old, out = swap.old, swap.pulled is not None
     disks = [device for device in view.devices if device.kind == "disk"]
-    in_place = [d for d in disks if old.shares_place(d) or old.is_on(d)]
-    fresh = [d for d in disks if not any(known.is_on(d) for known in swap.around)]
-    found = next(iter((*in_place, *fresh)), None)
-    if found is None:
-        return None
+    in_place = [d for d in disks if out and (old.shares_place(d) or old.is_on(d))]
+    fresh = [d for d in disks if not any(known.is_on(d) for known in (old, *swap.around))]
+    found = [_judged(swap, view, device) for device in (*in_place, *fresh)]
+    return next((each for each in found if each.verdict == "fits"), next(iter(found), None))
+
+
+def _judged(swap: Checklist, view: MachineView, found: Device) -> Inserted:
+    """Judge an inserted disk."""
+    old = swap.old
     if found.unnamed:  # its only path may change at the next boot
         return Inserted(found, "unnamed")
     if old.is_on(found):
         if swap.unseen:
             return Inserted(found, "shown")
-    elif old.shares_place(found) is False and "elsewhere" not in swap.passed:
+    elif (
+        swap.mode != REPLACE_FIRST
+        and swap.pulled is not None
+        and old.shares_place(found) is False
+        and "elsewhere" not in swap.passed
+    ):
         return Inserted(found, "elsewhere")
     problems = _unfit(swap, view, found)
     return Inserted(found, "unfit" if problems else "fits", problems)

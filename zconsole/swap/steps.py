@@ -41,6 +41,7 @@ from zconsole.swap.disk import (
 )
 from zconsole.swap.effects import (
     effects,
+    empty_bays,
     filling,
     inserted,
     plan_offline_safely,
@@ -108,7 +109,10 @@ class SwapStage:
     """Devices named in the plan, which are checked again before it runs."""
     answers: tuple[Answer, ...] = ()
     ahead: SwapStep | None = None
-    """The step while it is still ahead, for its ``undo`` text; None once it is taken."""
+    """The step while it is still ahead, for its ``undo`` text; None once it is taken.
+
+    A function of ``STEPS`` sets it only if its stage is not undone as its row says.
+    """
     back: WayBack | None = None
     """What the Back action does now; None if nothing can be undone, and ``final`` says why."""
     final: str = ""
@@ -192,6 +196,25 @@ ELSEWHERE = Answer(
     "use it there",
     _passes("elsewhere", "the new disk is used where it is"),
 )
+
+
+def use_now(new: SwapDisk, old: SwapDisk) -> Answer:
+    """Return the answer that replaces first after all, with a disk that is in another bay."""
+
+    def _noted(swap: Checklist, now: float) -> Checklist:
+        text = f"{new.words} is in: the new disk, used before the pull"
+        swap = replace(swap, mode=REPLACE_FIRST, new=new).retaking("light")
+        return swap.noting(now, "insert", text)
+
+    return Answer(
+        "use-now",
+        f"Go on with {new.words}, which is new and fits: replace first, pull {old.spot} afterwards",
+        "use new disk",
+        _noted,
+        means=f"Safer: {old.words} stays in until the new disk is filled, and is pulled then.",
+    )
+
+
 LEAVE_LIT = Answer(
     "leave-lit",
     "Leave the light as it is",
@@ -273,16 +296,16 @@ def look_light(swap: Checklist, view: MachineView, _: float) -> SwapStage | None
     )
 
 
-def past(swap: Checklist, view: MachineView) -> bool:
-    """Return whether somebody, or ZED, has already begun a replace in this place."""
+def replace_begun(swap: Checklist, view: MachineView) -> bool:
+    """Return whether a replace of the old disk has begun, whoever began it, or is done."""
     target = view.target(swap.old.key)
-    return swap.mode != REPLACE_FIRST and (target is None or replacing(target) is not None)
+    return target is None or replacing(target) is not None
 
 
 def look_pull(swap: Checklist, view: MachineView, now: float) -> SwapStage | None:
     """Return the stage that waits for the pull of the right disk; None once it is out."""
     old = swap.old
-    if swap.pulled is not None or past(swap, view):
+    if swap.pulled is not None or (swap.mode != REPLACE_FIRST and replace_begun(swap, view)):
         return None
     target = view.target(old.key)
     read = target is not None and target.vdev.state not in FAILED and is_complete(target.vdev)
@@ -369,16 +392,20 @@ The number in the name of an NVMe disk need not be its controller's, so the path
 
 def look_insert(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
     """Return the stage that waits for the new disk and checks it; None once one fits."""
-    if past(swap, view) or view.device(swap.new) is not None:
+    if replace_begun(swap, view) or view.device(swap.new) is not None:
         return None
     old, spot, found = swap.old, swap.old.place or "the same bay", inserted(swap, view)
     text: tuple[str, ...]
+    if beside := swap.mode == REPLACE_FIRST and swap.pulled is None:
+        spot = empty_bays(view, old) or "a free bay"
     verdict = "" if found is None else found.verdict
     if found is None or verdict == "unnamed":
         least = f"{size(old.size)} or larger" if old.size else "of the same size or larger"
         text = (
             f"It must be {least}, with sectors that the vdev can use; both are checked.",
-            "If only its cable or contact was bad, put the same disk back: it is recognized.",
+            f"Leave {old.words} where it is until the new disk is filled."
+            if beside and view.device(old) is not None
+            else "If only its cable or contact was bad, put the same disk back: it is recognized.",
         )
         waits = f"udev to name the disk in {disk_of(found.device).spot}" if found else ""
         title = f"Insert the new disk into {spot}"
@@ -418,7 +445,10 @@ def look_replace(swap: Checklist, view: MachineView, _: float) -> SwapStage | No
     old, new, target = swap.old, swap.new, view.target(swap.old.key)
     if target is None or new is None or replacing(target) is not None:
         return None
-    if swap.same:
+    off = target.vdev.state == "OFFLINE" and any(
+        e.step == "offline" and e.command for e in swap.log
+    )
+    if swap.same or (off and swap.mode == REPLACE_FIRST and view.device(old) is not None):
         return _online(swap, view, target)
     device, part = view.device(new), partition_of(target.vdev)
     given = device if device is None or part is None else partition_on(device, part)
@@ -465,8 +495,11 @@ def _online(swap: Checklist, view: MachineView, target: Target) -> SwapStage | N
             "The same disk is back: what it missed is resilvered. If errors return, its cable, its"
             " bay or the disk itself is bad.",
             "To use another disk instead, pull it again and insert that one.",
-        ),
+        )
+        if swap.same
+        else ("It is read, and counts for redundancy, until the new disk is filled.",),
         plan=(plan_clear if state == "FAULTED" else plan_online)(situation, target.key),
+        ahead=None if swap.same else SwapStep("Put the old disk online"),
     )
 
 
@@ -510,7 +543,7 @@ def _waiting(swap: Checklist, view: MachineView, leaf: Target | None) -> SwapSta
     """Build the stage that waits for the resilver."""
     old, vdev = view.target(swap.old.key), None if leaf is None else leaf.vdev
     stay = "Leave the old disk plugged in until it ends"
-    if swap.mode != REPLACE_FIRST:
+    if swap.mode != REPLACE_FIRST or swap.pulled is not None:
         meanwhile = "Pull nothing until it ends."
     elif old is not None and is_complete(old.vdev):
         meanwhile = f"{stay}: it still counts for redundancy."
@@ -678,7 +711,7 @@ _PULLING = ("offline", "light", "pull", "insert", "replace", "resilver", *_AFTER
 WAYS = {
     REPLACE_FIRST: Way(
         "Replace first, pull afterwards",
-        ("replace", "resilver", "offline", "light", "pull", *_AFTER),
+        ("insert", "replace", "resilver", "offline", "light", "pull", *_AFTER),
     ),
     SPARE_FIRST: Way("Let a hot spare stand in, then pull", ("spare", *_PULLING)),
     PULL_FIRST: Way("Pull first, then insert the new disk", _PULLING),
@@ -695,15 +728,19 @@ def comes_before(swap: Checklist, one: str, other: str) -> bool:
     return steps_of(swap).index(one) < steps_of(swap).index(other)
 
 
-def needed_steps(mode: str, light: bool, spared: bool, along: bool) -> tuple[str, ...]:
+def needed_steps(
+    mode: str, light: bool, spared: bool, along: bool, chosen: bool
+) -> tuple[str, ...]:
     """Return the steps of a way that are needed, for plan and checklist alike.
 
     ``light``: the bay has a light; ``spared``: a hot spare stands in; ``along``: other devices are
-    on the disk, so that it must be taken offline though its own device has left the pool.
+    on the disk, so that it must be taken offline though its own device has left the pool;
+    ``chosen``: the new disk was in the machine already.
     """
     idle = {
         *(("light", "light-off") if not light else ()),
         *(("return-spare",) if not spared else ()),
+        *(("insert",) if chosen else ()),
         # Once replaced, the old device has left the pool, and nothing is left to take offline.
         *(("offline",) if mode == REPLACE_FIRST and not along else ()),
     }
@@ -712,15 +749,20 @@ def needed_steps(mode: str, light: bool, spared: bool, along: bool) -> tuple[str
 
 def listed(swap: Checklist, at: str) -> tuple[str, ...]:
     """Return the steps to show, ``at`` being the current one, without those never needed."""
-    needed = needed_steps(swap.mode, bool(swap.old.light), swap.spared, swap.along)
-    ran = {entry.step for entry in swap.log if entry.command}
+    chosen = swap.mode == REPLACE_FIRST and swap.new is not None and swap.noted("insert") is None
+    needed = needed_steps(swap.mode, bool(swap.old.light), swap.spared, swap.along, chosen)
     every = steps_of(swap)
+    # A step that ran before another way was chosen may be ahead again, but not needed there.
+    reached = every[: every.index(at) + 1]
+    ran = {entry.step for entry in swap.log if entry.command and entry.step in reached}
     return tuple(name for name in every if name in {*needed, *ran} or name == at != "explain")
 
 
 def step_of(swap: Checklist, name: str) -> SwapStep:
     """Return a step with its undo text adapted to this checklist."""
     step = STEPS[name]
+    if name == "insert" and swap.mode == REPLACE_FIRST:
+        return step._replace(undo="")  # nothing was run yet
     if name == "pull" and swap.mode == REPLACE_FIRST:
         return step._replace(undo="", final="the old disk has left the pool already")
     if name in ("replace", "resilver") and swap.same:

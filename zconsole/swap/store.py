@@ -255,7 +255,15 @@ class SwapSession:
         others = await asyncio.gather(*(self._other(situation, facts) for situation in rest))
         smart = await self._asked(facts.devices, disk, frame.t)
         mine = replace(mine, facts=facts)
-        return MachineView(mine, tuple(others), frame.troubles, smart, boot=self._swaps.boot)
+        enclosures = frame.sample.enclosures if frame.sample is not None else ()
+        return MachineView(
+            mine,
+            tuple(others),
+            frame.troubles,
+            smart,
+            boot=self._swaps.boot,
+            enclosures=enclosures,
+        )
 
     async def _other(self, situation: Situation, facts: Facts) -> Situation:
         """Read another pool, with the same disks; its labels only while it is suspended."""

@@ -45,11 +45,12 @@ from zconsole.swap.steps import (
     just_ran,
     listed,
     new_leaf,
-    past,
+    replace_begun,
     scrubbed,
     step_of,
     steps_of,
     to_do,
+    use_now,
 )
 from zconsole.swap.way_back import WayBack, stands_offline
 
@@ -70,7 +71,9 @@ def current(swap: Checklist, view: MachineView, now: float) -> SwapStage:
     refused = found.plan is not None and found.plan.refused is not None
     if not (found.alarm or waits or refused):
         step = step_of(swap, found.step)
-        found = replace(found, ahead=step, final=found.final or step.final)
+        found = replace(found, ahead=found.ahead or step, final=found.final or step.final)
+    if not found.alarm and (new := new_elsewhere(swap, view)) is not None:
+        found = replace(found, answers=(use_now(new, swap.old), *found.answers))
     return replace(
         found,
         warnings=(*warned, *found.warnings),
@@ -78,6 +81,15 @@ def current(swap: Checklist, view: MachineView, now: float) -> SwapStage:
         undone=left,
         reminders=reminders(swap, view, now),
     )
+
+
+def new_elsewhere(swap: Checklist, view: MachineView) -> SwapDisk | None:
+    """Return a new disk in another bay that could replace the old one before its pull."""
+    waits = swap.mode != REPLACE_FIRST and swap.pulled is None and swap.at != "spare"
+    if not waits or view.device(swap.old) is None or replace_begun(swap, view):
+        return None
+    found = inserted(swap, view)
+    return disk_of(found.device) if found is not None and found.verdict == "fits" else None
 
 
 def absent(swap: Checklist) -> SwapStage:
@@ -203,7 +215,9 @@ def _baseline(swap: Checklist, view: MachineView, _: float) -> Checklist:
     waits = comes_before(swap, swap.at, "pull") and not swap.wrong
     if not waits or not view.devices or missing(swap, view):
         return swap
-    there = around(view, swap.old)
+    # An unused disk that came since is no part of it: it may be the new one.
+    known = {disk.whole for disk in swap.around}
+    there = tuple(d for d in around(view, swap.old) if d.pool or d.whole in known)
     return swap if there == swap.around else replace(swap, around=there)
 
 
@@ -275,20 +289,22 @@ def _adopted(swap: Checklist, view: MachineView, now: float) -> Checklist:
     if group is None or not (swap.new is None or displaced):
         return swap
     new = view.newcomer(group)
+    swap = swap.noting(now, "replace", f"started elsewhere: {new.words} takes the place")
+    if swap.pulled is None and view.device(swap.old) is not None:
+        return replace(swap, new=new, mode=REPLACE_FIRST)  # its pull is still to come
     # In the other ways the pull comes before the replace, so it counts as done.
     pulled = swap.pulled if swap.mode == REPLACE_FIRST else swap.pulled or now
-    said = f"started elsewhere: {new.words} takes the place"
-    return replace(swap, new=new, pulled=pulled).noting(now, "replace", said)
+    return replace(swap, new=new, pulled=pulled)
 
 
 def _inserted(swap: Checklist, view: MachineView, now: float) -> Checklist:
-    """Note the disk inserted after the pull once it fits; forget it when it is out again."""
-    if swap.mode == REPLACE_FIRST or swap.pulled is None or not view.devices:
+    """Note the inserted disk once it fits; forget it when it is out again."""
+    if not view.devices or (swap.mode != REPLACE_FIRST and swap.pulled is None):
         return swap
     if swap.new is not None and (known := view.device(swap.new)) is not None:
         better = disk_of(known)  # udev may report the serial number of a new disk late
         return replace(swap, new=better) if better.mark and not swap.new.mark else swap
-    if past(swap, view):
+    if replace_begun(swap, view):
         return swap
     found = inserted(swap, view)
     if found is None or found.verdict != "fits":
@@ -301,7 +317,8 @@ def _inserted(swap: Checklist, view: MachineView, now: float) -> Checklist:
 def _misplaced(swap: Checklist, view: MachineView, now: float) -> Checklist:
     """Add one log entry for each inserted disk that is not the expected one."""
     texts = [(PUT_BACK, text) for disk in swap.wrong for text in another_in_bay(disk, view)]
-    awaited = swap.pulled is not None and swap.new is None and not past(swap, view)
+    awaited = swap.mode == REPLACE_FIRST or swap.pulled is not None
+    awaited = awaited and swap.new is None and not replace_begun(swap, view)
     if awaited and (found := inserted(swap, view)) is not None:
         words, spot = disk_of(found.device).words, swap.old.place or "the same bay"
         if found.verdict == "elsewhere":

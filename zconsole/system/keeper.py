@@ -61,6 +61,8 @@ IDLE = 2.0
 """Seconds that the keeper waits for an order while it has no duty, before it ends."""
 HEARD = 5.0
 """Seconds that a client has to send its order once it is connected."""
+TRY_AGAIN = 1.0
+"""Seconds before a standing duty tries again to take its lock, which `wake` holds for a moment."""
 LOCK_SECONDS = 10.0
 """Seconds for taking a lock, on a disk that a scan keeps busy."""
 BEGUN = 30.0
@@ -324,7 +326,7 @@ class StandingDuty(ABC):
             try:
                 if not await in_daemon_thread(self.is_empty):
                     self._lock = await in_daemon_thread(self._take)
-                    self._next = self._clock() + LONGEST * (self._lock is None)
+                    self._next = self._clock() + TRY_AGAIN * (self._lock is None)
                     return True
             except (NoAnswerError, NotAskedError):
                 self._next = self._clock() + LONGEST

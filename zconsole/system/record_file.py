@@ -192,14 +192,17 @@ class LockedRecord(Generic[_D]):
         self._patience = patience
         self._store = LockedStore(path and path.parent)
 
-    def read(self) -> _D:
-        """Return the current value, without locking. Raises StateError, DamagedError."""
+    def read(self, missing: _D | None = None) -> _D:
+        """Return the current value, without locking; ``missing`` instead of the empty one.
+
+        Raises StateError, DamagedError.
+        """
         if self._path is None:
             return self._kept
         try:
             return self._store.read_file(self._path.name, record(type(self._kept)))
         except FileNotFoundError:
-            return self._kept
+            return self._kept if missing is None else missing
 
     @contextlib.contextmanager
     def open(self, patience: float | None = None) -> Iterator[Callable[[_D], None]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from zconsole import units
+from zconsole.keyed_text import KeyedText
 from zconsole.pool.model import Activity, Pool, Sample
 from zconsole.timeline.eta.estimate import SUSPENDED, Forecast, forecast, nothing
 from zconsole.timeline.eta.progress import (
@@ -135,7 +136,8 @@ def activity_advice(activity: Activity, pool: Pool, still: float | None) -> str:
         if resilvers:
             return "goes on after the resilver"
         first = f"{bad}, then " if (bad := _bad_devices(activity, pool)) else ""
-        return f"no resilver is running: {first}clear the pool (A)"
+        act = KeyedText(f"zpool clear {pool.name}", "clear the pool ({keys})", "actions")
+        return f"no resilver is running: {first}" + act
     if still is not None and resilvers:
         return "goes on after the resilver"
     if still is not None and ((bad := _bad_devices(activity, pool)) or still >= STUCK_SECONDS):

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
+from zconsole import units
 from zconsole.diagnosis.bottleneck.evidence import WatchedScan
 from zconsole.pool.balance import Balance
 from zconsole.pool.health import Health
@@ -31,13 +33,13 @@ from zconsole.pool.redundancy import Redundancy
 from zconsole.pool.scan_outcome import ScanOutcome, scan_outcome
 from zconsole.pool.spares import SpareTrouble
 from zconsole.pool.topology import data_vdevs
-from zconsole.timeline.eta.estimate import MEASURING, Estimate, nothing
+from zconsole.system.day_hours import day_hours
+from zconsole.timeline.eta.estimate import MAX_SPREAD, MEASURING, Estimate, nothing, ranged
 from zconsole.timeline.eta.past import Comparison
 from zconsole.timeline.eta.progress import doing
 from zconsole.timeline.rates import RateSeries
 from zconsole.timeline.scan_rate import PastRates
 from zconsole.timeline.scrubs import UNKNOWN, ScrubAge
-from zconsole.units import duration
 
 if TYPE_CHECKING:
     from zconsole.diagnosis.bottleneck.finding import Ceiling, Verdict
@@ -118,6 +120,9 @@ class Additions(NamedTuple):
     flags: tuple[str, ...] = ()
     pulled: Mapping[str, float] = NOTHING
     """Leaves that were away because they were pulled by mistake, and until when (epoch seconds)."""
+    hours: str = ""
+    """The only hours in which the pool's scrub runs, such as ``22:00-06:00``; empty if it may run
+    at any time, or was paused by hand."""
 
 
 class VdevRow(NamedTuple):
@@ -136,6 +141,29 @@ class VdevRow(NamedTuple):
     def gone(self) -> bool:
         """True if its device disappeared after the pool's last answer, which shows it ONLINE."""
         return self.missing_since is not None and self.vdev.state == "ONLINE"
+
+
+def _in_hours(view: ScanView, hours: str, local: datetime) -> ScanView:
+    """Return an active scrub with an estimate that counts only these hours of the day.
+
+    ``local`` is the time of the sample in the machine's time zone. One that is paused until its
+    hours is estimated by the average rate of its pass until then.
+    """
+    scan, told = view.scan, view.estimate
+    if not hours or scan.function != "scrub" or not scan.active:
+        return view
+    left = (scan.to_issue_bytes or 0) - (scan.issued_bytes or 0)
+    if scan.state == "paused" and scan.pass_issued and scan.pass_start and scan.paused_since:
+        ran = scan.paused_since - scan.pass_start - (scan.pass_paused or 0.0)
+        rate = scan.pass_issued / max(1.0, ran)
+        told = ranged(max(0, left) / rate, MAX_SPREAD, f"it ran at {units.rate(rate)} until paused")
+    if told.eta is None or told.low is None or told.high is None:
+        return view
+    eta, low, high = (
+        day_hours(hours).until_worked(at, local) for at in (told.eta, told.low, told.high)
+    )
+    reason = f"only {hours} counts; {told.reason}"
+    return view._replace(estimate=Estimate(eta, low, high, reason))
 
 
 TOGETHER = 60.0
@@ -214,9 +242,11 @@ class Frame:
             for fault in self.troubles
             if fault.last > pulled.get(fault.key, -inf) or fault.deltas.total or fault.gone
         )
+        local = datetime.fromtimestamp(self.t, UTC).astimezone()
         return replace(
             self,
             events=events,
+            scans=tuple(_in_hours(view, added.hours, local) for view in self.scans),
             activities=(*self.activities, *added.activities),
             flags=(*self.flags, *of_work, *added.flags),
             troubles=tuple(troubles),
@@ -417,4 +447,4 @@ def range_words(estimate: Estimate) -> str:
     """Return ``(1h01m to 2h01m)``; empty for an estimate without a range."""
     if estimate.low is None or estimate.high is None:
         return ""
-    return f"({duration(estimate.low)} to {duration(estimate.high)})"
+    return f"({units.duration(estimate.low)} to {units.duration(estimate.high)})"

@@ -201,12 +201,10 @@ class PoolTimeline:
         places = tuple(self._tree.values())
         rates, missing = self.rates.now, self.absences.missing
         slow, limit = slow_siblings(places, rates), self._limit.verdict
-        if self.frame is not None and limit is not None and limit.cause == "slow-disk":
-            # A disk's latency fluctuates between samples; the verdict on what limits the scan is
-            # steadier.
-            marks = {row.key: row.slow_sibling for row in self.frame.rows if row.slow_sibling}
+        if limit is not None and limit.cause == "slow-disk":
+            # What stands out varies between samples; the verdict on the scan is steadier.
             blamed = (key for key, place in self._tree.items() if place.vdev.name == limit.disk)
-            slow = {key: marks[key] for key in blamed if key in marks} | slow
+            slow = dict.fromkeys(blamed, limit.mark) | slow
         return tuple(
             VdevRow(key, depth, vdev, rates[key], slow.get(key), missing.get(key))
             for key, depth, vdev, _, _ in places

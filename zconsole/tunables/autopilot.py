@@ -176,6 +176,8 @@ class Autopilot:
         """Why it has to end; empty while it goes on."""
         self._ends = False
         """Whether it has begun to restore."""
+        self._is_claimed = True
+        """Whether no other autopilot can begin."""
         self._is_restored = False
 
     def due(self, now: float) -> float:
@@ -261,14 +263,27 @@ class Autopilot:
             await self._restore()
         finally:
             self._log.note(self._wall(), "ended", kind="autopilot", action=ACTION, result=why)
-            try:
-                await in_daemon_thread(self._claim.drop)
-            finally:
-                await self._source.aclose()
+            await self._source.aclose()
 
     async def _restore(self) -> None:
-        await in_daemon_thread(self._pilot.restore, self._wall())
-        self._is_restored = True
+        """Restore the originals, and drop the claim; but keep it while the kernel refuses.
+
+        Only the holder of the claim restores: once it was dropped, another autopilot may have set
+        tunables, and it restores both its own and what this one left.
+        """
+        take = self._claim.take
+        if not self._is_claimed and not await in_daemon_thread(take, self._pilot.parameters):
+            return
+        self._is_claimed = False
+        try:
+            await in_daemon_thread(self._pilot.restore, self._wall())
+            self._is_restored = True
+        except (OSError, ZconsoleError):
+            self._is_claimed = True
+            raise
+        finally:
+            if not self._is_claimed:
+                await in_daemon_thread(self._claim.drop)
 
 
 @dataclass(slots=True)
@@ -286,23 +301,23 @@ class PilotClaim:
     def __post_init__(self) -> None:
         self.store = LockedStore(self.state)
 
-    def take(self, parameters: Parameters) -> None:
-        """Become the only autopilot; may hang.
+    def take(self, parameters: Parameters) -> bool:
+        """Become the only autopilot; return False if there is another. May hang.
 
-        Raises ZconsoleError or OSError if there is another, or nothing can be set here.
+        Raises ZconsoleError or OSError if nothing can be set here.
         """
         for name in levers(parameters):  # fail now if one may not be written, not during a scan
             os.close(parameters.open(name))
         self._claim = parameters.claim()
-        if self._claim is None:
-            raise ZconsoleError(RUNS)
         # The claim covers the kernel. This lock's file also has our mark, by which consoles tell
         # the autopilot's values from others.
-        self._lock = self.store.lock(PILOT)
+        self._lock = None if self._claim is None else self.store.lock(PILOT)
         if self._lock is None:
-            raise ZconsoleError(RUNS)
+            self.release()
+            return False
         os.ftruncate(self._lock, 0)
         os.pwrite(self._lock, self.mark.encode(), 0)
+        return True
 
     def tell(self, now: Status) -> None:
         """Write the status file; may take seconds."""
@@ -338,7 +353,8 @@ async def begin(
     wanted = from_json(Steered, order)
     aims = targets(wanted.words)
     try:
-        await in_daemon_thread(claim.take, parameters)
+        if not await in_daemon_thread(claim.take, parameters):
+            raise ZconsoleError(RUNS)
         pilot = Pilot(control, parameters, aims, wanted.below)
         made = Autopilot(pilot, make_source(), wanted, log, claim, clocks)
     except BaseException:

@@ -81,7 +81,7 @@ class Pilot:
         Raises UnavailableError if there is nothing to set.
         """
         self._control = control
-        self._parameters = parameters
+        self.parameters = parameters
         self._targets = targets
         self._below = below
         self.originals = levers(parameters)
@@ -97,7 +97,7 @@ class Pilot:
 
     def set_by_others(self) -> str:
         """Return the name of a tunable that others changed since; empty if there is none."""
-        read = self._parameters.read
+        read = self.parameters.read
         return next((name for name, value in self.ours.items() if read(name) != value), "")
 
     def take(self, pools: Sequence[Pool], clock: float, t: float) -> bool:
@@ -139,7 +139,7 @@ class Pilot:
         left: dict[str, SavedTunable] = {}
         """Our values that are live, known even if the file of originals is gone."""
         for name, original in self.originals.items():
-            now = self._parameters.read(name)
+            now = self.parameters.read(name)
             if now is not None and now in (self.ours[name], self._begun[name]) and now != original:
                 left[name] = SavedTunable(original, now, t)
         held = self.originals.keys() & self._control.held()

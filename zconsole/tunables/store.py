@@ -146,9 +146,12 @@ class TunableStore:
     def read(self, era: str) -> SavedTunables:
         """Read the values set in this era, without a lock.
 
-        Raises StateError if the file can't be read now: the disk hangs, or the file is damaged.
+        Returns those read last if the file was removed. Raises StateError if the file can't be read
+        now: the disk hangs, or the file is damaged.
         """
         file, pilot = self._file.read(), self._newest_pilot()
+        if not file.era:  # never made, or removed, and not by us: what it held is still set
+            return self._last_in(era)
         self._remember(SavedTunables(file.era, dict(file.values), list(file.changes), pilot))
         return self._last_in(era)
 

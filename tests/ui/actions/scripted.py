@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC
+from inspect import isawaitable
 from typing import Any, cast
 
 from tests.ui.drawn import plain
@@ -43,10 +44,12 @@ class Run:
 
 
 AGREED = Run()
+ENTER = AGREED
+"""Picks the line at the cursor."""
 ESC = None
 Reply = str | Run | Callable[[Any], Any] | None
 """Answer to a question: the beginning of a line to pick, a text to type, or how to run a plan; for
-any other screen, a function that returns its result."""
+a text or any other screen also a function, or a coroutine function, that returns it."""
 
 
 class ScriptedFeed(Feed):
@@ -130,6 +133,8 @@ class ScriptedSession(FlowSession):
         """The plans in ``shown``, each in all its ways."""
         self.ran: list[str] = []
         """Messages of plans while they ran."""
+        self.barred = False
+        """Whether the plan that was to be run could only be read."""
         feed.hear = self._take
         feed.step(0.0)
 
@@ -185,14 +190,16 @@ class ScriptedSession(FlowSession):
         reply = self._reply(choice.title, *texts, *about)
         if reply is ESC:
             return None
-        found = [n for n, text in enumerate(texts) if text.startswith(cast("str", reply))]
+        found = [start]
+        if reply is not ENTER:
+            found = [n for n, text in enumerate(texts) if text.startswith(cast("str", reply))]
         assert found, f"no {reply} in\n{self.shown[-1]}"
         choice.picked = found[0]
         return found[0]
 
     async def typed(self, question: TextQuestion) -> str | None:
-        lines = question.lines(WIDTH)
-        return cast("str | None", self._reply(question.title, *lines, question.example))
+        reply = self._reply(question.title, *question.lines(WIDTH), question.example)
+        return cast("str | None", reply(question) if callable(reply) else reply)
 
     async def confirmed(self, *confirmations: Confirmation) -> bool:
         lines: list[Line | str] = []
@@ -203,10 +210,13 @@ class ScriptedSession(FlowSession):
         if not isinstance(reply, Run):
             return False
         chosen = confirmations[reply.way]
-        assert not chosen.barred, self.shown[-1]
+        self.barred = chosen.barred
+        if chosen.barred:
+            return False
         self.ran.append("\n".join([said.text async for said in chosen.run(reply.typed)]))
         return True
 
     async def show(self, screen: Any) -> Any:
         reply = self._reply(type(screen).__name__)
-        return reply(screen) if callable(reply) else reply
+        result = reply(screen) if callable(reply) else reply
+        return await result if isawaitable(result) else result

@@ -99,7 +99,7 @@ async def what_it_set_is_said_to_be_restored_at_its_end(a: Acting):
         await a.press("j")
     said = flat(a.screen)
     assert "restored by the autopilot when it ends: with the scans, or with the console" in said
-    assert "E when the scan ends" not in said
+    assert "when the scan ends: E" not in said
 
 
 async def the_plan_to_set_a_tunable_says_that_it_ends_the_autopilot_that_sets_it(a: Acting):

@@ -141,8 +141,8 @@ async def test_a_console_that_dies_while_another_runs_leaves_nothing(kernel, oth
         assert await console.look() == ""
         assert kernel.read(TIME) == 5000
         said = " ".join((await a.read(a.press("T"))).split())
-        assert f"once the console of process {other.pid} is gone and no scan runs; U r" in said
-        assert "E when the scan ends" not in said, "that is up to the other one"
+        assert f"once the console of process {other.pid} is gone and no scan runs; to r" in said
+        assert "when the scan ends: E" not in said, "that is up to the other one"
         await a.press("escape")
         kill(other)
         assert f"{TIME} restored to 3000" in await console.look()
@@ -273,7 +273,7 @@ async def test_what_is_set_is_said_before_and_after_in_the_same_words(kernel):
         console = Seen(a, kernel)
         until_gone = (
             "restored by zconsole in the background once this console is gone (or ssh drops) and"
-            " no scan runs; U restores it now, E when the scan ends"
+            " no scan runs; to restore it now: U, when the scan ends: E"
         )
         asked = " ".join((await a.read(a.press("T", "enter", *"5000", "enter"))).split())
         assert until_gone[1:] in asked
@@ -284,7 +284,7 @@ async def test_what_is_set_is_said_before_and_after_in_the_same_words(kernel):
             "restored when the scan of tank ends, even if this console is gone (or ssh drops) by"
             " then"
         )
-        await shows(a, f"was 3000: {at_end}; U restores it now, E keeps it")
+        await shows(a, f"was 3000: {at_end}; to restore it now: U, to keep it until a reboot: E")
         assert console.said == [f"Values set here: {at_end}"]
         await a.press("E")
         await shows(a, "was 3000: set to stay: nothing restores it before the next boot")
@@ -297,7 +297,7 @@ async def test_what_is_set_is_said_before_and_after_in_the_same_words(kernel):
 async def test_what_becomes_of_a_value_is_whole_at_every_size(size):
     async with acting("resilver", size) as a:
         await a.press("T", "enter", *"5000", "enter", *RUN, "escape")
-        await shows(a, "U restores it now, E when the scan ends")
+        await shows(a, "to restore it now: U, when the scan ends: E")
         await a.press("E")
-        await shows(a, "U restores it now, E keeps it")
-        assert "E when the scan ends" not in " ".join(a.screen.split())
+        await shows(a, "to restore it now: U, to keep it until a reboot: E")
+        assert "when the scan ends: E" not in " ".join(a.screen.split())

@@ -273,6 +273,9 @@ async def test_a_scrub_is_kept_to_some_hours_by_keys():
         assert f"scrub hours {hours} paused until {hours[:5]}" in " ".join(
             (await a.read(a.rest())).split()
         )
+        estimate = a.app.view_state.frame.scan.estimate
+        assert estimate.eta > 3600.0, "its hours begin in more than an hour"
+        assert estimate.reason.startswith(f"only {hours} counts")
         await a.pass_time(2.5 * 3600.0, 600.0)
         a.feed.step()
         await a.rest()
@@ -308,6 +311,39 @@ async def test_hours_that_cannot_be_read_are_not_said_to_be_none(monkeypatch):
     await scans_flow(ui, "")
     assert ui.messages == ["scrub-windows.json is damaged"]
     assert ui.plans == []
+
+
+async def test_an_answer_about_a_menu_that_was_left_changes_no_other_one():
+    class Late(ScriptedSession):
+        """Shows each menu before the machine has answered."""
+
+        async def pick(self, choice):
+            shown.append(choice)
+            if len(shown) > 1:
+                before = [plain(line) for line in choice.lines(80)]
+                self.pass_time(7200.0, 1800.0)  # the scrub has ended by then
+                await shown[0].fill()
+                assert [plain(line) for line in choice.lines(80)] == before
+            return 1 if len(shown) == 1 else ESC
+
+    shown = []
+    ui = Late("mirror-scrub", ESC)
+    await scans_flow(ui, "")
+    assert len(shown) == 2
+
+
+async def test_dates_are_judged_by_the_time_of_the_answer():
+    """A question may stay open overnight."""
+    ui = ScriptedSession("sit-out", "Scrub a range of dates")
+    day = datetime.fromtimestamp(ui.backend.clock() + 86400.0, UTC).date().isoformat()
+
+    def _next_day(_: object) -> str:
+        ui.pass_time(2 * 86400.0, 86400.0)
+        return day
+
+    ui.answers.append(_next_day)
+    await scans_flow(ui, "")
+    assert f"zpool scrub -S {day} tank" in ui.plan
 
 
 async def test_what_can_be_done_with_a_device_keeps_its_order():

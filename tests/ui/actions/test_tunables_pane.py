@@ -41,7 +41,7 @@ async def test_what_an_action_set_is_looked_at_with_the_next_round(monkeypatch):
 async def test_the_keys_of_the_tunables_are_named_in_whole_words(size):
     async with acting("mirror-scrub", size) as a:
         keys = (await a.read(a.press("T"))).splitlines()[-1].strip()
-        assert keys.startswith("Enter choose  F faster  N gentle")
+        assert keys.startswith("Enter set  F faster  N gentle")
         assert keys.endswith("? help  Esc back")
 
 

@@ -22,14 +22,14 @@ def asking(a: Acting, *ways: str, typed: str | None = None) -> list[str]:
 
         return Confirmation(title, lambda _: [(Span("body"),)], _run, typed)
 
-    a.app.push_screen(ConfirmScreen([_way(title) for title in ways], a.app.view_state.look))
+    a.app.push_screen(ConfirmScreen([_way(title) for title in ways]))
     return ran
 
 
 async def test_what_is_asked_is_as_wide_as_the_screen():
     async with acting("mirror-scrub", size=(100, 30)) as a:
         way = Confirmation("one", lambda width: [(Span(f"in {width} cells"),)], None)
-        a.app.push_screen(ConfirmScreen([way], a.app.view_state.look))
+        a.app.push_screen(ConfirmScreen([way]))
         await a.rest()
         assert "in 100 cells" in a.screen
 
@@ -134,6 +134,19 @@ async def test_the_preconditions_are_one_line_until_enter_on_the_text_shows_them
         said = await a.read(a.press("shift+tab", "enter", "pageup", "pagedown", "pagedown"))
         assert "no checkpoint exists" in said
         assert "Tab goes to the buttons" in await a.read(a.press("enter"))
+
+
+async def test_the_way_to_the_preconditions_is_told_from_wherever_the_focus_is():
+    """Earlier, Shift+Tab and Enter were named everywhere, and canceled from the button to run."""
+    async with acting("mirror-scrub") as a:
+        await a.press("S", *"gj", "enter")
+        for way in ("Shift+Tab, Enter", "Shift+Tab, Shift+Tab, Enter"):
+            assert f"rechecked at run ({way}: show)" in a.screen
+            await a.press("tab")
+        assert "rechecked at run (Enter: show)" in a.screen
+        said = await a.read(a.press("enter"))
+        assert "no resilver or sequential rebuild is running" in said
+        assert "does nothing here" not in said
 
 
 async def test_enter_on_a_text_that_has_nothing_more_says_where_the_buttons_are():

@@ -46,7 +46,7 @@ def of_scan(**fields):
 def test_the_cells_of_a_resilver():
     assert [line.rstrip() for line in said(frames.resilver())] == [
         " ETA 17h52m  ends tomorrow 06:33  RATE 124M/s =   REDUNDANCY LEFT     NEW ERRORS",
-        " 16h10m to 21h40m, zpool 12h41m   30 % of best    raidz2-0: 1 disk    0 in 1 h",
+        " 16h10m to 21h40m, zpool 12h41m   30 % of best    raidz2-0: 1 disk    0 of 3",
     ]
 
 
@@ -227,6 +227,15 @@ def test_new_errors_stand_out():
     assert "3 in all" in said(frames.flaky(), 120, 3)[2]
 
 
+def test_a_failed_disk_does_not_stand_beside_a_bare_0():
+    """Its errors are older than the console: 0 in the last hour looked like none at all."""
+    frame = replace(frames.flaky(), troubles=())
+    every = sum(row.vdev.errors.total for row in frame.rows if not row.vdev.children)
+    assert said(frame)[1].rstrip().endswith(f"  0 of {every}")
+    assert said(frame, 60)[1].endswith(f"  0 of {every}")
+    assert said(frame, 120, 3)[1].rstrip().endswith("0 in 1 h")
+
+
 def test_the_vdev_that_is_worst_off_is_told_and_how_the_others_are():
     left = (Redundancy("raidz2-0", 2), Redundancy("raidz2-1", 0), Redundancy("raidz2-2", 1))
     pool = replace(frames.resilver(), redundancy=left)
@@ -336,7 +345,7 @@ def test_the_last_cell_is_whole_on_a_narrow_screen(width):
     for look in (LOOK, replace(LOOK, unit="exact")):
         label, value = said(frames.resilver(), width, look=look)
         assert len(label) == len(value) == width
-        assert value.endswith("  0 new")
+        assert value.endswith("  0 of 3")
         assert "ETA 17h52m  " in label
 
 

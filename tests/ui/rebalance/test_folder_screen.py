@@ -19,9 +19,8 @@ from zconsole.units import parse_size
 LOOK = DisplayFormat()
 
 
-@pytest.mark.parametrize("size", [(60, 15), (80, 24)])
-async def test_the_amount_to_mark_is_the_one_that_the_plan_of_the_whole_pool_comes_to(size):
-    async with acting(SCENARIO, size=size) as a:
+async def test_the_amount_to_mark_is_the_one_that_the_plan_of_the_whole_pool_comes_to():
+    async with acting(SCENARIO, size=(60, 15)) as a:
         said = (await a.read(to_tree(a))).splitlines()
         settings = Settings(("/storage",), limits=Limits(until_spread=EVEN))
         steps = [step async for step in a.session.jobs.rebalance_backend.plan(settings)]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from tests.ui.actions.acting import acting
 from tests.ui.drawn import plain
-from tests.ui.rebalance.steps import SCENARIO, to_tree
 from zconsole.rebalance.backend import DirectoryListing, Measured
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.rebalance.folder_screen import (
@@ -109,6 +107,17 @@ def test_lines_keep_to_the_width_and_to_ascii():
             assert look.glyphs is UNICODE or all(line.isascii() for line in lines)
 
 
+def test_names_are_shown_safely_and_a_size_that_grows_is_marked() -> None:
+    folders = made()
+    folders.take(DirectoryListing("/tank/a", ("a\x1b[31mb", "n\udcff\nl")))
+    folders.take(Measured("/tank/a/a\x1b[31mb", 1000, 3, done=False))
+    lines = map(plain, folder_lines(folders.rows(0.0), DisplayFormat(), 80))
+    said = "\n".join(lines)
+    assert "\\x1b[31m" in said
+    assert "\\xff\\x0al" in said
+    assert "1000+" in said
+
+
 def test_the_head_names_the_columns_where_they_are():
     folders = made()
     folders.take(Measured("/tank/a", 3 << 40, 12_000))
@@ -146,14 +155,6 @@ def test_a_directory_in_a_marked_one_names_that():
     assert folders.included("/tank/a/deep") == "/tank/a"
     assert not folders.included("/tank/a")
     assert not folders.included("/tank/b")
-
-
-async def test_the_mark_that_another_directory_made_is_explained_at_the_cursor():
-    async with acting(SCENARIO, (80, 24)) as a:
-        await to_tree(a)
-        assert "partly: marked inside" in (await a.read(a.press("g"))).splitlines()[-1]
-        await a.press("space")
-        assert "included via /storage" in (await a.read(a.press("j"))).splitlines()[-1]
 
 
 def test_only_the_largest_of_all_directories_has_a_full_bar():

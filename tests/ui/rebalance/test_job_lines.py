@@ -1,4 +1,4 @@
-"""Text of the rebalance screens, at any width, for any job and plan."""
+"""Text of the rebalance screens, at any width, for any job and plan, and the keys of a job."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.ui.rebalance.samples import JOB, ODD, PLAN, shown, text
 from zconsole.rebalance.backend import REPLACED, Counted
 from zconsole.rebalance.planning.settings import EVEN
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.rebalance.job_screen import job_lines, job_rows, job_title
+from zconsole.ui.rebalance.job_screen import KEYS, job_lines, job_rows, job_title, offered
 from zconsole.ui.rebalance.job_watch import reason
 from zconsole.ui.rebalance.plan_screen import counting_lines
 from zconsole.ui.widgets.draw import width_of
@@ -205,3 +205,16 @@ def test_a_long_reason_of_a_job_is_wrapped():
 
 def test_the_title_leaves_a_gap_after_its_first_word_which_is_a_badge_in_focus():
     assert plain(job_title(JOB, DisplayFormat())).startswith(" REBALANCE  abc123  copy")
+
+
+ALL = frozenset(key.action for key in KEYS)
+
+
+def test_the_keys_that_do_something_follow_the_state():
+    assert offered(JOB) == ALL
+    assert offered(replace(JOB, state="paused")) == ALL
+    assert offered(replace(JOB, state="dead")) == frozenset({"hold"})
+    assert offered(replace(JOB, state="finished")) == frozenset({"hold"})
+    assert offered(replace(JOB, state="finished", failed={})) == frozenset()
+    assert offered(replace(JOB, files_total=None, why="counting files")) == ALL
+    assert offered(None) == frozenset()

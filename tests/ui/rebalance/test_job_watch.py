@@ -9,6 +9,7 @@ from tests.ui import frames
 from tests.ui.rebalance.samples import JOB
 from zconsole.errors import UnavailableError
 from zconsole.timeline.frame import Additions
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.rebalance.job_watch import JobWatch, activity
 
 
@@ -68,7 +69,9 @@ async def test_a_stop_that_was_ordered_is_news_and_another_a_warning():
     told = [await watch.look("tank") for _ in range(4)]
     assert [news.severity for news in told[1]] == ["information"]
     assert [news.severity for news in told[3]] == ["warning"]
-    assert all("P there resumes it" in news.text for news in (*told[1], *told[3]))
+    for news in (*told[1], *told[3]):
+        assert "zconsole rebalance resume abc123 resumes it." in news.text
+        assert "B shows it, P there resumes it." in DisplayFormat().said(news.text)
 
 
 async def test_a_look_that_began_before_another_does_not_undo_it():

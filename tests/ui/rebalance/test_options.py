@@ -1,4 +1,4 @@
-"""The options of a plan, as displayed and by keys."""
+"""The options of a plan, as displayed and as chosen."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import pytest
 
 from tests.records import replace
 from tests.table import rows
-from tests.ui.actions.acting import acting
-from tests.ui.actions.scripted import AGREED, ESC, Reply, ScriptedSession
-from tests.ui.drawn import plain
-from tests.ui.rebalance.samples import SETTINGS
-from tests.ui.rebalance.steps import SCENARIO, settled, to_options, to_plan
+from tests.ui.actions.scripted import AGREED, ENTER, ESC, Reply, ScriptedSession
+from tests.ui.drawn import flat, plain
+from tests.ui.rebalance.samples import SETTINGS, text
+from tests.ui.rebalance.steps import SCENARIO
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.planning.settings import EVEN, HELP, Limits, Settings
 from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.panes.help import screen_help_lines
 from zconsole.ui.rebalance.flow import rebalance_flow
 from zconsole.ui.rebalance.folder_screen import FoldersScreen
 from zconsole.ui.rebalance.options import (
@@ -29,11 +29,14 @@ from zconsole.ui.rebalance.options import (
     TARGET,
     NewJob,
     OptionChoice,
+    ask_choice,
     entry_about,
     entry_lines,
     option_about,
     option_lines,
+    option_topics,
 )
+from zconsole.ui.rebalance.plan_screen import PlanScreen
 
 
 def test_a_choice_that_is_cut_is_told_whole():
@@ -131,23 +134,28 @@ def test_nonsense_is_refused_in_words(limit, answer):
         limit.value(answer)
 
 
-async def test_the_help_of_the_options_tells_what_each_is_for():
-    async with acting(SCENARIO) as a:
-        await to_options(a)
-        said = " ".join((await a.read(a.press("question_mark"))).split())
-        for entry in ENTRIES[:4]:
-            assert entry.label in said
-        assert " ".join(HELP["until_spread"].split()[-4:]) in said
+def test_the_help_of_the_options_tells_what_each_is_for():
+    lines = screen_help_lines(("Menu",), DisplayFormat(), 100, option_topics())
+    said = flat("\n".join(map(plain, lines)))
+    for entry in ENTRIES:
+        assert entry.label in said
+        assert flat(HELP[entry.name])[1:] in said
 
 
 async def test_a_typed_target_stays_and_a_dropped_default_shows_on_the_options():
-    async with acting(SCENARIO) as a:
-        await to_plan(a)
-        said = await a.read(a.press("escape"))
-        assert "5 % (even) is out of reach for these directories: all their files move" in said
-        await a.press("g", "j", "enter", "5", "enter")
-        await a.press("G", "enter")
-        assert "--until-spread=0.05" in await a.read(settled(a))
+    plans: list[str] = []
+
+    async def _read(screen: PlanScreen) -> None:
+        await screen.make()
+        plans.append(text(screen.lines(100)))
+
+    ui = planning("Show the plan", _read, "Stop at", "5", "Show the plan", _read)
+    await rebalance_flow(ui, "")
+    assert any(
+        "5 % (even) is out of reach for these directories: all their files move" in shown
+        for shown in ui.shown
+    )
+    assert ["--until-spread=0.05" in plan for plan in plans] == [False, True]
 
 
 def directories(_: FoldersScreen) -> tuple[str, ...]:
@@ -191,23 +199,15 @@ async def test_every_option_is_chosen_from_a_list_or_asked_for():
 CHOICES = [entry for entry in ENTRIES if isinstance(entry, OptionChoice)]
 
 
-async def test_a_choice_shows_all_its_values_and_esc_leaves_it_as_it_was():
-    async with acting(SCENARIO, (60, 15)) as a:
-        await to_options(a)
-        for entry in CHOICES:
-            if entry is MORE[0]:
-                await a.press("g", *["j"] * OTHERS, "enter")
-            index = (MORE if entry in MORE else ASKED).index(entry)
-            before = await a.read(a.press("g", *["j"] * index))
-            rows = (await a.read(a.press("enter"))).splitlines()
-            values = list(entry.values.values())
-            shown = [row.strip(" ›").removesuffix("  (now)") for row in rows[1 : len(values) + 1]]
-            assert shown == values
-            (now,) = (row for row in rows if row.endswith("(now)"))
-            assert now.startswith("›"), "Enter twice changes nothing"
-            await a.press("G")
-            assert await a.read(a.press("escape")) == before, entry.name
-            assert await a.read(a.press("enter", "enter")) == before, entry.name
+@rows("entry", CHOICES)
+async def test_a_choice_shows_all_its_values_and_enter_on_the_present_one_keeps_it(entry):
+    ui = ScriptedSession(SCENARIO, ENTER, ESC)
+    for _ in range(2):
+        assert await ask_choice(ui, entry, SETTINGS) == SETTINGS
+        (now,) = (row for row in ui.shown[-1].splitlines() if row.endswith("(now)"))
+        values = [row.removesuffix("(now)").strip() for row in ui.shown[-1].splitlines()[1:]]
+        assert values == list(entry.values.values())
+        assert now.startswith(entry.shown(SETTINGS))
 
 
 async def test_options_stay_while_other_directories_are_chosen():
@@ -226,14 +226,3 @@ async def test_the_risk_of_a_lost_write_is_asked_about_and_taken_back_with_the_o
     assert len(ui.plans) == 2, "the way back to safety needs no question"
     assert all(text.startswith("Accept that writes may be lost?") for text in ui.plans)
     assert "can't be undone" in ui.plan
-
-
-async def test_cancel_is_first_where_the_risk_of_a_lost_write_is_asked_about():
-    async with acting(SCENARIO) as a:
-        await to_options(a)
-        before = await a.read(a.press("g", *["j"] * OTHERS, "enter", "G", "k"))
-        said = " ".join((await a.read(a.press("enter", "j", "enter"))).split())
-        assert "Accept that writes may be lost?" in said
-        assert a.app.focused is not None
-        assert a.app.focused.id == "cancel"
-        assert await a.read(a.press("enter")) == before

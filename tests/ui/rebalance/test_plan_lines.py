@@ -1,12 +1,18 @@
-"""The plan on its screen: its text, and the assumed pace."""
+"""The plan on its screen: its text, the assumed pace, and options that the release lacks."""
 
 from __future__ import annotations
 
 from tests.records import replace
-from tests.ui.rebalance.samples import JOB, PLAN, SETTINGS, shown, text
+from tests.table import rows
+from tests.ui.drawn import flat
+from tests.ui.rebalance.samples import JOB, LOOK, PLAN, SETTINGS, shown, text
+from tests.ui.rebalance.steps import SCENARIO
+from tests.worlds import world_of
 from zconsole.pool.balance import Balance, VdevBalance
-from zconsole.rebalance.planning.settings import Limits
-from zconsole.ui.rebalance.plan_screen import pace_of
+from zconsole.rebalance.backend import by_hand
+from zconsole.rebalance.planning.settings import Limits, Settings
+from zconsole.sim.backends.rebalance import SimulatedRebalance
+from zconsole.ui.rebalance.plan_screen import pace_of, plan_lines
 
 ROOMY = Balance()
 """A pool in which no single vdev takes most of the writes."""
@@ -75,6 +81,32 @@ def test_the_pace_of_the_last_job_of_its_engine_goes_before_half_of_a_scan():
     held, other = replace(over, limits=JOB.limits), replace(over, engine="rewrite")
     for unlike in (held, other, replace(over, mean_rate=None)):
         assert pace_of(plan, None, (unlike, older), 8e6, ROOMY) == (2e6, "as the last job did")
+
+
+@rows(
+    ("version", "letters", "reason"),
+    [
+        ("2.4.4", "P", ""),
+        ("2.4.99", "SC", ""),
+        ("2.4.99", "PSC", ""),
+        ("2.3.9", "P", "zfs rewrite -P needs OpenZFS 2.4"),
+        ("2.4.4", "SC", "zfs rewrite -S needs OpenZFS 2.5"),
+    ],
+)
+async def test_the_command_has_the_options_that_were_chosen_where_the_release_has_them(
+    version, letters, reason
+):
+    world = world_of(SCENARIO)
+    world.pools[0].version = version
+    desk = SimulatedRebalance(world)
+    settings = Settings(("/storage/films",), rewrite_options=letters)
+    plan = [step async for step in desk.plan(settings)][-1]
+    command = by_hand(desk, settings)
+    assert command == f"zconsole rebalance run --rewrite-options={letters} /storage/films"
+    said = flat(text(plan_lines(plan, settings, None, command, "", LOOK, 100)))
+    assert ("Not possible" in said) == bool(reason)
+    assert reason in said
+    assert command in said
 
 
 def test_a_plan_tells_that_sizes_may_change():

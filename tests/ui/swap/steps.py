@@ -69,9 +69,11 @@ class Swapping(Acting):
         await self.press("C")
         await self.on(ConfirmScreen)
 
-    async def begin(self) -> None:
-        """Press C, then choose the first way."""
+    async def begin(self, way: str = "Pull first") -> None:
+        """Press C, then begin the way whose title starts like this."""
         await self.choose()
+        while f": {way}" not in self.screen.splitlines()[0]:
+            await self.press("v")
         await self.press("right", "enter")
         await self.on(SwapScreen)
         await self.pass_by()

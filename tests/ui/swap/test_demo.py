@@ -99,7 +99,8 @@ async def test_a_disk_with_devices_of_two_pools_is_swapped_and_the_other_one_off
         second = with_second_pool(Play(world=s.feed.world), "Slot 07", "Slot 08")
         s.feed.step()
         await s.settled()
-        shown = await s.read(s.choose())
+        await s.choose()
+        shown = await s.read(s.press("v"))
         await s.press("pagedown")
         shown = " ".join(f"{shown} {s.screen}".split())
         assert "may fail in mirror-0 of fast without losing data" in shown

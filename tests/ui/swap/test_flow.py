@@ -344,7 +344,7 @@ async def test_the_time_is_still_told_once_a_resilver_took_the_place_of_the_last
         await s.press("escape")
         await s.pass_by()
         shown = await s.read(s.choose())
-        assert "its replacement by" in shown
+        assert "Its replacement by" in shown
         assert "in all, and it runs already:" in " ".join(shown.split())
 
 

@@ -6,11 +6,13 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tests.records import replace
 from tests.table import rows
 from tests.unit.actions.pools import raidz2, running, said
 from zconsole.actions.scrub import plan_scrub
 from zconsole.actions.scrub_window import (
     due,
+    hours_words,
     plan_beside_window,
     plan_window,
     plan_window_off,
@@ -43,6 +45,23 @@ def test_what_is_due_follows_from_the_clock_and_the_scrub(window, scans, local, 
     assert (found.plan.steps[0].command if found.plan else None) == command
     assert found.window == ScrubWindow(**base, **after)
     assert not found.over
+
+
+@rows(
+    ("window", "state", "local", "words"),
+    [
+        ({}, "", IN, "not started"),
+        ({"begun": True}, "running", IN, "running"),
+        ({"begun": True, "paused": True}, "running", IN, "running"),
+        ({"begun": True, "paused": True}, "paused", IN, "resumes now"),
+        ({"begun": True, "paused": True}, "paused", OUT, "paused until 22:00"),
+        ({"begun": True}, "paused", IN, "paused by hand"),
+        ({"begun": True}, "", OUT, "ended"),
+    ],
+)
+def test_it_is_told_how_the_scrub_fares_that_is_kept_to_hours(window, state, local, words):
+    """Hours set for a paused scrub were "paused until 22:00" while it ran."""
+    assert hours_words(replace(NIGHT, **window), state, local) == words
 
 
 def test_the_window_is_over_with_its_scrub():

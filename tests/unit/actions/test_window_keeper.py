@@ -108,6 +108,7 @@ async def test_a_scrub_runs_in_its_hours_and_keeps_its_progress_outside(night):
     assert night.pool.scan.issued == done > 0
     await night.after(24.0 - 4.5)
     assert night.pool.scan.running
+    assert not night.window.paused
     assert night.pool.scan.issued >= done
 
 

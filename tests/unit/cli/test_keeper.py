@@ -277,11 +277,15 @@ def damage(kernel: Kernel) -> None:
     (kernel.state / "tunables.json").write_text("{")
 
 
+def remove(kernel: Kernel) -> None:
+    (kernel.state / "tunables.json").unlink()
+
+
 def open_to_others(kernel: Kernel) -> None:
     kernel.state.chmod(0o777)
 
 
-@pytest.mark.parametrize("unreadable", [damage, open_to_others])
+@pytest.mark.parametrize("unreadable", [damage, remove, open_to_others])
 def test_a_killed_child_leaves_the_originals_though_no_record_of_them_can_be_read(
     steering, unreadable
 ):
@@ -427,7 +431,7 @@ def test_what_is_kept_is_listed_and_ended_by_a_command(kernel, monkeypatch, caps
     assert main(["keeper"]) == 0
     assert capsys.readouterr() == (
         "",
-        "zconsole: nothing is kept in the background for this user\n",
+        "zconsole: nothing goes on in the background for this user\n",
     )
     freeze(kernel)
     assert main(["keeper"]) == 0

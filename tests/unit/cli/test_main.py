@@ -1,20 +1,25 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import sys
+import tempfile
+from contextlib import redirect_stderr
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from tests.factory import frame, mirror_pool
 from tests.table import rows
 from tests.unit.cli.commandline import STATUS, run, saved_in
 from zconsole import __version__
 from zconsole.cli import main as cli
 from zconsole.cli.main import command_of, main
 from zconsole.cli.options import COMMANDS, parser_of
+from zconsole.output.json import line, sample_object
 
 CAPTURES = Path(__file__).parents[2] / "fixtures" / "captures"
 
@@ -152,7 +157,11 @@ def test_a_faulted_pool_exits_11(tmp_path):
         (["report", "--compare", "/", "/"], 3, "zconsole: / is a directory, not a file\n"),
         (["record", "/"], 3, "zconsole: / is a directory, not a file\n"),
         (["replay", "/nonexistent/file", "--json"], 3, "/nonexistent/file"),
-        (["replay", "{saved}", "--json"], 5, ""),
+        (["replay", "{saved}", "--json"], 5, "zconsole status --from FILE reads saved"),
+        (["replay", "{printed}", "--json"], 5, "printed by zconsole --json"),
+        (["report", "--from", "{printed}"], 5, "zconsole demo --record FILE make recordings"),
+        (["status", "--from", "{printed}"], 5, "printed by zconsole --json"),
+        (["report", "--compare", "{saved}", "{saved}"], 5, "not a scan report (not JSON)"),
         (["demo", "--scenario", "no-such", "--json"], 2, "no-such"),
         (["balance", "--from", "{saved}"], 5, ""),
     ],
@@ -160,7 +169,9 @@ def test_a_faulted_pool_exits_11(tmp_path):
 def test_bad_input_gets_one_line_and_its_exit_code(words, code, said, saved, tmp_path, capsys):
     empty = tmp_path / "empty"
     empty.write_text("nothing that zpool ever printed\n")
-    words = [w.format(saved=saved, empty=empty) for w in words]
+    printed = tmp_path / "printed"
+    printed.write_text(f"{line(sample_object(frame(mirror_pool())))}\n" * 2)
+    words = [w.format(saved=saved, empty=empty, printed=printed) for w in words]
     assert main(words) == code
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
@@ -183,6 +194,14 @@ def test_bad_input_gets_one_line_and_its_exit_code(words, code, said, saved, tmp
         (["rebalance"], "see zconsole rebalance --help"),
         (["rebalance", "run", "--min-free", "7", "x"], "--min-free"),
         (["demo", "--scenario", ""], "no scenario ''"),
+        (["demo", "--record", "x", "--json"], "not both"),
+        (["demo", "--count", "2"], "--count needs --json or --record"),
+        (["rebalance", "resume"], "resume needs either a JOB or --all"),
+        (["rebalance", "resume", "--all", "x"], "resume needs either a JOB or --all"),
+        (["report", "--list", "--scan", "2"], "not allowed with argument"),
+        (["report", "--list", "--compare", "1", "2"], "not allowed with argument"),
+        (["report", "--list", "--svg"], "--svg draws one scan"),
+        (["report", "--compare", "1", "2", "--svg"], "--svg draws one scan"),
     ],
 )
 def test_a_wrong_command_line_gets_one_line_and_exit_2(words, said, capsys):
@@ -193,14 +212,26 @@ def test_a_wrong_command_line_gets_one_line_and_exit_2(words, said, capsys):
     assert said in err
 
 
-@pytest.mark.parametrize(
-    "said", ["no pools available", "all pools are healthy", "pool 'a\\x1b[31mb' is healthy"]
+@rows(
+    ("text", "said", "code"),
+    [
+        ("all pools are healthy\n", "all pools are healthy", 0),
+        ("pool 'a\x1b[31mb' is healthy\n", r"pool 'a\x1b[31mb' is healthy", 0),
+        ("no pools available\n", "no pools available", 3),
+        (
+            '{"output_version": {}, "pools": {}}',
+            "no pools are imported",
+            3,
+        ),
+    ],
 )
-def test_what_zpool_said_in_place_of_a_pool_is_repeated(said, tmp_path, capsys):
-    path = tmp_path / "s"
-    path.write_text(said.replace("\\x1b", "\x1b") + "\n")
-    assert main(["status", "--from", str(path), "--exit-status"]) == 0
-    assert capsys.readouterr() == ("", f"zconsole: {said}\n")
+def test_what_zpool_said_in_place_of_a_pool_is_repeated(text, said, code):
+    """Where no pool is imported, a check must not pass, whether live or by saved output."""
+    with tempfile.TemporaryDirectory() as directory, redirect_stderr(io.StringIO()) as err:
+        path = saved_in(Path(directory), text)
+        assert main(["status", "--from", path]) == 0
+        assert main(["status", "--from", path, "--exit-status"]) == code
+    assert err.getvalue() == f"zconsole: {said}\n" * 2
 
 
 @pytest.mark.parametrize(

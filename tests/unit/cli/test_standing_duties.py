@@ -56,10 +56,10 @@ async def test_it_goes_on_though_the_disk_answers_late(duty, monkeypatch):
     read = LockedRecord.read
     errors: list[StateError] = [NotAskedError("still hangs"), NoAnswerError("no answer")]
 
-    def late(record):
+    def late(record, *empty):
         if errors:
             raise errors.pop()
-        return read(record)
+        return read(record, *empty)
 
     monkeypatch.setattr(LockedRecord, "read", late)
     for _ in range(2):
@@ -79,7 +79,7 @@ async def test_it_goes_on_though_no_thread_could_be_started(duty, monkeypatch):
 
 
 async def test_it_is_over_where_its_file_is_damaged(duty, monkeypatch):
-    def damaged(_):
+    def damaged(*_):
         raise StateError("is damaged")
 
     monkeypatch.setattr(LockedRecord, "read", damaged)

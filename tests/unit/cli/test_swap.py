@@ -23,7 +23,7 @@ from zconsole.sim.backends.swap import SimulatedHands, simulated_swap
 from zconsole.sim.source import SimulatedSource
 from zconsole.swap import store
 from zconsole.swap.choice import choose
-from zconsole.swap.disk import BACKED_OUT, DONE, Checklist, device_named
+from zconsole.swap.disk import BACKED_OUT, DONE, PULL_FIRST, Checklist, device_named
 from zconsole.swap.several import started
 from zconsole.swap.store import SwapSession, SwapStore
 from zconsole.system.async_process import ProcessRunner
@@ -63,9 +63,10 @@ class Machine:
             assert v is not None
             choice = choose(v, device_named(v, bay))
             assert choice is not None
+            way = next(way for way in choice.ways if way.mode == PULL_FIRST)
             store = self.store
             try:
-                return started(choice, choice.ways[0], v, store, backend.clock()).checklist
+                return started(choice, way, v, store, backend.clock()).checklist
             finally:
                 store.close()
 

@@ -104,6 +104,19 @@ async def test_where_no_pool_is_imported_none_is_restored(capsys):
     assert not over([])
 
 
+async def test_a_scan_that_still_runs_after_the_last_sample_is_not_done(capsys):
+    """A script that goes on with ``&&`` must not take it for restored."""
+
+    async def two():
+        for t in (1.0, 2.0):
+            yield Update((frame(mirror_pool(RUNNING), t=t),), Capabilities("text"))
+
+    for until_done, code in ((True, ExitCode.FAILED), (False, ExitCode.OK)):
+        args = argparse.Namespace(json=True, until_done=until_done)
+        assert await _rounds(args, two()) == code
+    assert capsys.readouterr().err == "zconsole: --count is reached, and a scan still runs\n"
+
+
 LOST = {"t": 1.0, "clock": 1.0, "pool": "tank", "problem": "zpool hangs", "kstat": "SUSPENDED"}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,9 +80,15 @@ async def test_it_ends_once_the_light_was_put_back_by_a_console(lit):
     assert held.waits == [30.0]
 
 
-async def test_it_puts_the_light_back_though_its_record_is_lost(lit):
+def removed(record: Path) -> None:
+    for file in record.parent.iterdir():
+        file.unlink()
+
+
+@pytest.mark.parametrize("harm", [lambda record: record.write_text("{"), removed])
+async def test_it_puts_the_light_back_though_its_record_is_lost(lit, harm):
     held = Held(lit)
-    held.before = lambda: (lit.state / NAME).write_text("{")
+    held.before = lambda: harm(lit.state / NAME) if len(held.waits) == 1 else None
     await held.run()
     assert sum(held.waits) == 75.0
     assert not is_on(lit)
@@ -89,7 +96,7 @@ async def test_it_puts_the_light_back_though_its_record_is_lost(lit):
 
 @pytest.mark.slow
 async def test_it_puts_the_light_back_though_its_first_look_fails(lit, monkeypatch):
-    def slow(_: LocateLights) -> None:
+    def slow(*_: object) -> None:
         raise NoAnswerError("no answer")
 
     monkeypatch.setattr(LocateLights, "tidy", slow)
@@ -103,8 +110,8 @@ async def test_a_light_whose_time_is_over_just_after_it_looked_is_not_left_until
     lit.now += 74.9
     held, tidy = Held(lit), LocateLights.tidy
 
-    def slow(lights: LocateLights) -> tuple[str, ...]:
-        done = tidy(lights)
+    def slow(*words: Any) -> tuple[str, ...]:
+        done = tidy(*words)
         lit.now += 0.2
         return done
 
@@ -155,6 +162,19 @@ async def test_another_version_that_has_them_goes_on_as_long_as_it_lives(lit):
     assert await held.duty.act()
     assert not await held.duty.act()
     assert not is_on(lit)
+
+
+async def test_a_lock_that_was_taken_for_a_moment_makes_no_light_late(lit):
+    """For example by a console, which tries whether the keeper has it."""
+    lock, until = try_lock(lit.state / HOLDER), lit.now + 75.0
+    held = Held(lit)
+    lit.now += 70.0
+    assert await held.duty.act()
+    os.close(lock)
+    lit.now += held.duty.due(lit.now)
+    await held.run()
+    assert not is_on(lit)
+    assert lit.now <= until + 1.0
 
 
 async def test_a_file_that_cannot_be_read_keeps_no_process(lit):

@@ -17,11 +17,11 @@ from zconsole.sim.backends.actions import SimulatedRunner, simulated_backend, si
 from zconsole.sim.backends.swap import SimulatedHands
 from zconsole.sim.build import Build
 from zconsole.sim.disk import RED_4T, SSD_400G, Leaf
-from zconsole.sim.places import slot_name
+from zconsole.sim.places import places, slot_name
 from zconsole.sim.source import World, clock, raw
 from zconsole.sim.state import PoolState
 from zconsole.swap.choice import SwapChoice, choose
-from zconsole.swap.disk import Checklist, MachineView
+from zconsole.swap.disk import REPLACE_FIRST, Checklist, MachineView
 from zconsole.swap.several import started
 from zconsole.swap.steps import SwapStage
 from zconsole.swap.store import Guide, SwapStore, is_own
@@ -96,7 +96,14 @@ class Play:
         guide = self.guide
         first = next(s for s in every if guide is None or is_own(guide.checklist, s))
         others = tuple(s for s in every if s is not first)
-        return MachineView(first, others, self.faults, self.smart, boot=self.boot)
+        return MachineView(
+            first,
+            others,
+            self.faults,
+            self.smart,
+            boot=self.boot,
+            enclosures=places(self.pool).enclosures,
+        )
 
     def choice(self, bay: str = OLD) -> SwapChoice:
         found = choose(self.view(), str(self.leaf(bay).guid))
@@ -105,8 +112,13 @@ class Play:
 
     def begin(self, mode: str = "", bay: str = OLD) -> SwapStage:
         choice = self.choice(bay)
-        ways = [way for way in choice.ways if way.mode == mode or not mode]
-        self.guide = started(choice, ways[0], self.view(), self.store, self.now)
+        # Without a mode, the best way that needs no disk in a free bay.
+        way = next(
+            way
+            for way in choice.ways
+            if (way.mode == mode if mode else way.mode != REPLACE_FIRST or way.new is not None)
+        )
+        self.guide = started(choice, way, self.view(), self.store, self.now)
         return self.look()
 
     @property

@@ -6,11 +6,11 @@ from tests.records import replace
 from tests.table import rows
 from tests.unit.actions.pools import FACTS, MODERN, at, disk, group, new_disk, pool, running, top
 from tests.unit.swap.playing import Play
-from tests.unit.swap.views import DISKS, KEY, chosen, device, view
+from tests.unit.swap.views import DISKS, FULL, KEY, chosen, device, view
 from zconsole.actions.target import find
 from zconsole.diagnosis.device_errors.faults import Deltas, DeviceFault, ProbeResults, SmartCounts
 from zconsole.hardware.device import Contents, Device
-from zconsole.pool.chassis import LeafDisk
+from zconsole.pool.chassis import Enclosure, LeafDisk, Slot
 from zconsole.pool.model import ErrorCounters, Vdev
 from zconsole.sim import lifecycle
 from zconsole.swap.choice import SwapChoice, cause_of, choose
@@ -68,11 +68,39 @@ def test_a_disk_that_is_not_read_any_more_is_pulled_though_another_is_missing():
     assert modes(chosen(v)) == [PULL_FIRST]
 
 
+FREE_BAY = (Enclosure("shelf", "SAS3x40", (*FULL[0].slots, Slot("Slot 02", 2))),)
+
+
+@rows(
+    ("enclosures", "leaf", "found", "why"),
+    [
+        (FREE_BAY, disk("d00", 1000), [REPLACE_FIRST, PULL_FIRST], "Insert it into Slot 02,"),
+        ((), disk("d00", 1000), [REPLACE_FIRST, PULL_FIRST], "a free bay, if there is one"),
+        (FULL, disk("d00", 1000), [PULL_FIRST], "no free bay is needed"),
+        (FREE_BAY, disk("d00", 1000, "FAULTED"), [REPLACE_FIRST, PULL_FIRST], "safer, as nothing"),
+        (FULL, disk("d00", 1000, "FAULTED"), [PULL_FIRST], "no longer reads this disk"),
+    ],
+)
+def test_a_disk_is_pulled_only_after_its_replacement_where_a_bay_may_be_free(
+    enclosures, leaf, found, why
+):
+    bays = tuple(replace(each, bay="Slot 01" if n == 0 else "") for n, each in enumerate(DISKS))
+    choice = chosen(view(leaf, disks=bays, enclosures=enclosures))
+    assert modes(choice) == found
+    assert choice.way is not None
+    assert why in choice.way.why
+
+
+def test_a_disk_that_is_out_is_replaced_in_its_own_bay_or_in_another():
+    choice = chosen(view(disk("d00", 1000, "REMOVED"), disks=DISKS[1:], enclosures=FREE_BAY))
+    assert modes(choice) == [PULL_FIRST, REPLACE_FIRST]
+
+
 def test_a_single_disk_is_never_pulled_first():
     v = MachineView(at(pool(disk("d00", 1000)), replace(MODERN, devices=DISKS[:1])))
     choice = chosen(v)
-    assert modes(choice) == []
-    assert "loses data" in choice.refused
+    assert modes(choice) == [REPLACE_FIRST]
+    assert "loses data" in choice.ways[-1].refused
 
 
 def test_a_spare_in_use_is_adopted():

@@ -40,7 +40,7 @@ def test_a_report_has_disks_times_commands_and_results():
 def test_a_report_compares_the_time_predicted_with_the_time_taken(play: Play):
     choice = play.choice()
     told = Estimate(5400.0, 3600.0, 7200.0, "estimated from the last scrub's speed")
-    play.guide = started(choice, choice.ways[0], play.view(), play.store, play.now, told)
+    play.guide = started(choice, choice.ways[-1], play.view(), play.store, play.now, told)
     play.do()
     play.exchanged()
     took = play.checklist.resilvered
@@ -80,7 +80,7 @@ def test_no_disk_is_said_to_have_taken_the_place_where_none_was_seen():
 def test_a_choice_says_ways_effects_and_what_must_stay():
     found = json.loads(json.dumps(choice_record(Play().choice())))
     assert found["old"]["bay"] == "Slot 07"
-    assert [way["mode"] for way in found["ways"]] == ["pull-first"]
+    assert [way["mode"] for way in found["ways"]] == ["replace-first", "pull-first"]
     assert found["effects"][0]["left"] == 1
     assert found["refused"] is None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.records import replace
-from tests.unit.swap.playing import EMPTY, NEW, OLD, Play, fresh
+from tests.unit.swap.playing import EMPTY, NEW, OLD, SMALL, Play, fresh
 from zconsole.actions.target import find
 from zconsole.pool.redundancy import redundancy
 from zconsole.sim import commands, lifecycle
@@ -59,6 +59,74 @@ def test_replaced_first_by_a_free_disk_and_pulled_afterwards(play: Play):
     play.hands.pull(OLD)
     assert play.look().step == "scrub"
     assert play.answer("no-scrub").over
+
+
+def test_a_new_disk_in_a_free_bay_is_filled_before_the_old_one_is_pulled(play: Play):
+    play.hands.insert(SMALL, "Slot 12")
+    assert play.begin(REPLACE_FIRST).title == "Insert the new disk into Slot 11"
+    play.hands.insert(NEW, EMPTY)
+    assert play.look().step == "replace"
+    play.hands.pull(EMPTY)
+    assert play.look().step == "insert"
+    play.hands.insert(len(play.hands.drawer()) - 1, EMPTY)
+    play.look()
+    assert play.do().step == "resilver"
+    play.until("pull")
+    play.hands.pull(OLD)
+    assert play.look().step == "scrub"
+
+
+def test_a_new_disk_that_does_not_fit_into_its_place_is_told_before_any_pull(play: Play):
+    play.begin(REPLACE_FIRST)
+    play.hands.insert(SMALL, EMPTY)
+    stage = play.look()
+    assert (stage.step, stage.title.endswith("does not fit")) == ("insert", True)
+    assert stage.text[0].startswith("Too small")
+
+
+def test_a_wrong_disk_is_noticed_while_a_new_one_is_awaited(play: Play):
+    play.begin(REPLACE_FIRST)
+    play.hands.pull("Slot 06")
+    assert play.look().title.startswith("WRONG DISK: put Slot 06")
+
+
+def test_a_new_disk_may_still_be_put_into_the_bay_of_the_old_one(play: Play):
+    play.begin(REPLACE_FIRST)
+    play.hands.pull(OLD)
+    assert not any("Leave" in text for text in play.look().text)
+    play.hands.insert(NEW, OLD)
+    play.look()
+    assert play.do().text == ("Pull nothing until it ends.",)
+    assert play.until("scrub").step == "scrub"
+
+
+@pytest.mark.parametrize("offline", [False, True])
+def test_a_new_disk_that_appears_before_the_pull_is_offered_to_go_on_with(play: Play, offline):
+    play.begin(PULL_FIRST)
+    if offline:
+        play.do()
+    play.hands.insert(SMALL, "Slot 12")
+    assert [answer.name for answer in play.look().answers] == ["pulled"] * offline
+    play.hands.insert(NEW, EMPTY)
+    stage = play.answer("use-now")
+    if offline:
+        assert stage.title.startswith(f"Put {OLD}")
+        stage = play.do()
+    assert stage.step == "replace"
+    assert stage.title.startswith(f"Replace {OLD}")
+    assert "offline" not in listed(play.checklist, stage.step)
+    play.do()
+    play.until("pull")
+    play.hands.pull(OLD)
+    assert play.look().step == "scrub"
+
+
+def test_an_old_disk_that_somebody_replaced_before_its_pull_is_still_pulled(play: Play):
+    play.begin(PULL_FIRST)
+    play.hands.insert(NEW, EMPTY)
+    commands.replace(play.pool, str(play.leaf().guid), str(play.pool.host.shelf[0].guid))
+    assert play.look().step == "resilver"
+    assert play.until("pull").title.startswith(f"Pull {OLD}")
 
 
 def test_a_hot_spare_stands_in_first_and_returns(play: Play):
@@ -272,22 +340,23 @@ def test_a_scrub_that_is_canceled_is_told_as_such(play: Play):
 def test_the_steps_of_the_plan_are_those_of_the_checklist(play: Play):
     for lights in (False, True):
         play.lights = lights
-        choice = play.choice()
-        assert choice.way is not None
-        play.begin()
-        assert choice.steps(choice.way) == listed(play.checklist, "offline")
-        assert ("light-off" in choice.steps(choice.way)) == lights
-        assert "return-spare" not in choice.steps(choice.way)
-        assert play.guide is not None
-        play.guide.close(play.now)
+        for mode in (REPLACE_FIRST, PULL_FIRST):
+            choice = play.choice()
+            (steps,) = (choice.steps(way) for way in choice.ways if way.mode == mode)
+            stage = play.begin(mode)
+            assert steps == listed(play.checklist, stage.step)
+            assert ("light-off" in steps) == lights
+            assert "return-spare" not in steps
+            assert play.guide is not None
+            play.guide.close(play.now)
 
 
 def test_the_steps_with_a_hot_spare_return_it(play: Play):
     play.pool.spares.append(fresh())
     choice = play.choice()
-    assert choice.way is not None
-    assert "return-spare" in choice.steps(choice.way)
-    play.begin()
+    (steps,) = (choice.steps(way) for way in choice.ways if way.mode == SPARE_FIRST)
+    play.begin(SPARE_FIRST)
+    assert "return-spare" in steps
     assert "return-spare" in listed(play.checklist, "spare")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.records import replace
 from tests.unit.actions.pools import MODERN, at, pool, top
 from zconsole.hardware.device import Contents, Device
+from zconsole.pool.chassis import Enclosure, Slot
 from zconsole.pool.model import Vdev
 from zconsole.swap.choice import SwapChoice, choose
 from zconsole.swap.disk import MachineView
@@ -20,13 +21,17 @@ def device(name: str, **fields) -> Device:
     )
 
 
+FULL = (Enclosure("shelf", "SAS3x40", (Slot("Slot 01", 1, ("sda",)),)),)
+"""Enclosures without an empty bay."""
 DISKS = tuple(device(f"d0{n}", contents=Contents(zfs_pool="tank")) for n in range(6))
 
 
-def view(*changes: Vdev, disks=DISKS, kind: str = "raidz2", others=(), **fields) -> MachineView:
+def view(
+    *changes: Vdev, disks=DISKS, kind: str = "raidz2", others=(), enclosures=FULL, **fields
+) -> MachineView:
     facts = replace(MODERN, devices=disks)
     found = pool(top(kind, 0, 6 if kind.startswith("raidz") else 2, *changes), **fields)
-    return MachineView(at(found, facts), others)
+    return MachineView(at(found, facts), others, enclosures=enclosures)
 
 
 def chosen(v: MachineView, key: str = KEY) -> SwapChoice:

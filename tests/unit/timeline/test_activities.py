@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.factory import mirror_pool
 from tests.records import replace
 from tests.table import rows
+from tests.ui.drawn import LOOK
 from zconsole.pool.model import Activity, Pool, Sample, Scan, Vdev
 from zconsole.timeline.activities import (
     STILL_SECONDS,
@@ -148,7 +149,9 @@ def test_an_expansion_that_waits_says_for_what():
     assert "no resilver is running: replace or bring back sdb" in activity_advice(
         waits, pool(waits, state="OFFLINE"), None
     )
-    assert "clear the pool" in activity_advice(waits, pool(waits), None)
+    advice = activity_advice(waits, pool(waits), None)
+    assert advice == "no resilver is running: zpool clear tank"
+    assert LOOK.said(advice) == "no resilver is running: clear the pool (A)"
 
 
 def test_past_the_end_is_explained():

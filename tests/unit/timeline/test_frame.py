@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from tests.factory import frame, mirror_pool, view
 from tests.records import replace
 from tests.table import rows
@@ -9,6 +11,7 @@ from tests.ui.drawn import LOOK, text
 from zconsole import units
 from zconsole.output.text import status_report
 from zconsole.pool.model import Activity, Event, SampleFailure, Scan
+from zconsole.timeline.eta.estimate import Estimate, nothing
 from zconsole.timeline.frame import ActivityView, Additions, Fact, result_facts, seconds_taken
 from zconsole.ui.panes.scan import scan_lines
 
@@ -38,6 +41,50 @@ def test_work_without_a_flag_has_a_line_and_leaves_the_events_as_they_are():
 def test_a_frame_with_nothing_to_add_is_the_same():
     seen = frame(mirror_pool(), events=(event(30), event(10)))
     assert seen.joined(Additions()) is seen
+
+
+GIB = 2**30
+NIGHT = "22:00-06:00"
+
+
+@rows(
+    ("at", "fields", "eta", "low", "high"),
+    [
+        # Two of eight open hours are left: 3 h of work end an hour into the next night.
+        ("04:00", {}, 19, 1, 20),
+        ("23:00", {}, 3, 1, 4),
+        ("12:00", {}, 13, 11, 14),
+    ],
+)
+def test_of_a_scrub_that_is_kept_to_hours_only_these_count(at, fields, eta, low, high):
+    told = Estimate(3 * 3600.0, 3600.0, 4 * 3600.0, "checking at 100M/s")
+    scan = Scan("scrub", "running", total_bytes=10 * GIB, issued_bytes=GIB, **fields)
+    seen = frame(mirror_pool(scan), t=clock_time(at), scans=(view(scan, told),))
+    found = seen.joined(Additions(hours=NIGHT)).scan.estimate
+    assert found[:3] == (eta * 3600.0, low * 3600.0, high * 3600.0)
+    assert found.reason == "only 22:00-06:00 counts; checking at 100M/s"
+    resilver = view(scan._replace(function="resilver"), told)
+    assert replace(seen, scans=(resilver,)).joined(Additions(hours=NIGHT)).scan == resilver
+
+
+def test_a_scrub_that_is_paused_until_its_hours_ends_by_the_rate_it_had():
+    t = clock_time("12:00")
+    scan = Scan("scrub", "paused", total_bytes=10 * GIB, issued_bytes=4 * GIB, pass_issued=GIB)
+    paused = scan._replace(pass_start=t - 9 * 3600, paused_since=t - 6 * 3600, pass_paused=7200.0)
+    seen = frame(mirror_pool(paused), t=t, scans=(view(paused, nothing("paused")),))
+    found = seen.joined(Additions(hours=NIGHT)).scan.estimate
+    assert found.eta == 16 * 3600.0  # 10 h until the hours begin, 6 h at 1 GiB an hour
+    assert found.low < found.eta < found.high
+    assert found.reason.startswith("only 22:00-06:00 counts; it ran at 291K/s")
+    assert seen.joined(Additions(flags=("SET",))).scan.estimate == nothing("paused")
+    imported = paused._replace(pass_issued=0)
+    seen = replace(seen, scans=(view(imported, nothing("paused")),))
+    assert seen.joined(Additions(hours=NIGHT)).scan.estimate == nothing("paused")
+
+
+def clock_time(at: str) -> float:
+    """Return a time at which this machine's clock shows ``at``."""
+    return datetime.fromisoformat(f"2026-11-25T{at}").timestamp()
 
 
 HUNG = SampleFailure("tank", T, T, "no answer", kstat="SUSPENDED")

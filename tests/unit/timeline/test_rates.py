@@ -297,20 +297,11 @@ def test_the_peak_is_of_the_devices_metrics_and_samples_asked_for():
 
 def test_devices_without_values_have_no_peak():
     series = RateSeries()
-    assert series.peak(["a"], ("read",), 2) is None
     series.advance()
     assert series.peak(["a"], ("read",), 2) is None
     series.put(IoRates._fields, {"a": IoRates(), "b": IoRates(8.0)})
     assert series.peak(["a", "c"], ("read",), 2) is None
     assert series.peak(["b"], ("read",), 0) is None
-
-
-def test_scans_have_their_own_metrics():
-    series = RateSeries()
-    series.advance()
-    series.put(SCAN_METRICS, {"scan:scrub:": (1000.0, 500.0)})
-    assert series.tail("scan:scrub:", "scan_rate", 1) == [1000.0]
-    assert series.tail("scan:scrub:", "issue_rate", 1) == [500.0]
 
 
 def test_what_was_dumped_comes_back_with_a_hole_before_what_follows():
@@ -381,19 +372,17 @@ def waiting(latency: float | None, busy: float | None) -> IoRates:
     return IoRates(None, None, None, None, latency, busy)
 
 
-def test_one_that_waits_over_three_times_as_long_stands_out():
-    found = {"0": waiting(0.061, 0.5), "1": waiting(0.008, 0.5), "2": waiting(0.008, 0.5)}
-    assert slow_siblings([*map(sibling, range(3))], found) == {"0": "61ms, siblings 8ms"}
-
-
-def test_one_that_is_much_busier_stands_out():
-    found = {"0": waiting(0.008, 0.97), "1": waiting(0.008, 0.5), "2": waiting(0.008, 0.4)}
-    assert slow_siblings([*map(sibling, range(3))], found) == {"0": "97 % busy, siblings 45 %"}
-
-
-def test_of_two_neither_is_the_odd_one():
-    found = {"0": waiting(0.5, 1.0), "1": waiting(0.008, 0.1)}
-    assert slow_siblings([*map(sibling, range(2))], found) == {}
+@rows(
+    ("figures", "found"),
+    [
+        ([(0.061, 0.5), (0.008, 0.5), (0.008, 0.5)], {"0": "61ms, siblings 8ms"}),
+        ([(0.008, 0.97), (0.008, 0.5), (0.008, 0.4)], {"0": "97 % busy, siblings 45 %"}),
+        ([(0.5, 1.0), (0.008, 0.1)], {}),  # of two neither is the odd one
+    ],
+)
+def test_one_that_waits_over_three_times_as_long_or_is_much_busier_stands_out(figures, found):
+    rates = {f"{n}": waiting(*each) for n, each in enumerate(figures)}
+    assert slow_siblings([*map(sibling, range(len(figures)))], rates) == found
 
 
 def stands_out(own: IoRates, others: list[IoRates]) -> bool:

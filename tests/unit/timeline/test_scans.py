@@ -29,16 +29,16 @@ from zconsole.timeline.pool import PoolTimeline
 pytestmark = pytest.mark.slow
 
 
-def test_nobody_knows_the_restarts_of_a_scan_met_halfway():
-    samples = running(range(500, 510))
-    assert view(watched(*samples), samples[-1]).restarts is None
-
-
-def test_a_scan_watched_from_its_start_has_none_yet():
-    samples = running(range(2, 20))
-    assert view(watched(*samples), samples[-1]).restarts == 0
-    later = [sample(0), sample(100), *running(range(110, 120), start=105.0)]
-    assert view(watched(*later), later[-1]).restarts == 0
+@rows(
+    ("samples", "restarts"),
+    [
+        (running(range(500, 510)), None),  # nobody knows
+        (running(range(2, 20)), 0),
+        ([sample(0), sample(100), *running(range(110, 120), start=105.0)], 0),
+    ],
+)
+def test_only_a_scan_watched_from_its_start_is_known_to_have_none_yet(samples, restarts):
+    assert view(watched(*samples), samples[-1]).restarts == restarts
 
 
 def test_a_restart_is_counted_and_explained_by_the_device_that_came_back():
@@ -194,12 +194,6 @@ def test_how_it_ended_is_told_though_the_clock_was_set_back_after_it(back):
     assert last_scan(now.pool, ended, "OK", now.t).result == "not restored"
 
 
-def test_a_canceled_scan_tells_nothing():
-    gone = resilver(90 * MIB, state="canceled", stage=None, end=T + 100)
-    timeline = watched(*running(range(2, 100)), sample(100, gone))
-    assert timeline.scans.past == ()
-
-
 def test_of_many_past_scans_the_newest_few_are_kept():
     timeline = PoolTimeline(UTC)
     for month in range(6):
@@ -209,21 +203,28 @@ def test_of_many_past_scans_the_newest_few_are_kept():
     assert [past.start for past in timeline.scans.past] == [T + n * MONTH for n in (5, 4, 3)]
 
 
-def test_a_scan_that_ended_before_anybody_watched_still_tells_its_length():
-    timeline = watched(ended(0, 2000))
-    (past,) = timeline.scans.past
-    assert (past.seconds, past.watched) == (2000, 0)
+OVER = {"state": "finished", "stage": None}
 
 
-def test_a_scan_paused_while_nobody_watched_took_as_long_as_it_ran():
-    over = resilver(TOTAL, end=T + 9000, state="finished", stage=None, pass_paused=8000.0)
-    (past,) = watched(sample(9100, over)).scans.past
-    assert past.seconds == 1000
-
-
-def test_a_scan_by_a_clock_that_was_wrong_tells_nothing():
-    timeline = watched(sample(9000, resilver(TOTAL, -T, end=T + 9, state="finished", stage=None)))
-    assert timeline.scans.past == ()
+@rows(
+    ("samples", "known"),
+    [
+        ([ended(0, 2000)], [(2000, 0)]),  # it ended before anybody watched
+        # It was paused while nobody watched.
+        ([sample(9100, resilver(TOTAL, end=T + 9000, pass_paused=8000.0, **OVER))], [(1000, 0)]),
+        ([sample(9000, resilver(TOTAL, -T, end=T + 9, **OVER))], []),  # by a clock that was wrong
+        (
+            [
+                *running(range(2, 100)),
+                sample(100, resilver(90 * MIB, end=T + 100, state="canceled", stage=None)),
+            ],
+            [],
+        ),
+    ],
+)
+def test_a_finished_scan_tells_how_long_it_ran_and_how_much_of_that_was_watched(samples, known):
+    past = watched(*samples).scans.past
+    assert [(each.seconds, each.watched) for each in past] == known
 
 
 @rows("others", [(), ("mirror-1",)])
@@ -293,39 +294,28 @@ def test_two_ends_that_text_tells_are_two_scans(state, end):
     assert all(end - 121 <= event.t - T <= end for event in timeline.events.all)
 
 
-def test_an_end_that_text_tells_again_and_again_is_one():
-    timeline = watched(*(sample(n, told(0)) for n in range(10, 500, 60)))
-    assert names(timeline) == []
+EXACT = resilver(TOTAL, start=-119, function="scrub", state="finished", stage=None, end=T)
+LATER = resilver(TOTAL, start=380, function="scrub", state="finished", stage=None, end=T + 500)
+RAN = [(n, resilver(n * MIB, function="scrub")) for n in (10, 20)]
 
 
-@rows("exact_first", [True, False])
-def test_an_end_that_another_source_tells_is_the_same(exact_first):
-    exact = resilver(TOTAL, start=-119, function="scrub", state="finished", stage=None, end=T)
-    one, other = (exact, told(1)) if exact_first else (told(1), exact)
-    timeline = watched(sample(10, one), sample(20, other), sample(30, one))
-    assert names(timeline) == []
-
-
-@rows("exact_first", [True, False])
-def test_a_later_end_that_another_source_tells_is_another_scan(exact_first):
-    exact = resilver(TOTAL, start=-119, function="scrub", state="finished", stage=None, end=T)
-    later = resilver(TOTAL, start=380, function="scrub", state="finished", stage=None, end=T + 500)
-    samples = (exact, told(500)) if exact_first else (told(0), later)
-    timeline = watched(sample(10, samples[0]), sample(520, samples[1]))
-    assert names(timeline) == ["scrub_start", "scrub_finish"]
-
-
-def test_an_end_of_another_scan_is_not_that_of_the_one_that_ran():
-    """The watched scan ended unseen, and another one has begun and ended since."""
-    ran = [sample(n, resilver(n * MIB, function="scrub")) for n in (10, 20)]
-    timeline = watched(*ran, sample(9000, told(8000, 10)))
-    assert names(timeline) == ["scrub_start", "scrub_finish"]
-    assert timeline.scans.past == ()
-
-
-@rows("minutes", [0.0, 59.0])
-def test_whole_minutes_of_a_scan_that_was_followed_are_its_own(minutes):
-    ran = [sample(n, resilver(n * MIB, function="scrub")) for n in (10, 20)]
-    timeline = watched(*ran, sample(300, told(240 + minutes, 4)))
-    assert names(timeline) == ["scrub_finish"]
-    assert len(timeline.scans.past) == 1
+@rows(
+    ("seen", "events", "past"),
+    [
+        ([(n, told(0)) for n in range(10, 500, 60)], [], 0),
+        # Another source tells the same end, or a later one.
+        ([(10, EXACT), (20, told(1)), (30, EXACT)], [], 1),
+        ([(10, told(1)), (20, EXACT), (30, told(1))], [], 0),
+        ([(10, EXACT), (520, told(500))], ["scrub_start", "scrub_finish"], 1),
+        ([(10, told(0)), (520, LATER)], ["scrub_start", "scrub_finish"], 1),
+        # The watched scan ended unseen, and another one has begun and ended since.
+        ([*RAN, (9000, told(8000, 10))], ["scrub_start", "scrub_finish"], 0),
+        # Whole minutes of the scan that was followed.
+        ([*RAN, (300, told(240, 4))], ["scrub_finish"], 1),
+        ([*RAN, (300, told(299, 4))], ["scrub_finish"], 1),
+    ],
+)
+def test_an_end_that_is_told_again_or_by_another_source_is_told_once(seen, events, past):
+    timeline = watched(*(sample(second, scan) for second, scan in seen))
+    assert names(timeline) == events
+    assert len(timeline.scans.past) == past, [each.start for each in timeline.scans.past]

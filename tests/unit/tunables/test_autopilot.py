@@ -265,9 +265,7 @@ async def test_what_another_version_says_of_its_own_autopilot_is_left(kernel, mo
     if refused:
         unclaimed = partial(os.open, kernel.root, os.O_RDONLY)
         monkeypatch.setattr(Parameters, "claim", lambda _: unclaimed())
-        with pytest.raises(ZconsoleError, match="runs already"):
-            place.take(kernel.parameters)
-        place.release()
+        assert not place.take(kernel.parameters)
     else:
         place.drop()
     assert autopilot.status(kernel.state) is not None
@@ -334,19 +332,41 @@ async def test_what_the_kernel_does_not_take_back_is_not_said_to_be_restored(
     assert len(ended) == 1
 
 
+async def test_while_the_kernel_refuses_its_originals_no_other_one_begins(flown, monkeypatch):
+    """It tries again later, and would put back what the other one has set."""
+    accepts = threading.Event()
+    refuse_until(monkeypatch, accepts)
+    with pytest.raises(ZconsoleError, match="refused"):
+        await flown.duty.undo()
+    with pytest.raises(ZconsoleError, match="an autopilot runs already"):
+        await begin(flown.kernel)
+    accepts.set()
+    assert not await flown.duty.act()
+    assert flown.kernel.read(TIME) == 3000
+    await (await begin(flown.kernel)).undo()
+
+
 async def test_told_to_stop_after_it_failed_it_restores_though_its_console_ended(flown):
     flown.duty._over = "its console ended"  # noticed before it may act again
     await flown.duty.undo()
     assert (flown.kernel.read(TIME), flown.kernel.read(NAME)) == (3000, 3)
 
 
-async def test_where_the_disk_hangs_at_its_end_it_makes_room_all_the_same(kernel, monkeypatch):
+async def test_where_the_disk_hangs_at_its_end_it_makes_room_and_leaves_its_successor_alone(
+    kernel, monkeypatch
+):
     flying, hangs = await begin(kernel), threading.Event()
-    monkeypatch.setattr(Pilot, "restore", lambda *_: hangs.wait())
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(flying.undo(), 0.05)
-    hangs.set()
-    await (await begin(kernel)).undo()
+    with monkeypatch.context() as patched:
+        patched.setattr(Pilot, "restore", lambda *_: hangs.wait())
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(flying.undo(), 0.05)
+        hangs.set()
+    later = await begin(kernel)
+    kernel.console(process_mark(os.getpid())).set({TIME: 2000}, 1.0)
+    assert not await flying.act()
+    assert kernel.read(TIME) == 2000
+    await later.undo()
+    assert kernel.read(TIME) == 3000
 
 
 async def test_it_says_that_it_runs_as_soon_as_it_has_begun(kernel):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -38,3 +39,21 @@ def test_what_a_simulated_kernel_had_set_is_kept_in_memory_and_knows_its_autopil
     kept = store.peek("demo")
     assert (kept.values["zfs_txg_timeout"].value, kept.pilot) == (10, "pilot")
     assert store.peek("another demo").values == {}
+
+
+def test_originals_whose_file_was_removed_are_those_read_last(tmp_path):
+    """Also for the keeper's other process, which shares them in memory."""
+    tmp_path.chmod(0o700)
+    with os.fdopen(os.memfd_create("tunables")) as memory:
+        child = TunableStore(tmp_path, shared=memory.fileno())
+        with child.open("boot:1") as saved:
+            saved.values["zfs_txg_timeout"] = SavedTunable(5, 10, 1.0, "1:1")
+        (tmp_path / NAME).unlink()
+        for store in (child, TunableStore(tmp_path, shared=memory.fileno())):
+            assert store.peek("boot:1").values.keys() == {"zfs_txg_timeout"}
+            assert store.peek("boot:2").values == {}
+            with store.open("boot:1") as saved:
+                assert saved.values.keys() == {"zfs_txg_timeout"}
+        with child.open("boot:1") as saved:
+            saved.values.clear()
+        assert TunableStore(tmp_path).peek("boot:1").values == {}

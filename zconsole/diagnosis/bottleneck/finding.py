@@ -162,6 +162,17 @@ class Verdict(NamedTuple):
         """Suggestion for the command line; empty if nothing can be done."""
         return self.suggestion.text
 
+    @property
+    def mark(self) -> str:
+        """Why a slow disk is one, as its row says it: ``94 % busy, siblings 56 %``."""
+        if "answers" in self.figures:
+            return "does not answer"
+        said = f"{percent(self.figures['busy'])} busy"
+        siblings = self.figures.get("others_busy")
+        if siblings is None:  # all of them are slow
+            return f"{said}, {latency(self.figures['service'])} per request"
+        return f"{said}, siblings {percent(siblings)}"
+
 
 TOO_LITTLE = Verdict("unclear", "unclear yet: too few samples")
 

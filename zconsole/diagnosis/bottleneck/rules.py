@@ -3,9 +3,9 @@
 The table RULES, at the end, has a cause, its signs, its text and a suggestion per row. A rule comes
 before those whose limit would look the same: a frozen scan, disks without measurements, a disk that
 does not answer, scanning metadata, the processor, one disk that the others wait for, queues that
-are kept short, a shingled new disk, any new disk, applications, a shared link, slow disks, memory,
-seeks, disks at their best rate, and finally idle disks. If nothing is clear, the limit is "unclear"
-rather than a guess. Thresholds are defined above the signs that use them.
+are kept short, a shingled new disk, any new disk, a low tunable, applications, a shared link, slow
+disks, memory, seeks, disks at their best rate, and finally idle disks. If nothing is clear, the
+limit is "unclear" rather than a guess. Thresholds are defined above the signs that use them.
 """
 
 from __future__ import annotations
@@ -302,6 +302,23 @@ def _applications(seen: Evidence) -> Signs | None:
     return Signs(0.8, figures, said=said)
 
 
+def _held_back(seen: Evidence) -> Signs | None:
+    """Detect a tunable below its default that keeps the scan from using its disks' capacity.
+
+    Applications that occupy the disks then do so because the scan was set to be gentle. Before
+    OpenZFS 0.8 a scan waits for other I/O by default.
+    """
+    held = None if seen.version < advice.FIRST_SORTED else advice.held(seen)
+    others = _applications(seen)
+    if held is None or (others is None and seen.busiest >= SATURATED):
+        return None
+    said: dict[str, float | str] = {"tunable": held.name, "value": str(held.value)}
+    said["default"] = str(held.release.value)
+    if others is not None:
+        said["part"] = others.said["part"]
+    return Signs(0.9 if others is None else 0.8, {"busy": seen.busiest}, said=said)
+
+
 MANY = 4
 """Least number of disks whose equal rates indicate a shared limit rather than chance."""
 EVEN = 1.35
@@ -534,6 +551,15 @@ RULES = (
             ", siblings {others_busy:%}",
         ],
         advice.new_disk,
+    ),
+    LimitRule(
+        "throttle",
+        _held_back,
+        [
+            "a tunable: {tunable} is {value} (default {default}), disks at most {busy:%} busy",
+            "; {part} of the requests in flight are from applications",
+        ],
+        advice.throttle,
     ),
     LimitRule(
         "foreground",

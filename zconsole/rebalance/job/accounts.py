@@ -21,7 +21,7 @@ from zconsole.rebalance.engine.directories import Directories
 from zconsole.rebalance.engine.item import FileOutcome
 from zconsole.rebalance.engine.journal import FileRow, State
 from zconsole.rebalance.engine.results import STATES
-from zconsole.rebalance.job.job import PUBLISH, SLOW_DISKS, Job, JobTerms, skipped_files
+from zconsole.rebalance.job.job import PUBLISH, SLOW_DISKS, Job, skipped_files
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.system.day_hours import day_hours
@@ -52,9 +52,7 @@ class SpreadWatch:
     reader: FactsReader
     pool: str
     """Name of the pool; empty for a job without one, which has no spread."""
-    terms: JobTerms
-    """Terms of the plan, with its vdevs and the share of the bytes to move on each."""
-    clock: Callable[[], float]
+    job: Job
     now_spaces: tuple[Space, ...] = ()
     fragmentation: float | None = None
     """Fragmentation of free space (0…1), as of the last check."""
@@ -71,11 +69,11 @@ class SpreadWatch:
     @property
     def before(self) -> tuple[Space, ...]:
         """The vdevs when the job was planned."""
-        return self.terms.spaces if self.pool else ()
+        return self.job.terms.spaces if self.pool else ()
 
     def look(self, force: bool = False) -> tuple[Space, ...]:
         """Return the vdevs; ask zpool if INTERVAL has passed since the last time, or ``force``."""
-        now = self.clock()
+        now = self.job.clocks.monotonic()
         due = force or self._looked is None or now - self._looked >= INTERVAL
         if self.pool and due:
             self._looked = now
@@ -122,11 +120,11 @@ class SpreadWatch:
 
     def _predicted(self, spaces: Sequence[Space], target: float) -> int:
         """Bytes of files to move until the spread is ``target``."""
-        whole = sum(space.alloc for space in spaces)
-        terms = self.terms
+        whole, terms, limits = sum(space.alloc for space in spaces), self.job.terms, self.job.limits
         lies = terms.source if len(spaces) == len(terms.source or ()) else None
-        raw = allocator.raw_to_target(spaces, target, whole, lies, terms.pinned) or whole
-        return round(raw / (terms.raw_factor * terms.stored))
+        busy = limits.rate is None and limits.max_latency is None  # else the disks have time left
+        raw = allocator.raw_to_target(spaces, target, whole, lies, terms.pinned, busy)
+        return round((whole if raw is None else raw) / (terms.raw_factor * terms.stored))
 
     def _expect(self, target: float, handled: int, total: int) -> None:
         """Update the published total if the new one is clearly different, and note why."""
@@ -158,7 +156,7 @@ class SpreadWatch:
         spaces = self.look()
         if self._looked == previous or len(spaces) != len(self.before):
             return False
-        expected = allocator.expected_move(self.before, moved * self.terms.raw_factor)
+        expected = allocator.expected_move(self.before, moved * self.job.terms.raw_factor)
         if expected < ENOUGH:
             return False
         changes = [abs(a.alloc - b.alloc) for a, b in zip(spaces, self.before, strict=True)]

@@ -116,6 +116,10 @@ def _view(record: Record, journal: Journal, alive: bool, named: int) -> JobView:
     state, why = _state(record, data, alive, job is None, agreed)
     if state not in RUNNING:  # the figures are from when files were being moved
         data |= dict.fromkeys(("rate", "eta_seconds", "current", "limits"))
+    elif state == "waiting" and data.get("eta_seconds") and data.get("t"):
+        # Written when the wait began, and not again until it ends: let sleeping disks sleep.
+        passed = max(0.0, time.time() - data["t"])
+        data["eta_seconds"] = max(0.0, data["eta_seconds"] - passed)
     said = {each.name: data[each.name] for each in fields(JobStatus) if each.name in data}
     told = {
         "state": state,

@@ -34,7 +34,6 @@ from zconsole.rebalance.job import job_store
 from zconsole.rebalance.job.holds import LOOK, SLICE
 from zconsole.rebalance.job.job import (
     WALKING,
-    Floor,
     JobTerms,
     Request,
     of_key,
@@ -200,13 +199,14 @@ def terms_made(record: Record, settings: Settings, made: RebalancePlan) -> JobTe
         engines={root: each.choice.engine or "" for root, each in by_root.items()},
         spaces=pool.spaces if pool else (),
         raw_factor=made.raw_factor,
-        floors={root: Floor(*each.found.floor) for root, each in by_root.items()},
+        floors={root: each.found.floor for root, each in by_root.items()},
         created=time.time(),
         rooms={root: each.found.room for root, each in by_root.items()},
         options={root: each.place.options for root, each in by_root.items()},
         stored=made.stored,
         source=made.source,
         pinned=made.pinned,
+        grown={root: each.grown for root, each in by_root.items()},
     )
 
 

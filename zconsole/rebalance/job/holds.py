@@ -110,6 +110,15 @@ class PoolLook(NamedTuple):
     """Share of the pool that is free; None if unknown."""
 
 
+class NewPin(NamedTuple):
+    """Something made since a job began that keeps old blocks allocated."""
+
+    cause: str
+    """``snapshot`` or ``checkpoint``."""
+    room: float
+    """Bytes that quotas, apart from refquotas, leave for these blocks."""
+
+
 class PoolWatch:
     """Checks a job's pool in the background: reasons to wait, new snapshots and checkpoints."""
 
@@ -149,14 +158,19 @@ class PoolWatch:
             return PoolLook(free=self.reader.free(self.pool))
         return PoolLook()
 
-    def _new_pin(self) -> str | None:
-        """Return ``snapshot`` or ``checkpoint`` if one made since the first check pins blocks."""
+    def _new_pin(self) -> NewPin | None:
+        """Return what was made since the first check and pins blocks."""
         self._note_checkpoint()
         for name in self.datasets:
             self._note_snapshots(name)
         if any(newest > first for first, newest, _ in self._snapshots.values()):
-            return "snapshot"
-        return "checkpoint" if self._checkpoint == (False, True) else None
+            room = 0.0
+            with suppress(UnavailableError):
+                asked = (self.reader.dataset(name, with_snapshots=False) for name in self.datasets)
+                room = min(map(self.reader.room_of_snapshots, asked))
+            return NewPin("snapshot", room)
+        # What a checkpoint holds belongs to no dataset.
+        return NewPin("checkpoint", inf) if self._checkpoint == (False, True) else None
 
     def _note_checkpoint(self) -> None:
         with suppress(UnavailableError):
@@ -285,11 +299,14 @@ class Holds:
         if pin := self._of_pool.new_pin():
             left, room = self.accounts.left() * self.job.terms.stored, self.job.space.room()
             if self._has_refquota and seen and seen.free is not None:
-                # Blocks that only snapshots hold don't count in a refquota: the pool is the limit.
+                # Blocks that only snapshots hold don't count in a refquota, but in a quota.
                 size = min(floor.size for floor in self.job.terms.floors.values())
-                room = max(room, round((seen.free - self.job.limits.floor) * size))
+                free = (seen.free - self.job.limits.floor) * size
+                room = max(room, round(min(free, pin.room)))
             if left > room:
-                return f"a new {pin} pins old blocks: {left:.0f} bytes left to move, {room} free"
+                return (
+                    f"a new {pin.cause} pins old blocks: {left:.0f} bytes left to move, {room} free"
+                )
         return None
 
     def _space(self, phase: WorkPhase) -> str | None:

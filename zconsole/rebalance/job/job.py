@@ -7,9 +7,8 @@ import os
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from math import inf
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +21,7 @@ from zconsole.rebalance.engine.journal import Journal, State
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job.job_store import NAME
-from zconsole.rebalance.planning.settings import FLOOR, Settings
+from zconsole.rebalance.planning.settings import FLOOR, Floor, Settings
 from zconsole.system.records import from_json, parse_json
 from zconsole.system.state_dir import read_private
 from zconsole.units import duration, size
@@ -63,13 +62,6 @@ def requested(journal: Journal) -> Request:
     return Request()
 
 
-class Floor(NamedTuple):
-    """Bytes of free space that a job must not use, and the total of which min_free is a share."""
-
-    reserve: int
-    size: float
-
-
 @dataclass(frozen=True, slots=True)
 class JobTerms:
     """Terms of a job, as its journal keeps them."""
@@ -96,12 +88,12 @@ class JobTerms:
     """Share of the bytes to move that was on each vdev; None if unknown."""
     pinned: float = 0.0
     """Share of the bytes to move whose old blocks stay allocated."""
+    grown: Mapping[str, float] = field(default_factory=dict)
+    """Bytes that blocks take once written anew for each byte before, by root path."""
 
     def document(self) -> dict[str, Any]:
         """Return the terms in the format of journals, which ``terms_of`` reads."""
-        fields = attrgetter("name", "size", "alloc", "weight", "data")
-        spaces = [list(fields(each)) for each in self.spaces]
-        return {**asdict(self), "spaces": spaces}
+        return {**asdict(self), "spaces": [list(astuple(each)) for each in self.spaces]}
 
     def reserves_at(self, min_free: float | None) -> dict[str, int]:
         """Return the bytes to leave free by root path, if the floor changes to ``min_free``."""
@@ -333,6 +325,7 @@ def terms_of(journal: Journal) -> JobTerms:
             stored=data.get("stored") or 1.0,
             source=data.get("source"),
             pinned=data.get("pinned", 0.0),
+            grown=dict(data.get("grown", {})),
         )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -188,13 +188,13 @@ class JobRunner:
         self.alarm = self._place.alarm
         terms = job.terms
         pool = (pool_of(places) or "") if terms.spaces else ""
-        watch = SpreadWatch(reader, pool, terms, clocks.monotonic)
+        watch = SpreadWatch(reader, pool, job)
         self.accounts = JobAccounts(job, self._directories, watch, show)
         self._benefit = BenefitCheck(job, reader, places, self.accounts)
         policy = Policy(
             accept_races=terms.settings.accept_races,
             zfs=reader.version() if pool_of(places) is not None else None,
-            room=job.space.room,
+            room=self._room,
             copies=self._copies,
         )
         self._engine = copy_engine(self._place, policy, self._sync, self._tick)
@@ -205,7 +205,7 @@ class JobRunner:
         service = self._engine.leases.service
         self._holds = Holds(job, reader, places, self.accounts, service)
         self._batches = Batches(job)
-        self._copies_on: dict[int, int] = {}
+        self._at = cache(self._places_at)
         self._phase = WorkPhase.COPYING
 
     def run(self) -> dict[str, Any]:
@@ -253,14 +253,21 @@ class JobRunner:
         self._recover()
         return State.PENDING in self.job.journal.counts()
 
+    def _places_at(self, device: int) -> list[JobDirectory]:
+        """Return the job's directories on a device; its number may be new since the walk."""
+        roots = {row.name for row in self.job.journal.roots() if row.dev == device}
+        return [place for place in self.places if place.root in roots]
+
     def _copies(self, device: int) -> int:
         """Return the ``copies`` property of the dataset on a device; 1 without ZFS."""
-        if device not in self._copies_on:
-            roots = {row.name for row in self.job.journal.roots() if row.dev == device}
-            found = (place.dataset for place in self.places if place.root in roots)
-            numbers = (dataset.number("copies") for dataset in found if dataset)
-            self._copies_on[device] = next(numbers, None) or 1
-        return self._copies_on[device]
+        numbers = (place.dataset.number("copies") for place in self._at(device) if place.dataset)
+        return next(numbers, None) or 1
+
+    def _room(self, device: int) -> int:
+        """Return how large a file may be for its copy to fit, by the blocks that it takes now."""
+        roots = [os.fsdecode(place.root) for place in self._at(device)]
+        grown = max((self.job.terms.grown.get(root, 1.0) for root in roots), default=1.0)
+        return int(self.job.space.room(device) / max(1.0, grown))
 
     def _recover(self) -> None:
         place, clocks = self._place, self.job.clocks

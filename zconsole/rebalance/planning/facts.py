@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC
+from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
@@ -282,6 +283,20 @@ class FactsReader:
             asked = "zfs", "get", "-Hp", "-o", "value", "available", dataset
             return _whole(self._ask(*asked).strip())
         return None
+
+    def room_of_snapshots(self, dataset: Dataset) -> float:
+        """Return the bytes that a dataset's snapshots may grow by, infinite if nothing limits them.
+
+        A refquota limits live files, but not data that only snapshots hold (zfsprops(7)).
+        """
+        bounds = [inf]
+        if quota := dataset.number("quota"):
+            bounds.append(quota - (dataset.number("used") or 0))
+        # ``available`` of the dataset includes its refquota, that of the parent does not.
+        parent = dataset.name.rpartition("/")[0]
+        if parent and (above := self.available(parent)) is not None:
+            bounds.append(above)
+        return min(bounds)
 
     def condition(self, name: str) -> Condition:
         """Read the condition of a pool; a suspended one is not asked, as it would not answer."""

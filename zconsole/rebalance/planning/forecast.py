@@ -24,7 +24,7 @@ from zconsole.rebalance.planning.facts import (
     PoolFacts,
 )
 from zconsole.rebalance.planning.plan_document import PlanDocument, PlannedDirectory, PredictedFill
-from zconsole.rebalance.planning.settings import EVEN, Limits
+from zconsole.rebalance.planning.settings import EVEN, Floor, Limits
 from zconsole.rebalance.planning.survey import Survey
 
 _NUMBER = re.compile(r"(mirror|raidz|draid).*-(\d+)$")
@@ -55,6 +55,8 @@ class DirectoryPlan:
     """Most bytes that snapshots may hold: changed files may share blocks with a snapshot, too."""
     listed: Listed = field(default_factory=dict)
     """Blocks of the sampled files, as zdb lists them."""
+    grown: float = 1.0
+    """Bytes that its blocks will take for each byte now (``growth_of``)."""
     rewritten: float = 0.0
     """Share of the old files' sampled blocks rewritten since the newest vdev was added."""
 
@@ -89,20 +91,9 @@ class DirectoryPlan:
         return min(allocated, round(goal * max(1.0, self.stored)))
 
     def growth(self, goal: int) -> int:
-        """Bytes by which the blocks grow when ``goal`` bytes of its files have moved.
-
-        Compares the dataset's compression and copies with those of the listed blocks; 0 if they
-        shrink, or nothing is known.
-        """
-        dataset, extents = self.place.dataset, self.extents
-        before = sum(each.stored * each.copies for each in extents)
-        if dataset is None or not before or not self.bytes:
-            return 0
-        compressed = dataset.is_on("compression")
-        after = sum(each.stored if compressed else each.length for each in extents)
-        after *= dataset.number("copies") or 1
-        grown = max(0, round(self.found.allocated * (after / before - 1)))
-        return round(grown * min(1.0, goal / self.bytes))
+        """Bytes by which the blocks grow when ``goal`` bytes of files have moved, at least 0."""
+        share = min(1.0, goal / self.bytes) if self.bytes else 0.0
+        return max(0, round(self.found.allocated * (self.grown - 1) * share))
 
     @property
     def sent(self) -> int | None:
@@ -298,6 +289,35 @@ def narrowed(extents: Sequence[Extent], pool: PoolFacts) -> float | None:
     return after / before if before else None
 
 
+DEFLATED = 128 << 10
+"""Size of the block by which ZFS takes parity out of what it calls allocated (vdev_deflate_ratio).
+
+Smaller blocks count with what they need more than that.
+"""
+
+
+def growth_of(plan: DirectoryPlan, pool: PoolFacts) -> float:
+    """Return the bytes that a directory's blocks will take for each byte now; 1 if unknown.
+
+    As the dataset writes now: with its compression, its copies and, in a copy, its recordsize,
+    which adds parity and padding on raidz.
+    """
+    dataset = plan.place.dataset
+    if dataset is None:
+        return 1.0
+    layouts = [(share / layout.raw(DEFLATED), layout) for share, layout in layouts_of(pool)]
+    compressed, copies = dataset.is_on("compression"), dataset.number("copies") or 1
+    record = dataset.number("recordsize") if plan.choice.engine == "copy" else None
+    before = after = 0.0
+    for each in plan.extents:
+        size = each.stored if compressed else each.length
+        parts = max(1, -(-each.length // record)) if record else 1
+        part = -(-size // parts)
+        before += each.copies * sum(share * layout.raw(each.stored) for share, layout in layouts)
+        after += parts * copies * sum(share * layout.raw(part) for share, layout in layouts)
+    return after / before if before else 1.0
+
+
 LARGE_FIRST = "large before small"
 OLD_FIRST = f"older than the newest vdev first, then {LARGE_FIRST}"
 SPECIAL_FULL = 0.75
@@ -404,21 +424,33 @@ def predicted(
     )
     if pool is None:
         return RebalancePlan(plans, pool, told)
+    for plan in plans:
+        plan.grown = growth_of(plan, pool)
     lies, estimate = source(plans, pool)
     made = RebalancePlan(plans, pool, told, lies)
     target = limits.until_spread if limits.until_spread is not None else EVEN
     by_byte = made.stored * made.raw_factor
     limit = by_byte * min(every, limits.max_bytes or every)
-    raw = allocator.raw_to_target(pool.spaces, target, limit, lies, made.pinned)
-    moved = limit if limits.until_spread is None or raw is None else raw
-    after = allocator.rewritten(pool.spaces, moved, lies, made.pinned)
+
+    def outcome(busy: bool) -> tuple[list[Space], int | None]:
+        raw = allocator.raw_to_target(pool.spaces, target, limit, lies, made.pinned, busy)
+        moved = limit if limits.until_spread is None or raw is None else raw
+        after = allocator.rewritten(pool.spaces, moved, lies, made.pinned, busy)
+        return after, None if raw is None or not by_byte else round(raw / by_byte)
+
+    after, needed = outcome(busy=False)
+    busy_after, busy_needed = None, None
+    if all(space.speed for space in pool.spaces):
+        busy_after, busy_needed = outcome(busy=True)
     told = replace(
         told,
         pool=pool.name,
         spread_before=allocator.spread(pool.spaces),
         spread_after=allocator.spread(after),
         target_spread=target,
-        bytes_to_target=None if raw is None or not by_byte else round(raw / by_byte),
+        bytes_to_target=needed,
+        busy_spread_after=None if busy_after is None else allocator.spread(busy_after),
+        busy_bytes_to_target=busy_needed,
         fragmentation=pool.fragmentation,
         scanning=pool.condition.scanning,
         raw_factor=made.raw_factor,
@@ -438,8 +470,8 @@ def fills(before: Sequence[Space], after: Sequence[Space]) -> tuple[PredictedFil
     return tuple(PredictedFill(now.name, now.fill, then.fill) for now, then in pairs)
 
 
-def room_in(root: bytes, pool: PoolFacts | None, limits: Limits) -> tuple[int, tuple[int, float]]:
-    """Return the bytes that may be written to a directory, and the value for ``Survey.floor``."""
+def room_in(root: bytes, pool: PoolFacts | None, limits: Limits) -> tuple[int, Floor]:
+    """Return the bytes that may be written to a directory, and those that may not."""
     status = os.statvfs(root)
     free = status.f_bavail * status.f_frsize
     whole: float = status.f_blocks * status.f_frsize
@@ -448,7 +480,7 @@ def room_in(root: bytes, pool: PoolFacts | None, limits: Limits) -> tuple[int, t
         room = round(min(free, above_floor(pool, limits)))
         whole = pool.number("size") / pool.raw_factor
     room = max(0, room)
-    return room, (free - room, whole)
+    return room, Floor(free - room, whole)
 
 
 def above_floor(pool: PoolFacts, limits: Limits) -> float:

@@ -236,20 +236,11 @@ def _pinned_room(
     limits: Limits,
     room: int,
 ) -> int | None:
-    """Free bytes for old blocks that stay; None if they share the space for files.
-
-    A refquota limits live files, but not data that only snapshots hold (zfsprops(7)).
-    """
+    """Free bytes for old blocks that stay; None if they share the space for files."""
     if dataset is None or pool is None or not dataset.number("refquota"):
         return None
-    bounds = [forecast.above_floor(pool, limits)]
-    if quota := dataset.number("quota"):
-        bounds.append(quota - (dataset.number("used") or 0))
-    # ``available`` of the dataset includes its refquota, that of the parent does not.
-    parent = dataset.name.rpartition("/")[0]
-    if parent and (above := reader.available(parent)) is not None:
-        bounds.append(above)
-    return max(room, round(min(bounds)))
+    above = forecast.above_floor(pool, limits)
+    return max(room, round(min(above, reader.room_of_snapshots(dataset))))
 
 
 def _refusal(plan: PlanDocument, plans: Sequence[DirectoryPlan], settings: Settings) -> str | None:
@@ -288,11 +279,14 @@ def _space_refusal(
 def _aim_refusal(
     plan: PlanDocument, plans: Sequence[DirectoryPlan], settings: Settings
 ) -> str | None:
-    before, after, goal = plan.spread_before, plan.spread_after, settings.limits.until_spread
-    if before is None or after is None or settings.aim != "balance":
+    before, goal = plan.spread_before, settings.limits.until_spread
+    # Refuse only what neither prediction makes worthwhile.
+    afters = [each for each in (plan.spread_after, plan.busy_spread_after) if each is not None]
+    if before is None or not afters or settings.aim != "balance":
         return None
+    after = min(afters)
     change = f"{percent(before, 1)} now, {percent(after, 1)} then"
-    if goal is not None and plan.bytes_to_target is None:
+    if goal is not None and plan.bytes_to_target is None and plan.busy_bytes_to_target is None:
         return (
             f"a spread of {percent(goal, 1)} is out of reach for these directories: {change}."
             " Choose more directories or a larger spread"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from zconsole.system.printable import clean
 from zconsole.system.records import from_json
-from zconsole.units import counted, size
+from zconsole.units import counted, percent, size
 
 if TYPE_CHECKING:
     from zconsole.rebalance.planning.settings import Limits
@@ -89,6 +89,9 @@ class PlanDocument:
     spread_after: float | None = None
     target_spread: float | None = None
     bytes_to_target: int | None = None
+    busy_spread_after: float | None = None
+    """Spread afterwards if the writes keep all disks busy (``allocator``)."""
+    busy_bytes_to_target: int | None = None
     available_bytes: int = 0
     """Bytes that may be written before the free-space floor is reached."""
     fragmentation: float | None = None
@@ -190,8 +193,30 @@ def cost_sentences(plan: PlanDocument, show: Callable[[float], str]) -> Iterator
     fits, role = ("enough space", "dim") if needs <= has else ("space may run out", "warning")
     free = f"{show(has)} is usable above the reserve"
     yield f"{fits}: the move needs {extra}, {free} (parity not counted)", role
+    if words := busy_words(plan, show):
+        yield words, "notice"
     if plan.fragmentation is not None:
         yield f"the pool's free space is {plan.fragmentation * 100:.0f} % fragmented", "dim"
+
+
+def busy_words(plan: PlanDocument, show: Callable[[float], str]) -> str:
+    """Say what differs if the writes keep all disks busy; empty if little does."""
+    after, usual, found = plan.busy_spread_after, plan.spread_after, list[str]()
+    if after is None or usual is None:
+        return ""
+    if abs(after - usual) >= CLEAR_SPREAD:
+        found.append(f"a spread of {percent(after)} after all files")
+    needed, needs = plan.bytes_to_target, plan.busy_bytes_to_target
+    wanted = percent(plan.target_spread)
+    if needs is None and needed is not None:
+        found.append(f"{wanted} is out of reach")
+    elif needs is not None and abs(needs - (needed or 0)) > CLEAR_BYTES * needs:
+        found.append(f"{wanted} needs {show(needs)}")
+    return f"if the writes keep all disks busy: {', '.join(found)}" if found else ""
+
+
+CLEAR_SPREAD, CLEAR_BYTES = 0.01, 0.2
+"""Differences of spreads, and shares of bytes, below which only one prediction is told."""
 
 
 def _fill(vdev: PredictedFill) -> str:

@@ -201,6 +201,13 @@ def of_limits(
     if most is not None and (large := sum(file.st_size > most for file in looked)):
         each = f"{large} of {len(looked)} files looked at exceed {size(most)} each"
         yield f"{each}: such files stay where they are"
+    for plan in plans:
+        fits = plan.found.room / plan.grown
+        if plan.choice.engine == "copy" and plan.grown > 1 and plan.found.largest > fits:
+            yield (
+                f"copies are larger than their files are now: those above {size(fits)} are left"
+                " where they are, unless space is freed"
+            )
     if pool is None and limits.until_spread is not None:
         yield "no pool: no spread to stop at"
 
@@ -371,21 +378,25 @@ def of_options(
     rewritten = [plan for plan in plans if plan.choice.engine == "rewrite"]
     if not rewritten or pool is None:
         return
+    datasets = [plan.place.dataset for plan in rewritten if plan.place.dataset]
+    has_snapshots = any(each.snapshots for each in datasets)
     if "P" in letters:
-        yield "-P: incremental sends do not grow; snapshots keep the old blocks all the same"
+        if has_snapshots:
+            yield "-P: incremental sends do not grow; snapshots keep the old blocks all the same"
         if pool.properties.get(FEATURE) == "enabled":
             yield (
                 "-P makes the pool feature physical_rewrite active: OpenZFS before 2.4 can then"
                 " only import the pool read-only, until these datasets are destroyed"
             )
-    if "S" in letters:
+    if "S" in letters and (has_snapshots or any(each.is_on("origin") for each in datasets)):
         yield "-S: blocks that the newest snapshot has stay where they are, and balance nothing"
-    if "C" in letters:
+    if "C" in letters and pool.number("bclonesaved"):
         yield "-C: blocks shared by cloning stay where they are, and balance nothing"
     sent = any(plan.sent for plan in rewritten)
     if sent and "P" not in letters and pool.version >= SINCE["P"][0]:
         yield "--rewrite-options P (zfs rewrite -P) keeps incremental sends from growing"
-    pinned = any(plan.pinned_most for plan in rewritten)
+    spared = ("snapshots", "clones", "block_clones")
+    pinned = any(plan.pinned.get(c) or plan.held_most for plan in rewritten for c in spared)
     if pinned and not {"S", "C"} & set(letters) and pool.version >= SINCE["S"][0]:
         yield "--rewrite-options SC (zfs rewrite -S -C) leaves alone what snapshots or clones hold"
 

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 FLOOR = 0.05
 """Share of a pool that stays free by default; ZFS slows down when nearly full."""
+
+
+class Floor(NamedTuple):
+    """Bytes of free space that a job must not use, and the total of which min_free is a share."""
+
+    reserve: int
+    size: float
+
 
 EVEN = 0.05
 """Spread at which the vdevs count as evenly filled."""

@@ -25,6 +25,7 @@ from zconsole.rebalance.engine.leases import take_lease
 from zconsole.rebalance.engine.metadata import Abilities
 from zconsole.rebalance.engine.syscalls import SOURCE, Sys
 from zconsole.rebalance.planning.plan_document import PlannedPart
+from zconsole.rebalance.planning.settings import Floor
 from zconsole.rebalance.planning.walk import Portion, Walk
 
 
@@ -180,8 +181,7 @@ class Survey:
     """Free bytes above the reserve; a copy of a larger file does not fit."""
     special: float = 0.0
     """Size in bytes up to which files belong on special vdevs."""
-    floor: tuple[int, float] = (0, 0.0)
-    """Free bytes that the job must not use, and the total of which ``min_free`` is a share."""
+    floor: Floor = field(default=Floor(0, 0.0))
     files: int = 0
     bytes: int = 0
     allocated: int = 0

@@ -38,7 +38,7 @@ from zconsole.system.process import Completed
 from zconsole.timeline.feed import SessionFeed
 from zconsole.timeline.session import Session
 from zconsole.tunables import autopilot, guard
-from zconsole.tunables.autopilot import RUNS, Autopilot, PilotClaim, Status
+from zconsole.tunables.autopilot import Autopilot, PilotClaim, Status
 from zconsole.tunables.control import Control
 from zconsole.tunables.parameters import Parameters
 from zconsole.tunables.store import TunableStore
@@ -88,8 +88,12 @@ class SimulatedParameters(Parameters):
 
 def simulated_facts(world: World) -> MachineFacts:
     """Return the facts about a simulated machine, which sees only its own disks."""
-    runner, parameters = SimulatedRunner(world), SimulatedParameters(world)
-    return MachineFacts(runner, parameters, lambda _: _devices(world.pools))
+
+    def _found(_files: tuple[str, ...]) -> tuple[Device, ...]:
+        with world.lock:
+            return _devices(world.pools)
+
+    return MachineFacts(SimulatedRunner(world), SimulatedParameters(world), _found)
 
 
 def simulated_backend(world: World) -> ActionBackend:
@@ -125,11 +129,12 @@ class SimulatedRunner:
         """Run zpool or zdb. Raises FileNotFoundError for any other program."""
         del deadline  # a simulated machine answers at once
         program = argv[0].rsplit("/", 1)[-1] if argv else "program"
-        if program == "zdb":
-            return Completed(tuple(argv), 0, _label(self.world.pools, argv[-1]), "")
-        if program != "zpool":
-            raise FileNotFoundError(f"the simulated machine has no {program}")
-        return execute(self.world.pools, argv)
+        with self.world.lock:
+            if program == "zdb":
+                return Completed(tuple(argv), 0, _label(self.world.pools, argv[-1]), "")
+            if program == "zpool":
+                return execute(self.world.pools, argv)
+        raise FileNotFoundError(f"the simulated machine has no {program}")
 
 
 def clocks_of(world: World) -> Clocks:
@@ -237,7 +242,10 @@ PAUSE = 0.5
 
 
 class SimulatedKeeper:
-    """A keeper that runs as a thread instead of a process, with its own event loop and no files."""
+    """A keeper that runs as a thread instead of a process, with its own event loop and no files.
+
+    The thread ends with the last duty, as the process would, and with the demo.
+    """
 
     def __init__(
         self, world: World, parameters: Parameters, store: TunableStore, log: MemoryLog
@@ -259,8 +267,11 @@ class SimulatedKeeper:
         }
         hours = WindowKeeper(self.windows, None, executor, ask, rounds.frames, steady)
         self._keeper = Keeper(orders, (LightDuty(self.lights, None, steady), hours), log, steady)
+        self._world = world
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._task: asyncio.Task[None] | None = None
+        """Loop of the thread; None while no duty is kept."""
+        self._asking = threading.Lock()
+        """Held for each order: meanwhile the thread does not end."""
 
     def status(self) -> Status | None:
         """Return the status of the autopilot, or None if none is running."""
@@ -279,24 +290,35 @@ class SimulatedKeeper:
 
         Raises ZconsoleError with the reason if the order fails.
         """
-        if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            threading.Thread(target=self._loop.run_forever, daemon=True, name="keeper").start()
         heard = json.loads(json.dumps(order))  # the same JSON round trip as through the socket
-        answer = asyncio.run_coroutine_threadsafe(self._obey(heard), self._loop).result()
+        with self._asking:
+            if self._loop is None:
+                runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+                self._loop = runner.get_loop()
+                threading.Thread(target=self._keep, args=(runner,), daemon=True).start()
+            answer = asyncio.run_coroutine_threadsafe(self._obey(heard), self._loop).result()
         if "error" in answer:
             raise ZconsoleError(answer["error"])
         return answer["done"]
 
     async def _obey(self, order: Order) -> Order:
         answer = await self._keeper.obey(order)
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._keep())
+        self._keeper.begin_due()
         return answer
 
-    async def _keep(self) -> None:
-        while self._keeper.duties:
+    def _keep(self, runner: asyncio.Runner) -> None:
+        with runner:
+            runner.run(self._have_duties_act())
+
+    async def _have_duties_act(self) -> None:
+        """Have duties act when they are due, until none is left or the demo has ended."""
+        while True:
             self._keeper.begin_due()
+            ends = self._world.is_over or not self._keeper.duties
+            if ends and self._asking.acquire(blocking=False):
+                self._loop = None
+                self._asking.release()
+                return
             await asyncio.sleep(PAUSE)
 
 
@@ -313,7 +335,8 @@ class _Glances:
 
     async def sample(self) -> tuple[Raw, ...]:
         """Return every pool as it is now; each sample counts as taken after all earlier actions."""
-        found = tuple(map(glance, self.world.pools))
+        with self.world.lock:
+            found = tuple(map(glance, self.world.pools))
         for raw in found:
             # Plans want samples that began after the last action, and simulated time may stand
             # still between the two.
@@ -329,11 +352,10 @@ class _Claim(PilotClaim):
 
     status: Status | None = None
 
-    def take(self, parameters: Parameters) -> None:
-        """Claim the autopilot. Raises ZconsoleError if one is running."""
+    def take(self, parameters: Parameters) -> bool:
+        """Return whether no autopilot is running."""
         del parameters  # no other process can hold them
-        if self.status is not None:
-            raise ZconsoleError(RUNS)
+        return self.status is None
 
     def tell(self, now: Status) -> None:
         """Keep the status of the running autopilot."""

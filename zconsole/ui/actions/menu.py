@@ -86,38 +86,53 @@ async def run_menu(
     ``folds``, impossible entries are hidden behind one line. A plan that is left without being run
     leads back to the menu.
     """
-    look = ui.look
-    found: tuple[Entry, ...] = ()
-    behind: tuple[int, ...] = ()
-
-    async def _judge() -> int:
-        nonlocal found, behind
-        now, _ = await asyncio.gather(ui.situation_now(shown=shown), ui.read_windows())
-        found = entries(now)
-        behind = out_of_reach(found) if folds else ()
-        return first_entry(found)
-
-    choice = PickList(
-        title,
-        lambda width: menu_lines(found, look, width),
-        about=lambda index, width: entry_about(found, index, look, width),
-        fill=_judge,
-        offers=lambda index: [("command", text) for text in found[index].commands],
-        behind=lambda: behind,
-        rest="that are not possible now",
-    )
+    picked: int | None = None
     while True:
-        shown = ui.situation_shown()
-        found = entries(shown)
-        choice.start = first_entry(found)
-        behind = out_of_reach(found) if folds else ()
-        # No entry is called impossible before the machine has answered (_judge).
-        found = tuple(entry.unjudged for entry in found)
-        if (picked := await ui.pick(choice)) is None:
+        menu = _Menu(ui, entries, folds)
+        if (picked := await ui.pick(menu.choice(title, picked))) is None:
             return
-        entry = found[picked]
+        entry = menu.entries[picked]
         if await (entry.flow(ui, key) if entry.flow else ui.confirm(*entry.planners)):
             return
+
+
+class _Menu:
+    """A menu as it is shown once: an answer that comes late changes its own entries only."""
+
+    def __init__(
+        self, ui: FlowSession, make: Callable[[Situation], tuple[Entry, ...]], folds: bool
+    ) -> None:
+        self._ui, self._make, self._folds = ui, make, folds
+        self._shown = ui.situation_shown()
+        entries = make(self._shown)
+        self._start = first_entry(entries)
+        self._behind = out_of_reach(entries) if folds else ()
+        # No entry is called impossible before the machine has answered.
+        self.entries = tuple(entry.unjudged for entry in entries)
+
+    async def _judge(self) -> int:
+        """Judge the entries by facts of the machine; return the new start. Raises ZconsoleError."""
+        now, _ = await asyncio.gather(
+            self._ui.situation_now(shown=self._shown), self._ui.read_windows()
+        )
+        self.entries = self._make(now)
+        self._behind = out_of_reach(self.entries) if self._folds else ()
+        return first_entry(self.entries)
+
+    def choice(self, title: str, picked: int | None) -> PickList:
+        """Return the list to choose from; ``picked`` is the entry chosen before, if any."""
+        look = self._ui.look
+        return PickList(
+            title,
+            lambda width: menu_lines(self.entries, look, width),
+            start=self._start,
+            about=lambda index, width: entry_about(self.entries, index, look, width),
+            fill=self._judge,
+            offers=lambda index: [("command", text) for text in self.entries[index].commands],
+            behind=lambda: self._behind,
+            rest="that are not possible now",
+            picked=picked,
+        )
 
 
 def first_entry(entries: Sequence[Entry]) -> int:

@@ -8,6 +8,7 @@ from functools import partial
 from zconsole.actions.plan import Situation
 from zconsole.actions.scrub import (
     EXAMPLE,
+    ScrubDates,
     plan_pause,
     plan_resilver,
     plan_scrub,
@@ -70,10 +71,13 @@ def scan_entries(situation: Situation, windows: tuple[ScrubWindow, ...] = ()) ->
 
 async def dates_flow(ui: FlowSession, _: str) -> bool:
     """Ask for the dates of a scrub, then show the plan; return False if the question was left."""
-    now = datetime.fromtimestamp(ui.backend.clock(), UTC)
     lines = partial(said_lines, _DATES, ui.look)
     question = TextQuestion("SCRUB WHAT WAS WRITTEN FROM … TO", lines, EXAMPLE)
-    while (dates := await ui.ask(question, lambda answer: read_dates(answer, now))) is not None:
+
+    def _read(answer: str) -> ScrubDates:
+        return read_dates(answer, datetime.fromtimestamp(ui.backend.clock(), UTC))
+
+    while (dates := await ui.ask(question, _read)) is not None:
         if await ui.confirm(partial(plan_scrub_dates, dates=dates)):
             return True
     return False

@@ -393,7 +393,7 @@ class FlowSession:
 
     async def confirmed(self, *confirmations: Confirmation) -> bool:
         """Show confirmations, and return whether one of them was run."""
-        screen = ConfirmScreen(confirmations, self.look)
+        screen = ConfirmScreen(confirmations)
         await self.show(screen)
         return screen.confirmed
 

@@ -122,11 +122,11 @@ def _promised(ui: FlowSession, hold: Hold | None) -> str:
     if hold is None:
         return ""
     keys = ui.look.keys
-    said = f"{promise(hold, ui.scans())}; {keys.shown('restore')} restores it now"
+    said = f"{promise(hold, ui.scans())}; to restore it now: {keys.shown('restore')}"
     if not hold.can_switch:
         return said
-    ends = "keeps it" if hold.until is not None else "when the scan ends"
-    return f"{said}, {keys.shown('restore-at-end')} {ends}"
+    other = "when the scan ends" if hold.until is None else "to keep it until a reboot"
+    return f"{said}, {other}: {keys.shown('restore-at-end')}"
 
 
 async def _ask_value(ui: FlowSession, setting: Setting) -> None:

@@ -62,7 +62,7 @@ class Shown:
 class TunablesScreen(PickScreen):
     """List of tunables with details on one; ``request`` tells with which key it was left."""
 
-    groups = ("Menu", "Tunables")
+    groups = ("Tunables",)
     BINDINGS: ClassVar[list[BindingType]] = bindings("Tunables")
 
     def __init__(
@@ -89,7 +89,7 @@ class TunablesScreen(PickScreen):
             return about_lines(self._now[index], look(), width, self._held)
 
         super().__init__("TUNABLES", _lines, start=start, wide=True, about=_about)
-        self.request = "set"
+        self.request = ""
 
     def draw(self) -> None:
         """Draw the values read last, and start to reread them for the next drawing."""

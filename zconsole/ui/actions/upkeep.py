@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -103,21 +104,30 @@ class Upkeep:
         """Return the activities, events and flags of consoles and jobs for a pool's frame."""
         session, pool = self.session, frame.pool
         jobs, swaps = session.jobs.shown(pool), session.swaps.shown(frame)
-        hours = tuple(
-            ActivityView(Activity("scrub hours", window.hours, note=hours_words(window)))
-            for window in session.windows
-            if window.guid == frame.guid
-        )
+        hours, rows = self._scrub_hours(frame)
         set_here = session.effects.events(pool, session.past.changes)
         events = (*set_here, *session.follow_up.events(pool))
         holds = session.past.holds  # the autopilot has a flag of its own
         count = sum(holds[name].by is not Setter.AUTOPILOT for name in session.past.in_place)
         return Additions(
-            activities=(*jobs, *swaps, *hours, *self._autopilot(frame), *self._set_here(frame)),
+            activities=(*jobs, *swaps, *rows, *self._autopilot(frame), *self._set_here(frame)),
             events=tuple(event for event in events if event.t <= frame.t),
             flags=(f"{counted(count, 'tunable').upper()} SET",) if count else (),
             pulled=session.swaps.pulled(pool),
+            hours=hours,
         )
+
+    def _scrub_hours(self, frame: Frame) -> tuple[str, tuple[ActivityView, ...]]:
+        """Return the hours to which the pool's scrub keeps, empty if none, and their line."""
+        window = next((w for w in self.session.windows if w.guid == frame.guid), None)
+        if window is None:
+            return "", ()
+        scrubs = (view.scan for view in frame.scans if view.scan.function == "scrub")
+        state = next((scan.state for scan in scrubs if scan.active), "")
+        words = hours_words(window, state, datetime.fromtimestamp(frame.t, UTC).astimezone())
+        by_hand = state == "paused" and not window.paused
+        row = ActivityView(Activity("scrub hours", window.hours, note=words))
+        return "" if by_hand else window.hours, (row,)
 
     def _autopilot(self, frame: Frame) -> tuple[ActivityView, ...]:
         """Return the activity line of the autopilot, if it steers the scan of this pool."""
@@ -188,7 +198,8 @@ class Upkeep:
     async def _look_at_jobs(self, update: Update) -> None:
         for frame in update.frames:
             for news in await self.session.jobs.look(frame.pool):
-                self.session.app.notify(news.text, severity=news.severity, timeout=15, markup=False)
+                said = self.session.look.said(news.text)
+                self.session.app.notify(said, severity=news.severity, timeout=15, markup=False)
 
     async def _look_at_swaps(self) -> None:
         if text := await self.session.swaps.look():
@@ -288,7 +299,7 @@ class Upkeep:
 
         body = partial(said_lines, behind, look)
         confirmation = Confirmation("Quit?", body, _quit, verb="Quit")
-        app.push_screen(LeaveScreen([confirmation], look))
+        app.push_screen(LeaveScreen([confirmation]))
         return True
 
     def left_behind(self) -> tuple[Span, ...]:
@@ -304,10 +315,12 @@ class Upkeep:
         own = {name: session.past.holds[name] for name in session.past.own}
         for later, names in grouped(own, session.scans(), restored_later).items():
             said.extend(self._kept(later, names, any(own[name].until for name in names)))
+        shown = session.look.keys.shown
         for job in session.jobs.live:
             goes_on = "goes on in the background"
             then = self._then(f"ends with this demo; a real one {goes_on}", goes_on)
-            text = f"{told_of(job.job)}is {job.state}; it {then}. B shows it, X there stops it."
+            text = f"{told_of(job.job)}is {job.state}; it {then}."
+            text += f" {shown('rebalance')} shows it, {shown('stop')} there stops it."
             said.append(Span(text))
         return tuple(said)
 

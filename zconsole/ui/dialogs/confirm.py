@@ -18,7 +18,6 @@ from zconsole.ui.actions.plan_lines import said_lines, wrapped
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.buttons import ButtonScreen, ChoiceButton, hints
 from zconsole.ui.dialogs.screens import Offers, Prompt
-from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings
 from zconsole.ui.panes.help import titled_keys
 from zconsole.ui.widgets.draw import Line, Span
@@ -59,11 +58,10 @@ class ConfirmScreen(ButtonScreen[None]):
     groups = ("Plan", "Result", "Buttons")
     BINDINGS: ClassVar[list[BindingType]] = bindings("Plan", "Result")
 
-    def __init__(self, confirmations: Sequence[Confirmation], look: DisplayFormat) -> None:
+    def __init__(self, confirmations: Sequence[Confirmation]) -> None:
         super().__init__()
         self._confirmations = tuple(confirmations)
         self._index = 0
-        self._look = look
         self._output: list[Span] = []
         self._state = "asking"
         """asking, running or over."""
@@ -151,6 +149,7 @@ class ConfirmScreen(ButtonScreen[None]):
         Enter on the text shows the preconditions, which are only counted at first.
         """
         if event.key == "enter" and self._state == "asking" and self.focused is self._view:
+            event.stop()
             if self._checks_shown or not self.confirmation.checks:
                 self._warn("Tab goes to the buttons")
             else:
@@ -174,6 +173,11 @@ class ConfirmScreen(ButtonScreen[None]):
         needed = confirmation.typed is not None and not confirmation.barred
         return needed and self._state == "asking"
 
+    def on_descendant_focus(self) -> None:
+        """Say how the preconditions are reached from the new focus."""
+        if self.composed:
+            self._show_text()
+
     def on_input_changed(self) -> None:
         """Clear the warning about the last key."""
         self._show_hint()
@@ -187,7 +191,7 @@ class ConfirmScreen(ButtonScreen[None]):
             return
         typed = self._typed.value if self.confirmation.typed else None
         if self.confirmation.typed is not None and typed != self.confirmation.typed:
-            word = f'"{self._look.text(self.confirmation.typed)}"'
+            word = f'"{self.look.text(self.confirmation.typed)}"'
             self._warn(f"That is not {word}" if typed else f"Type {word} first, then Enter")
             self.set_focus(self._typed)
             return
@@ -211,28 +215,29 @@ class ConfirmScreen(ButtonScreen[None]):
 
     def draw(self) -> None:
         """Draw the current text and buttons."""
-        width = self.app.size.width
         confirmation = self.confirmation
         asking = self._state == "asking"
-        view = self._view
-        title, *more = wrapped(confirmation.title, "title", self._look, width, " ")
-        said = self._output or [Span(self._look.glyphs.ellipsis, "dim")]
-        lines = (
-            (*confirmation.body(width), *self._checks(width))
-            if asking
-            else said_lines(said, self._look, width)
-        )
-        view.show((*more, *lines), title)
+        self._show_text()
         self._typed.display = self._asks_for_word
-        self._typed.placeholder = f'type "{self._look.text(confirmation.typed)}" to confirm'
+        self._typed.placeholder = f'type "{self.look.text(confirmation.typed)}" to confirm'
         self.query_one("#choice").display = asking
         run, other = self.query_one("#run", Button), self.query_one("#other", Button)
         run.display, run.label = asking and not confirmation.barred, confirmation.verb
         other.display = asking and len(self._confirmations) > 1
         if not asking:
-            self.set_focus(view)
-            view.edge(1)
+            self.set_focus(self._view)
+            self._view.edge(1)
         self._show_hint()
+
+    def _show_text(self) -> None:
+        width, confirmation = self.app.size.width, self.confirmation
+        title, *more = wrapped(confirmation.title, "title", self.look, width, " ")
+        if self._state == "asking":
+            lines = (*confirmation.body(width), *self._checks(width))
+        else:
+            said = self._output or [Span(self.look.glyphs.ellipsis, "dim")]
+            lines = said_lines(said, self.look, width)
+        self._view.show((*more, *lines), title)
 
     def _checks(self, width: int) -> Sequence[Line]:
         """Return the preconditions, or a line with their count and the keys that show them."""
@@ -241,27 +246,30 @@ class ConfirmScreen(ButtonScreen[None]):
             return ()
         if self._checks_shown:
             head: Line = (Span(" Preconditions (rechecked at run)", "bold"),)
-            return (head, *said_lines([Span(text, "dim") for text in checks], self._look, width))
-        said = f"{counted(len(checks), 'precondition')}, rechecked at run (Shift+Tab, Enter: show)"
-        return tuple(wrapped(said, "dim", self._look, width, " "))
+            return (head, *said_lines([Span(text, "dim") for text in checks], self.look, width))
+        chain = self.focus_chain  # begins with the text, which is followed by Cancel
+        steps = chain.index(self.focused) if self.focused in chain else 1
+        keys = ", ".join((*["Shift+Tab"] * steps, "Enter"))
+        said = f"{counted(len(checks), 'precondition')}, rechecked at run ({keys}: show)"
+        return tuple(wrapped(said, "dim", self.look, width, " "))
 
     def _show_hint(self) -> None:
         width, typing = self.app.size.width, self._asks_for_word
-        line = hints(self._keys(), self._look, width, typing=typing)
+        line = hints(self._keys(), self.look, width, typing=typing)
         lines = (self._warning, line) if self._warning else (line,)
         self._warning = ()
         self.query_one("#hint", FooterView).show(lines)
 
     def _keys(self) -> list[Line]:
         """Return the keys that work now, the most important first and Esc last."""
-        key = partial(titled_keys, self._look)
+        key = partial(titled_keys, self.look)
         if self._state == "running":
             return [key("back", "close; the command runs on")]
         if self._state == "over":
             return [key("close-result"), key("back", "back")]
         keys = [key("press-button"), key("previous-button next-button", "buttons")]
         if self._asks_for_word:
-            word = f'"{self._look.text(self.confirmation.typed)}" to confirm'
+            word = f'"{self.look.text(self.confirmation.typed)}" to confirm'
             keys.insert(0, (Span("Type ", "key"), Span(word, "dim")))
         elif (count := len(self._confirmations)) > 1:
             keys.insert(1, key("other-way", f"another way ({self._index + 1} of {count})"))

@@ -40,11 +40,12 @@ def detail_lines(
     """
     indent, room = min(row.depth + 2, _DEEPEST), detail_room(row, width)
     lasting = [(label, look.text(text)) for label, text in _lasting(row, frame, look) if text]
-    said = {label for label, _ in lasting}
+    now = [*_now(row, frame, look, room)]
+    said = {label for label, _ in (*lasting, *now)}  # facts are as of when the row was opened
     lasting += [(look.text(label), look.text(text)) for label, text in facts if label not in said]
     first = [pair for pair in lasting if pair[0] in _FIRST]
     lines = [
-        *_paired([*first, *_now(row, frame, look, room)], room),
+        *_paired([*first, *now], room),
         *graphs(row, frame, look, room, rows, until),
         *_paired([pair for pair in lasting if pair not in first], room),
     ]
@@ -137,7 +138,7 @@ def _troubles(row: VdevRow, frame: Frame, look: DisplayFormat) -> Iterator[tuple
     said = look.text(found.text).removeprefix(f"{look.text(found.name)}: ")
     yield "new errors", f"{said}; last {look.when(found.last, frame.t)}"
     if found.signs is not None and found.signs.smart is not None:
-        yield "SMART now", found.signs.smart.words()
+        yield "SMART", found.signs.smart.words()
 
 
 def _label(text: str) -> Span:

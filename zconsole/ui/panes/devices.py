@@ -321,14 +321,16 @@ class DeviceView(Pane, CursorView):
             self.move(index - self.cursor)
 
     def to_trouble(self) -> bool:
-        """Go to the next device that limits the scan, has failed or has errors, if there is one.
+        """Go to the next device that limits the scan, is slow, has failed or has errors, if any.
 
         Filter and folds are dropped if they hide it. Return False if there is none.
         """
         frame = self._frame
         leaves = [row for row in frame.rows if not row.vdev.children] if frame else []
         told = {trouble.key for trouble in frame.troubles} if frame else set()
-        wanted = [row.key for row in leaves if row.key == self._memory.culprit]
+        limit = frame.limit.disk if frame and frame.limit else ""
+        wanted = [row.key for row in leaves if limit and row.vdev.name == limit]
+        wanted += [row.key for row in leaves if row.slow_sibling]
         wanted += [row.key for row in leaves if row.gone or row.vdev.state in BROKEN]
         wanted += [row.key for row in leaves if row.key in told or row.vdev.errors.total]
         keys = list(dict.fromkeys(wanted))

@@ -321,15 +321,24 @@ def _left(left: int, alarming: bool) -> str:
 
 
 def _errors(place: Place) -> CellRows:
-    """Return the errors of the last hour, and the total since they were cleared."""
+    """Return the errors of the last hour, and the total since they were cleared.
+
+    Where there is no row for the total, it follows a 0: a disk that failed before the console
+    began is not to stand beside a bare 0.
+    """
     frame = place.frame
     new = sum(trouble.deltas.total for trouble in frame.troubles)
-    label, said = "NEW ERRORS", _fitting((f"{new} in 1 h", f"{count(new)} in 1h"), place.width)
+    every = sum(row.vdev.errors.total for row in frame.rows if not row.vdev.children)
+    label = "NEW ERRORS"
+    texts: Sequence[str] = (f"{new} in 1 h", f"{count(new)} in 1h")
+    brief: Sequence[str] = (f"{new} new", count(new))
+    if every and not new and not place.tall:
+        texts = brief = (f"0 of {every}", f"0 of {count(every)}", f"0/{count(every)}")
     if place.small:  # at the right edge, as in the device list: next to the redundancy …
         label = "ERR 1h".rjust(place.width)  # … they would seem to belong to it
-        said = _fitting((f"{new} new", count(new)), place.width).rjust(place.width)
+        texts = [text.rjust(place.width) for text in brief]
+    said = _fitting(texts, place.width)
     rows: CellRows = [[(Span(label, "dim"),)], [(Span(said, "warning" if new else ""),)]]
     if not place.tall:
         return rows
-    every = sum(row.vdev.errors.total for row in frame.rows if not row.vdev.children)
     return [*rows, [(Span(f"{every} in all", "dim"),)]]

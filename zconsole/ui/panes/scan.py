@@ -464,11 +464,12 @@ def _activity_told(view: ActivityView, ink: Ink) -> list[Line]:
     activity, look = view.activity, ink.look
     if view.stalled is not None:
         stuck = f"STUCK: no progress for {units.duration(view.stalled)}"
-        return [(Span(stuck, "error"),), (Span(f"  {look.text(view.advice)}"),)]
+        return [(Span(stuck, "error"),), (Span(f"  {look.text(look.said(view.advice))}"),)]
     parts = [eta_line("ETA", view.estimate, ink), *zpool_says(activity.zpool_eta)]
     if view.rate is not None:
         parts.append((Span("at ", "dim"), Span(look.rate(view.rate))))
-    return [*parts, *((Span(look.text(t), "dim"),) for t in (activity.note, view.advice) if t)]
+    told = (activity.note, look.said(view.advice))
+    return [*parts, *((Span(look.text(text), "dim"),) for text in told if text)]
 
 
 def _activity_ended(head: Line, view: ActivityView, ink: Ink) -> list[Line]:

@@ -196,7 +196,6 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
         explorer: Explorer,
     ) -> None:
         super().__init__()
-        self._look = ui.look
         self._clock = ui.app.view_state.options.clock
         self._pool = pool
         self._folders = folders
@@ -253,33 +252,33 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
         if here in paths:
             self.view.cursor = paths.index(here)
         width = self.app.size.width
-        pool = self._look.text(self._pool)
+        pool = self.look.text(self._pool)
         title: Line = (Span(" REBALANCE ", "focus"), Span(f" {pool}: choose directories", "title"))
         aged = is_aged(self._rows)
-        self.query_one("#head", LinesView).show((title, folder_head(self._look, width, aged)))
-        self.view.show(folder_lines(self._rows, self._look, width))
+        self.query_one("#head", LinesView).show((title, folder_head(self.look, width, aged)))
+        self.view.show(folder_lines(self._rows, self.look, width))
         self._show_hint()
 
     def _hint(self, width: int) -> tuple[Line, ...]:
         if self._said:
-            return tuple(wrapped(self._said, "warning", self._look, width, " "))
+            return tuple(wrapped(self._said, "warning", self.look, width, " "))
         marked = self._folders.marked
         here = self._at_cursor() or ""
         words = {"back": "back"} if marked else {"back": "back", "go-on": "choose this"}
         if not marked and here in self._folders.roots:
-            name = middle(self._look.text(here), width // 3, self._look.glyphs.ellipsis)
+            name = middle(self.look.text(here), width // 3, self.look.glyphs.ellipsis)
             words["go-on"] = f"choose all of {name}"
         if here in marked:
             words["mark"] = "unmark"
-        parts = [titled_keys(self._look, title, words.get(title, "")) for title in KEYS]
+        parts = [titled_keys(self.look, title, words.get(title, "")) for title in KEYS]
         if marked:
             size, whole = self._folders.marked_bytes()
-            text = f"{len(marked)} marked, {self._look.size(size)}{'' if whole else '+'}"
+            text = f"{len(marked)} marked, {self.look.size(size)}{'' if whole else '+'}"
             parts.insert(0, (Span(text, "key"),))
         if why := self._mark_words(width // 2):
             parts.insert(0, (Span(why),))
         keys: Line = (Span(" "), *joined(parts, "  ", width - 2)[0])
-        even = wrapped(self._evening, "dim", self._look, width, " ") if self._evening else ()
+        even = wrapped(self._evening, "dim", self.look, width, " ") if self._evening else ()
         aged: tuple[Line, ...] = ((Span(AGED, "dim"),),) if is_aged(self._rows) else ()
         return (*even, *aged, keys)
 
@@ -289,7 +288,7 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
         above = self._folders.included(here) if here else ""
         if above:
             head = "included via "
-            shown = middle(self._look.text(above), room - len(head), self._look.glyphs.ellipsis)
+            shown = middle(self.look.text(above), room - len(head), self.look.glyphs.ellipsis)
             return f"{head}{shown}"
         index = self.view.cursor
         is_partly = index < len(self._rows) and self._rows[index].mark == "+"

@@ -99,7 +99,7 @@ def job_lines(
         *_left_out("Need no move", "dim", {REPLACED: job.replaced}, look, width),
         *_left_out("Skipped", "warning", job.unmoved, look, width),
         *_left_out("Failed", "error", job.failed, look, width),
-        *_again(job),
+        *_again(job, look),
         *_days(job, look, width),
         *((Span(f" {look.text(note)}", "warning"),) for note in job.notes),
         *_named(job, look, width),
@@ -138,7 +138,8 @@ def _rest(job: JobView, look: DisplayFormat) -> str:
     if job.state != "paused" and (job.live or job.state == "finished"):
         return ""
     word = "Interrupted" if job.interrupted else job.state.capitalize()
-    way = "P resumes them." if job.state == "paused" else "P resumes the job where it is."
+    what = "them" if job.state == "paused" else "the job where it is"
+    way = f"{look.keys.shown('hold')} resumes {what}."
     if job.goal is None or job.files_total is None:
         return f"{word}. {way}"
     size = look.size(max(0, job.goal - job.bytes_handled))
@@ -221,12 +222,12 @@ def _left_out(
     yield from hung(Span(head, "bold"), joined(parts, ", ", width - len(head) - 1))
 
 
-def _again(job: JobView) -> Iterator[Line]:
+def _again(job: JobView, look: DisplayFormat) -> Iterator[Line]:
     """Explain how to retry files that were left out, once the job has finished."""
     if job.state != "finished":
         return
     if any(job.failed.values()):
-        yield (Span(" P tries the failed files again", "dim"),)
+        yield (Span(f" {look.keys.shown('hold')} tries the failed files again", "dim"),)
     if job.files_unmoved:
         yield (Span(" To try skipped files again, start a new job on the same directories", "dim"),)
 
@@ -303,11 +304,6 @@ Steering = Callable[[], Coroutine[Any, Any, None]]
 LOOK = 0.5
 """Seconds between two refreshes of the job."""
 KEYS = keys_of("Job")
-STOP = (
-    "The job ends, and its process with it. Files moved so far keep their new place. P resumes the"
-    " rest at any time, also after a reboot."
-)
-PAUSE = "Only for a while? Esc, then P: a paused job keeps its process, which waits."
 ASKED = {limit.name: limit for limit in (RATE, TARGET, MIN_FREE)}
 """Limits that can be changed while the job runs."""
 
@@ -321,7 +317,6 @@ class JobScreen(Dialog[None]):
     def __init__(self, ui: FlowSession, pool: str, job: str, watch: JobWatch) -> None:
         super().__init__()
         self._ui = ui
-        self._look = ui.look
         self._pool = pool
         self._job = job
         self._watch = watch
@@ -357,7 +352,7 @@ class JobScreen(Dialog[None]):
 
     async def _refresh(self) -> None:
         for news in await self._watch.look(self._pool):
-            self.app.notify(news.text, severity=news.severity, markup=False)
+            self.app.notify(self.look.said(news.text), severity=news.severity, markup=False)
         self.update()
 
     def draw(self) -> None:
@@ -365,33 +360,33 @@ class JobScreen(Dialog[None]):
         job, view, width = self.job, self.query_one("#job", LinesView), self.app.size.width
         if job is None:
             words = self._watch.rebalance_backend.last_words(self._job) or "no such job"
-            said = tuple(wrapped(words, "error", self._look, width, " "))
+            said = tuple(wrapped(words, "error", self.look, width, " "))
             view.show(said, (Span(f" REBALANCE  {self._job}", "title"),))
         else:
             frame = self._ui.frame_of(self._pool)
             fills = {vdev.name: vdev.fill for vdev in frame.balance.vdevs} if frame else {}
-            lines = job_lines(job, frame.t if frame else 0.0, fills, self._look, width)
-            view.show(lines, job_title(job, self._look))
+            lines = job_lines(job, frame.t if frame else 0.0, fills, self.look, width)
+            view.show(lines, job_title(job, self.look))
         self.query_one("#hint", FooterView).show_below(view, self._hint(job))
 
     def _hint(self, job: JobView | None) -> tuple[Line, ...]:
         problem = self._said or self._watch.problem
-        said = wrapped(problem, "warning", self._look, self.app.size.width, " ") if problem else ()
+        said = wrapped(problem, "warning", self.look, self.app.size.width, " ") if problem else ()
         if reason := self._ui.denied:
-            head = f" {self._look.text(reason)}:"
+            head = f" {self.look.text(reason)}:"
             return (*said, (Span(head, "warning"), *self._keys(frozenset(), len(head))))
         return (*said, self._keys(offered(job)))
 
     def _keys(self, offers: frozenset[str], room: int = 0) -> Line:
         over = self.job is not None and not self.job.live
         parts: list[Line] = []
-        for key in self._look.keys.of("Job"):
+        for key in self.look.keys.of("Job"):
             on = key.action in offers
             if on or not over:
                 word = "resume" if key.action == "hold" and self._resumes else key.short
                 parts.append(short_key(key, word, *(("key", "dim") if on else ("track", "track"))))
-        back = short_key(self._look.keys.titled("back"), "back")
-        ends = (*help_key(self._look), Span("  "), *back)
+        back = short_key(self.look.keys.titled("back"), "back")
+        ends = (*help_key(self.look), Span("  "), *back)
         return key_row(parts, ends, self.app.size.width - room)
 
     # Keys
@@ -400,7 +395,7 @@ class JobScreen(Dialog[None]):
         """Point to the capital letter if a key was pressed in lower case: changes need capitals."""
         if self._ui.denied:
             return
-        for key in self._look.keys.of("Job"):
+        for key in self.look.keys.of("Job"):
             for letter in key.keys:
                 if event.key != letter and event.key.upper() == letter:
                     event.stop()
@@ -446,7 +441,7 @@ class JobScreen(Dialog[None]):
         await self._refresh()
 
     async def _ask_stop(self) -> None:
-        backend, look = self._watch.rebalance_backend, self._look
+        backend, look = self._watch.rebalance_backend, self.look
 
         async def _stop(_: str | None) -> AsyncIterator[Span]:
             await backend.order(self._job, "stop")
@@ -454,7 +449,13 @@ class JobScreen(Dialog[None]):
 
         command = f"{backend.command} rebalance stop {self._job}"
         held = self.job is not None and self.job.state == "paused"
-        said = [Span(STOP), *[Span(PAUSE)] * (not held), Span(f"$ {command}", "key")]
+        ends = (
+            "The job ends, and its process with it. Files moved so far keep their new place."
+            f" {look.keys.shown('hold')} resumes the rest at any time, also after a reboot."
+        )
+        leave = look.keys.way("back", "hold")
+        pause = f"Only for a while? {leave}: a paused job keeps its process, which waits."
+        said = [Span(ends), *[Span(pause)] * (not held), Span(f"$ {command}", "key")]
         question = Confirmation(
             f"Stop rebalance job {self._job}?",
             partial(said_lines, said, look),
@@ -463,7 +464,7 @@ class JobScreen(Dialog[None]):
             commands=(command,),
             leaves=True,
         )
-        await self.app.push_screen_wait(ConfirmScreen([question], look))
+        await self.app.push_screen_wait(ConfirmScreen([question]))
 
     async def _ask(self, limit: Limit) -> None:
         now = self.job.limits if self.job is not None else Limits()

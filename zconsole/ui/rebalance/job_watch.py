@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from zconsole.errors import ZconsoleError
+from zconsole.keyed_text import KeyedText
 from zconsole.pool.model import Activity
 from zconsole.timeline.eta.estimate import Estimate, nothing
 from zconsole.timeline.frame import ActivityView
@@ -68,9 +69,11 @@ class JobWatch:
         self.jobs[pool] = now
         # The first look: jobs that ended before are no news, except those that were interrupted.
         if before is None:
-            cut_off = (told_of(job.job) for job in now if job.interrupted)
-            said = "was interrupted; B shows it, P there resumes it."
-            return tuple(News(f"{told}{said}", "warning") for told in cut_off)
+            cut_off = (job.job for job in now if job.interrupted)
+            return tuple(
+                News(f"{told_of(job)}was interrupted; " + _way_on(job) + ".", "warning")
+                for job in cut_off
+            )
         happened = tuple(_changed(before, now))
         for news in happened:
             self.keep(pool, news)
@@ -98,7 +101,7 @@ def activity(job: JobView) -> ActivityView:
     """Return the activity line of a job, for display among the scans."""
     if job.interrupted:
         done = "" if job.share is None else f"at {job.share:.0%}  "
-        note = f"{done}{' '.join(job.settings.dirs)}  (B shows it; P there resumes it)"
+        note = f"{done}{' '.join(job.settings.dirs)}  (" + _way_on(job.job) + ")"
         return ActivityView(Activity("rebalance", "interrupted", note=note))
     why = job.why or ""
     none = nothing(why or "no rate yet")
@@ -129,6 +132,12 @@ def _left_out(job: JobView) -> str:
     return ", ".join((*files, *job.total_changed))
 
 
+def _way_on(job: str) -> KeyedText:
+    """Return what resumes a job; ``job`` is its id."""
+    by_key = "{key} shows it, {key} there resumes it"
+    return KeyedText(f"zconsole rebalance resume {job} resumes it", by_key, "rebalance", "hold")
+
+
 def reason(job: JobView) -> str:
     """Return the reason for a job's state; empty if the state says it, or it was told to stop."""
     return "" if job.why in (None, job.state, "stop") else job.why
@@ -152,5 +161,5 @@ def _changed(before: tuple[JobView, ...], now: tuple[JobView, ...]) -> Iterator[
         else:
             why = f": {reason(job)}" if reason(job) else ""
             ordered = job.state == "stopped" and job.why == "stop"
-            text = f"{told_of(job.job)}{job.state}{why}; B shows it, P there resumes it."
+            text = f"{told_of(job.job)}{job.state}{why}; " + _way_on(job.job) + "."
             yield News(text, "information" if ordered else "warning")

@@ -243,7 +243,6 @@ class PlanScreen(ButtonScreen[bool | None]):
     def __init__(self, ui: FlowSession, pool: str, new: NewJob, watch: JobWatch) -> None:
         super().__init__()
         self._ui = ui
-        self._look = ui.look
         self._clock = ui.app.view_state.options.clock
         self._new = new
         self._pool = pool
@@ -272,6 +271,12 @@ class PlanScreen(ButtonScreen[bool | None]):
         self.set_interval(1.0, self._tick)
 
     async def _make(self) -> None:
+        await self.make()
+        # Cancel, so that an Enter typed ahead runs nothing.
+        self.set_focus(self.query_one("#cancel", Button))
+
+    async def make(self) -> None:
+        """Make the plan, and show its progress."""
         try:
             async for step in self._new.planned(self._watch.rebalance_backend):
                 self._heard = self._clock()
@@ -283,8 +288,6 @@ class PlanScreen(ButtonScreen[bool | None]):
         except ZconsoleError as error:
             self._problem = str(error)
         self.update()
-        # Cancel, so that an Enter typed ahead runs nothing.
-        self.set_focus(self.query_one("#cancel", Button))
 
     def _tick(self) -> None:
         if self.plan is None and not self._problem:
@@ -304,40 +307,44 @@ class PlanScreen(ButtonScreen[bool | None]):
         """Command that runs the plan in a shell."""
         return by_hand(self._watch.rebalance_backend, self.settings)
 
+    @property
+    def ready(self) -> bool:
+        """Whether the plan can be run: it moves something, and nothing forbids it."""
+        made = self.plan
+        if made is None or made.refused is not None or self._denied:
+            return False
+        return made.bytes_within(self.settings.limits) > 0
+
     def draw(self) -> None:
         """Draw the plan, or the progress of planning."""
         made = self.plan
-        limits = self.settings.limits
-        able = made is not None and made.refused is None and made.bytes_within(limits) > 0
-        ready = able and not self._denied
         over = made is not None or bool(self._problem)
         self.query_one("#choice").display = over
-        self.query_one("#run", Button).display = ready
+        self.query_one("#run", Button).display = self.ready
         title = " REBALANCE  the plan" if made else " REBALANCE  making the plan"
         view = self.query_one("#plan", LinesView)
-        view.show(self._lines(), (Span(title, "title"),))
-        key = partial(titled_keys, self._look)
+        view.show(self.lines(self.app.size.width), (Span(title, "title"),))
+        key = partial(titled_keys, self._ui.look)
         keys = [key("previous-button next-button", "buttons"), key("press-button")]
         if view.has_more:
             keys.insert(0, key("down", "more"))
         parts = [*(keys if over else ()), key("back", "cancel")]
-        line = hints(parts, self._look, self.app.size.width)
+        line = hints(parts, self._ui.look, self.app.size.width)
         self.query_one("#hint", FooterView).show((line,))
 
-    def _lines(self) -> Sequence[Line]:
-        width = self.app.size.width
+    def lines(self, width: int) -> Sequence[Line]:
+        """Return the lines of the plan, of the progress of its making, or why there is none."""
+        look = self._ui.look
         if self._problem:
-            return tuple(wrapped(self._problem, "error", self._look, width, " "))
+            return tuple(wrapped(self._problem, "error", look, width, " "))
         if self.plan is not None:
             frame, settings = self._ui.frame_of(self._pool), self.settings
             jobs = self._watch.jobs.get(self._pool, ())
             scan_rate, found = (scan_pace(frame), frame.balance) if frame else (None, Balance())
             pace = pace_of(self.plan, settings.limits.rate, jobs, scan_rate, found)
-            return plan_lines(
-                self.plan, settings, pace, self._command, self._denied, self._look, width
-            )
+            return plan_lines(self.plan, settings, pace, self._command, self._denied, look, width)
         silent = self._clock() - self._heard
-        return counting_lines(self._counted, silent, self._look, width)
+        return counting_lines(self._counted, silent, look, width)
 
     def on_button_pressed(self, message: Button.Pressed) -> None:
         """Close the screen with the answer of the button."""

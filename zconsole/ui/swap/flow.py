@@ -274,7 +274,7 @@ class SwapFlow:
 
         ways = [way for way in choice.ways if not way.refused]
         made = [_confirmation(way) for way in (ways or (None,))]
-        await context.app.push_screen_wait(ConfirmScreen(made, context.look))
+        await context.app.push_screen_wait(ConfirmScreen(made))
         return begun[0] if begun else None
 
     async def _follow(self, swap: Checklist) -> SwapDisk | None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from zconsole.pool.redundancy import may_fail
 from zconsole.pool.scan_outcome import WELL
 from zconsole.swap.choice import SwapChoice, SwapWay
-from zconsole.swap.disk import BACKED_OUT, DONE, OPEN, REPLACE_FIRST, Checklist, SwapDisk, sentence
+from zconsole.swap.disk import BACKED_OUT, DONE, OPEN, Checklist, SwapDisk, sentence
 from zconsole.swap.report import entry_words, explained, way_text
 from zconsole.swap.steps import NOT_NEEDED, SCRUB_CANCELED, STEPS, SwapStage, listed, step_of
 from zconsole.timeline.frame import Frame, ScanView
@@ -47,15 +47,13 @@ def choice_lines(
         steps = [f"{number}. " + text for number, text in enumerate(manual, 1)]
         blocks += [("Not guided", (choice.refused,), "error"), ("By hand", steps, "bold")]
     else:
-        afterwards = ("Pull the old disk once the resilver is done",)
-        costs = (way.why, time, *afterwards * (way.mode == REPLACE_FIRST))
-        blocks.append(("This way", costs, ""))
+        blocks.append(("This way", (sentence(way.why), time), ""))
+    others = [way_text(each) for each in choice.ways if each is not way]
+    blocks.append(("Other ways", others, "dim"))
     shown = ((head, lines) for head, lines in parts.items() if head not in _APART)
     blocks += ((head, lines, _PART_ROLES.get(head, "")) for head, lines in shown)
     if way is not None:
         blocks.append(("Steps", [*_numbered(choice.steps(way))], ""))
-    others = [way_text(each) for each in choice.ways if each is not way]
-    blocks.append(("Other ways", others, "dim"))
     return tuple(
         line
         for head, texts, role in blocks

@@ -402,7 +402,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
         return Confirmation(title, _body, _run, typed, barred, verb=verb, leaves=True)
 
     async def _put(self, *questions: Confirmation) -> None:
-        await self.app.push_screen_wait(ConfirmScreen(questions, self._flow.look))
+        await self.app.push_screen_wait(ConfirmScreen(questions))
 
     # The report
 

@@ -174,6 +174,10 @@ class SwapWatch:
             said = "given up; left:" if swap.state == BACKED_OUT else NOT_UNDONE
             left += [(said, text)] if _is_of(frame, swap) else []
         lines += [activity(swap, None) for swap in self.unfiled(frame)]
+        if self._reader is not None and (files := self._reader.problems):
+            names = ", ".join(path.name for path in files)
+            # Its pool is not known, so it is named for each.
+            left.append(("unreadable:", f"{names}; zconsole swap --json says why"))
         notes = dict.fromkeys(left)
         lines += [ActivityView(Activity(KIND, said, note=text)) for said, text in notes]
         return tuple(lines)

@@ -348,13 +348,3 @@ def check_size(roots: Iterable[Vdev]) -> int:
             raise NotUnderstoodError(TOO_LONG)
         level = [child for vdev in level for child in vdev.children]
     return count
-
-
-def check_rows(lengths: Iterable[int]) -> None:
-    """Raise NotUnderstoodError if tables have more rows than there may be vdevs.
-
-    Called before the rows are parsed, which takes a hundred times as long as counting them. The
-    limit is doubled because some rows are headings.
-    """
-    if sum(lengths) > 2 * MOST_VDEVS:
-        raise NotUnderstoodError(TOO_MANY)

@@ -34,7 +34,14 @@ class Blocks:
     """
 
     def __init__(self, raw: Raw) -> None:
-        self._rows = {row[2]: row for row in _rows(raw.get("diskstats"))}
+        found: Any = raw.get("diskstats")
+        lines = found.splitlines() if isinstance(found, str) else found
+        rows = lines if isinstance(lines, list | tuple) else ()
+        # A recording may have rows as lines of text.
+        split = (row.split() if isinstance(row, str) else row for row in rows)
+        self._rows = {
+            row[2]: row for row in split if isinstance(row, list | tuple) and len(row) >= _FIELDS
+        }
         self._devices: Mapping[str, Sequence[str]] = raw.get("devices") or {}
 
     def of(self, path: str) -> BlockCounters | None:
@@ -69,15 +76,6 @@ class Blocks:
     def gone(self) -> tuple[str, ...]:
         """Return the paths in ``devices`` that no longer have counters."""
         return tuple(path for path in self._devices if self.of(path) is None)
-
-
-def _rows(diskstats: object) -> Iterator[Sequence[str]]:
-    """Yield the rows as lists of fields, also if a recording has them as lines of text."""
-    found = diskstats.splitlines() if isinstance(diskstats, str) else diskstats
-    for row in found if isinstance(found, list | tuple) else ():
-        fields = row.split() if isinstance(row, str) else row
-        if isinstance(fields, list | tuple) and len(fields) >= _FIELDS:
-            yield fields
 
 
 LONGEST = 128

@@ -16,6 +16,7 @@ percentages.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, tzinfo
 from typing import Any
@@ -183,23 +184,62 @@ def _error_scrub(scan: _Node, zone: tzinfo) -> Scan:
 
 
 def _rebuild(key: str, node: _Node, zone: tzinfo) -> Scan:
+    """Decode a sequential resilver, with zpool's percent, rates and estimate.
+
+    zpool bases the estimate on the bytes scanned, as a rebuild immediately issues what it scans.
+    The kernel itself measures the current pass, in milliseconds.
+    """
+    end, pass_seconds = moment(node.get("end_time"), zone), _seconds(node, "pass_time")
     scan = Scan(
         function="rebuild",
         state=_REBUILD_STATES[str(node["state"])],
         vdev=str(node.get("name", key)),
         start=moment(node.get("start_time"), zone),
-        end=moment(node.get("end_time"), zone),
+        end=end,
         total_bytes=count(node, "to_scan"),
         scanned_bytes=count(node, "scanned"),
         issued_bytes=count(node, "issued"),
         skipped_bytes=_known(node, "pass_skipped"),
         processed_bytes=count(node, "rebuilt"),
         errors=count(node, "errors"),
-        duration=count(node, "scan_time") / 1e9,
+        duration=_seconds(node, "scan_time") if end else None,
         pass_scanned=count(node, "pass_scanned"),
         pass_issued=count(node, "pass_issued"),
     )
-    return completed_rebuild(scan, count(node, "pass_time") // 1_000_000)
+    if scan.state != "running":
+        return scan
+    scanned, total = scan.scanned_bytes or 0, scan.total_bytes or 0
+    scan_rate = issue_rate = None
+    if pass_seconds is not None:
+        pass_ms = round(pass_seconds * 1000) + 1
+        scan_rate = (scan.pass_scanned or 0) * 1000 // pass_ms
+        issue_rate = (scan.pass_issued or 0) * 1000 // pass_ms
+    eta = None
+    if scan_rate is not None and scan_rate >= SLOWEST_ESTIMATE and total >= scanned:
+        eta = float((total - scanned) // scan_rate)
+    return scan._replace(
+        stage=_stage(scan, scan_rate),
+        percent=min(100.0, scanned * 100.0 / (total + 1)),
+        zpool_eta=eta,
+        zpool_scan_rate=scan_rate or None,
+        zpool_issue_rate=issue_rate or None,
+    )
+
+
+_TIME = re.compile(r"(\d+)(ns|us|ms|s)")
+_TIME_UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+
+
+def _seconds(node: _Node, key: str) -> float | None:
+    """Return a time in seconds, from nanoseconds or as plain ``-j`` prints it (zfs_nicetime).
+
+    None from 1,000 s on, where it prints thousands of seconds, without a unit.
+    """
+    printed = node.get(key)
+    if isinstance(printed, str) and not printed.isdigit() and printed != "-":
+        match = _TIME.fullmatch(printed)
+        return int(match[1]) * _TIME_UNITS[match[2]] if match else None
+    return count(node, key) / 1e9
 
 
 def _activities(
@@ -369,28 +409,6 @@ def _eta(scan: Scan, scan_rate: int | None, issue_rate: int | None) -> float | N
         return None
     work = scan.processed_bytes if scan.function == "resilver" else issued
     return float(left // issue_rate) if work else None
-
-
-def completed_rebuild(scan: Scan, pass_ms: int) -> Scan:
-    """Add zpool's percent, rates and estimate to a sequential resilver's counters.
-
-    ``pass_ms`` is the length of the current pass, which the kernel counts itself. zpool bases the
-    estimate on the bytes scanned, as a rebuild immediately issues what it scans.
-    """
-    scan = scan._replace(duration=scan.duration if scan.end else None)
-    if scan.state != "running":
-        return scan
-    scanned, total = scan.scanned_bytes or 0, scan.total_bytes or 0
-    scan_rate = (scan.pass_scanned or 0) * 1000 // (pass_ms + 1)
-    issue_rate = (scan.pass_issued or 0) * 1000 // (pass_ms + 1)
-    estimated = total >= scanned and scan_rate >= SLOWEST_ESTIMATE
-    return scan._replace(
-        stage=_stage(scan, scan_rate),
-        percent=min(100.0, scanned * 100.0 / (total + 1)),
-        zpool_eta=float((total - scanned) // scan_rate) if estimated else None,
-        zpool_scan_rate=scan_rate or None,
-        zpool_issue_rate=issue_rate or None,
-    )
 
 
 def completed_copy(copy: Activity, waiting: bool, now: float | None) -> Activity:

@@ -13,6 +13,7 @@ from typing import Any
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import UNKNOWN_KIND, Pool, Progress, Scan, Vdev
+from zconsole.units import parse_size
 from zconsole.zfs.decode.builders import (
     NUMBERS,
     Figures,
@@ -23,7 +24,7 @@ from zconsole.zfs.decode.builders import (
 )
 from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.scans import progress_of, scans_of, work_of
-from zconsole.zfs.decode.values import is_rounded, mapping, moment, number, word
+from zconsole.zfs.decode.values import mapping, moment, number, word
 from zconsole.zfs.decode.words import CLASSES, disk_name, kind_of, leaf_kind
 
 _LEFT_OUT = dict.fromkeys(("alloc_space", "noalloc", "scan_processed"), 0)
@@ -76,7 +77,8 @@ def _is_exact(node: Node) -> bool:
         figures += [rebuild.get("scanned"), rebuild.get("to_scan")]
     for vdev in mapping(node.get("vdevs"), "vdevs").values():
         figures += [vdev.get("alloc_space"), vdev.get("total_space"), vdev.get("rep_dev_size")]
-    return not any(is_rounded(figure) for figure in figures)
+    printed = (figure for figure in figures if isinstance(figure, str) and not figure.isdigit())
+    return all(parse_size(figure) is None for figure in printed)
 
 
 def _lacks(pool: Node, root: Vdev) -> str | None:
@@ -94,14 +96,14 @@ def _lacks(pool: Node, root: Vdev) -> str | None:
 def _moving(pool: Node, root: Vdev) -> tuple[str | None, str | None]:
     """Return the names of the vdev being removed, or its remains, and of the expanding one.
 
-    The document names both without their numbers.
+    The document names groups without their numbers.
     """
     removal, expansion = (
         mapping(pool.get(key), key) for key in ("removal_stats", "raidz_expand_stats")
     )
     gone = disk_name(str(removal.get("name", "")), None) or None
-    if gone == "indirect":
-        gone = f"indirect-{number(removal.get('removing_vdev'))}"
+    if gone in ("indirect", "mirror"):
+        gone = f"{gone}-{number(removal.get('removing_vdev'))}"
     suffix = f"-{number(expansion.get('expanding_vdev'))}"
     raidz = (v.name for v in root.children if v.kind.startswith("raidz"))
     named = str(expansion["name"]) if "name" in expansion else None
@@ -138,6 +140,8 @@ def _vdev(keyed: tuple[str, Node], names: Mapping[str, str], zone: tzinfo) -> Vd
     for name, (prefix, *amounts) in _PROGRESS.items():
         if f"{prefix}_state" in node:
             told[name] = _progress(node, prefix, amounts, zone)
+    if (unsupported := number(node.get("trim_notsup"))) is not None:
+        told["trimmable"] = not unsupported
     if node.get("used_by"):
         told["note"] = f"in use by pool '{node['used_by']}'"
     return VdevForm(*_identity(key, node, names), below, _figures(node), told)

@@ -16,7 +16,7 @@ from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import UNKNOWN_KIND, Pool, Vdev
 from zconsole.pool.redundancy import is_incomplete
 from zconsole.pool.topology import data_vdevs
-from zconsole.zfs.decode.builders import check_rows, pool_of
+from zconsole.zfs.decode.builders import MOST_VDEVS, TOO_MANY, pool_of
 from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.scans import in_order
 from zconsole.zfs.decode.text_config import (
@@ -121,7 +121,9 @@ def pools_of(text: str, zone: tzinfo, devices: Devices | None = None) -> tuple[P
         plain = _QUOTED.sub("", plain)
     lines = [line.rstrip("\r\f") for line in plain.split("\n")]
     blocks = [block for block in _blocks(lines) if _means_a_pool(block)]
-    check_rows(len(s.lines) for block in blocks for s in block.all(*_TABLES))
+    # Counted before they are parsed, which takes a hundred times as long; some are headings.
+    if sum(len(s.lines) for block in blocks for s in block.all(*_TABLES)) > 2 * MOST_VDEVS:
+        raise NotUnderstoodError(TOO_MANY)
     if not blocks and not in_place(text):
         raise NotUnderstoodError("not `zpool status` output")
     known = devices or Devices({"t": 0.0})
@@ -255,12 +257,26 @@ def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
         and (_tells_damage(block) or bool(root.children and _DATA_CORRUPTION in (message or ""))),
     }
     root = _cut_short(block, root, unopened)
-    # Before 2.2, the row of a vdev does not show that it is being removed.
-    if leaving := {a.vdev for a in activities if a.kind == "removal" and a.state == "running"}:
-        tops = (v._replace(removing=v.removing or v.name in leaving) for v in root.children)
+    removal = next((a for a in activities if (a.kind, a.state) == ("removal", "running")), None)
+    if removal is not None and (leaving := _leaving(root, removal.vdev)) is not None:
+        told["activities"] = tuple(
+            a._replace(vdev=leaving.name) if a is removal else a for a in activities
+        )
+        tops = (v._replace(removing=True) if v is leaving else v for v in root.children)
         root = root._replace(children=tuple(tops))
     figures = {"state": state or None, "error_count": count, "errlist": names}
     return pool_of({**printed, **figures}, root, told)
+
+
+def _leaving(root: Vdev, named: str | None) -> Vdev | None:
+    """Return the top-level vdev that is being removed, None if the text leaves that open.
+
+    ``named`` is its name in the ``remove:`` line: a path, or a mirror without its number. Since 2.2
+    its row shows it, too.
+    """
+    shown = [v for v in root.children if v.removing]
+    found = shown or [v for v in root.children if named in (v.name, v.kind)]
+    return found[0] if len(found) == 1 else None
 
 
 def _printed(block: _Block) -> dict[str, str | None]:

@@ -174,6 +174,8 @@ def _is_open_ended(node: _Node, below: _Node | None) -> bool:
 
 _RESILVERED = re.compile(r"(?<![\d.,])(\d++(?:[.,]\d++)?[BKMGTPE]?) resilvered")
 _BLOCK_SIZE = re.compile(r"block size: (\d+)B configured, (\d+)B native")
+_TRIM = re.compile(r"\((?:trim (?P<lacking>unsupported)|(?:un|\d+% )trimmed|trimming)\b")
+"""Any note on trim: whether it is supported."""
 _PROGRESS = re.compile(
     r"\((?P<pct>\d+)% (?P<what>initialized|trimmed)(?P<suspended>, suspended)?"
     r"(?:,? (?P<how>started|completed) at (?P<date>[^()]+))?\)"
@@ -204,7 +206,7 @@ def _noted(note: str, leaf: bool, running: str | None, zone: tzinfo) -> dict[str
     cmd/zpool/zpool_main.c (2.3.9).
     """
     # Solaris 10 prints the amount on each resilvered leaf, even after the resilver has ended.
-    amount, sizes = _RESILVERED.search(note), _BLOCK_SIZE.search(note)
+    amount, sizes, trim = _RESILVERED.search(note), _BLOCK_SIZE.search(note), _TRIM.search(note)
     removing = "(removing)" in note
     return {
         "resilvering": "(resilvering)" in note or (amount is not None and running == "resilver"),
@@ -215,6 +217,7 @@ def _noted(note: str, leaf: bool, running: str | None, zone: tzinfo) -> dict[str
         "physical_ashift": int(sizes[2]).bit_length() - 1 if sizes else None,
         "initialize": _progress(note, "initialized", "(initializing)", zone) if leaf else None,
         "trim": _progress(note, "trimmed", "(trimming)", zone) if leaf else None,
+        "trimmable": None if trim is None else trim["lacking"] is None,
         "allocating": False if removing or "(non-allocating)" in note else None,
     }
 
@@ -256,12 +259,15 @@ _BROKEN_WORD = re.compile(r"[\d.,]\n(?:[\d.,]|[KMGTPE](?:\s|$))|  was /\S*\n")
 """Row and continuation that a window broke inside a counter or a path; the row may also be complete
 on its own."""
 _NOTE = re.compile(
-    rf"(?:(?:{'|'.join(map(re.escape, AUX_TEXTS))}|was /[^\s#$%@>()]*"
+    rf"(?:{'|'.join(map(re.escape, AUX_TEXTS))}|was /[^\s#$%@>()]*"
     r"|\((?:resilver|repair|await|remov|non-alloc|init|uninit|trim|untrim|\d+% )[^()]*\)"
-    rf"|block size: \d+B configured, \d+B native|{_NUMBER.pattern} resilvered)(?:  ?|$))*"
-    r"(?:\([^()]*$)?"
+    rf"|block size: \d+B configured, \d+B native|{_NUMBER.pattern} resilvered)(?:  ?|$)"
 )
-"""zpool's notes about a vdev after its counters; the last one may be cut off."""
+"""One of zpool's notes about a vdev after its counters."""
+_UPKEEP = re.compile(r"\((?:initializing|trimming|(?:un|\d+% )(?:initialized|trimmed)[^()]*)\)")
+"""A note on initialize or trim."""
+_NOTES = re.compile(rf"(?:{_NOTE.pattern})*(?:\([^()]*$)?")
+"""All its notes; the last one may be cut off."""
 
 
 class Columns(NamedTuple):
@@ -270,6 +276,8 @@ class Columns(NamedTuple):
     indent: int
     state: int
     names: tuple[str, ...]
+    scripted: bool
+    """Whether columns of scripts (``-c``) follow, which stand among zpool's notes."""
 
     @classmethod
     def of(cls, line: str) -> Columns | None:
@@ -279,7 +287,8 @@ class Columns(NamedTuple):
             return None
         flat = line.expandtabs()
         counted = tuple(w for w in words[2:] if w in _COUNTERS or w in _EXTRA)
-        return cls(flat.index("NAME"), flat.index("STATE"), counted)
+        scripted = len(counted) < len(words) - 2
+        return cls(flat.index("NAME"), flat.index("STATE"), counted, scripted)
 
 
 class ConfigRow(NamedTuple):
@@ -362,7 +371,7 @@ def _is_whole(line: str, columns: Columns) -> bool:
     cells = split[2].split()[: len(columns.names)]
     counted = len(cells) == len(columns.names) and all(map(_is_count, cells[:3]))
     note = _counters(split[2], columns)[1] if counted else split[2].strip()
-    return (counted or split[1] in _UNCOUNTED) and _NOTE.fullmatch(note) is not None
+    return (counted or split[1] in _UNCOUNTED) and _NOTES.fullmatch(note) is not None
 
 
 def _continues(above: str, line: str, columns: Columns) -> bool:
@@ -436,6 +445,18 @@ def _by_pattern(text: str) -> tuple[str, str, str] | None:
     return None
 
 
+def _without_cells(rest: str) -> str:
+    """Return zpool's notes in the rest of a row, without the cells of scripts (``-c``).
+
+    The cells follow its other notes, which come first, and precede those on initialize and trim.
+    """
+    notes, cells = [], rest
+    while cells and (match := _NOTE.match(cells)):
+        notes.append(match[0].strip())
+        cells = cells[match.end() :].lstrip()
+    return "  ".join([*notes, *_UPKEEP.findall(cells)])
+
+
 def _counters(
     rest: str, columns: Columns | None
 ) -> tuple[tuple[int | None, int | None, int | None, int | None], str]:
@@ -450,5 +471,7 @@ def _counters(
             break
         found[name] = parse_size(word)
         rest = after.lstrip()
+    if columns and columns.scripted:
+        rest = _without_cells(rest)
     read, write, cksum, slow = (found.get(name) for name in _COUNTERS)
     return (read, write, cksum, slow), rest

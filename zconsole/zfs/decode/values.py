@@ -96,11 +96,6 @@ def unbroken(lines: list[str]) -> list[list[str]]:
     return [*whole, lines]
 
 
-def is_rounded(value: object) -> bool:
-    """Return whether a JSON leaf is a rounded number (``"12.9T"``) rather than digits."""
-    return isinstance(value, str) and not value.isdigit() and parse_size(value) is not None
-
-
 def is_cell(word: str) -> bool:
     """Return whether a word of a table is a figure, or the dash for an unknown one."""
     return word == "-" or parse_size(word) is not None

@@ -37,6 +37,10 @@ _OURS = ("gap", "place")
 """Keys that zconsole itself sets while reading; they are ignored if they occur in a file."""
 
 
+PRINTED = "a sample printed by zconsole --json, which is not raw"
+MADE_BY = "zconsole record FILE and zconsole demo --record FILE make recordings"
+
+
 class NotRawError(ValueError):
     """A line is not a raw form; the text says why.
 
@@ -74,7 +78,8 @@ def raw_of(line: str | None) -> Raw:
     if not is_time(found.get("t")):
         raise NotRawError("no time t", pool=found.get("pool"))
     if not any(isinstance(found.get(form), kind) for form, kind in FORM_TYPES.items()):
-        raise NotRawError("none of " + ", ".join(FORMS), found["t"], found.get("pool"))
+        why = PRINTED if "topology" in found else "none of " + ", ".join(FORMS)
+        raise NotRawError(why, found["t"], found.get("pool"))
     if any(not isinstance(found.get(form, kind()), kind) for form, kind in FORM_TYPES.items()):
         raise NotRawError("a form of another type", found["t"], found.get("pool"))
     return cast("Raw", found)

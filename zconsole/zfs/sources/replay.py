@@ -26,6 +26,7 @@ from zconsole.zfs.sources.open_text import (
     reading,
 )
 from zconsole.zfs.sources.recording import (
+    MADE_BY,
     MOST_POOLS,
     Gaps,
     NotRawError,
@@ -264,7 +265,9 @@ class ReplaySource:
                 raise
             self._gaps.add(str(error))
         if self._t is None and not start:
-            raise NotUnderstoodError(self._gaps.first or f"{self._path}: no samples")
+            why = self._gaps.first or f"{self._path}: no samples"
+            hint = f"{MADE_BY}; zconsole status --from FILE reads saved zpool output"
+            raise NotUnderstoodError(f"{why}. {hint}")
 
     def _samples(self, start: int) -> Iterator[Raw]:
         unread = 0

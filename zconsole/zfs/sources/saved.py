@@ -22,8 +22,10 @@ from zconsole.zfs.decode.values import (
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.open_text import DAMAGE, STDIN, lines, place_of, reading
 from zconsole.zfs.sources.recording import (
+    MADE_BY,
     MOST_MEMORY,
     MOST_POOLS,
+    PRINTED,
     Gaps,
     NotRawError,
     is_raw,
@@ -119,6 +121,8 @@ def _saved(path: str, text: str, zone: tzinfo) -> Raw:
         document = together(documents_of(text))
     except NotUnderstoodError as error:
         raise NotUnderstoodError(f"{place}: {error}") from None
+    if "topology" in document:
+        raise NotUnderstoodError(f"{place}: {PRINTED}. {MADE_BY}")
     if "vdev_tree" in document:
         return Raw(t=t, undated=True, place=place, source="libzfs", libzfs=document)
     printed = moment(document.get("time"), zone)

@@ -97,37 +97,41 @@ WALKED = [(n * 100, 0) for n in range(10)]
 ISSUED = [(900, n * 20) for n in range(1, 10)]
 
 
-def test_a_walk_alone_has_no_turns():
-    turns, stage = turns_of(WALKED)
-    assert (turns.changes, turns.limited, turns.issuing, stage) == (0, False, 0.0, "scanning")
-
-
-def test_issuing_before_the_walk_is_over_is_a_turn():
-    turns, stage = turns_of(WALKED + ISSUED)
-    assert (turns.changes, turns.limited, stage) == (1, False, "issuing")
-    assert turns.issuing == pytest.approx(0.5, abs=0.03)
-
-
-def test_walking_again_with_much_still_queued_is_a_limit():
-    turns, stage = turns_of([*WALKED, *ISSUED, (1000, 180)])
-    assert (turns.limited, stage) == (True, "scanning")
+@rows(
+    ("points", "fields", "changes", "limited", "issuing", "stage"),
+    [
+        (WALKED, {}, 0, False, 0.0, "scanning"),
+        (WALKED + ISSUED, {}, 1, False, 0.5, "issuing"),
+        # What was sent counts as issued long before it was read.
+        (WALKED + ISSUED[:1] + [ISSUED[0]] * 8, {}, 1, False, 0.5, "issuing"),
+        # Walking again with much still queued is a limit; with nothing, it may be a checkpoint.
+        ([*WALKED, *ISSUED, (1000, 180)], {}, 2, True, 0.45, "scanning"),
+        ([*WALKED, *ISSUED, (900, 890), (1000, 890)], {}, 2, False, 0.5, "scanning"),
+        # Once all is walked, or nearly, turns are forgotten.
+        ([*WALKED, *ISSUED, (1000, 180), (TOTAL // MIB, 180)], {}, 0, True, 0.0, None),
+        (
+            [(TOTAL // MIB - 400 + n * 10, 0) for n in range(3)]
+            + [(TOTAL // MIB - 380, n) for n in range(9)],
+            {"pass_start": T},
+            0,
+            False,
+            0.0,
+            None,
+        ),
+    ],
+)
+def test_issuing_before_the_walk_is_over_is_a_turn_and_walking_again_may_be_a_limit(
+    points, fields, changes, limited, issuing, stage
+):
+    turns, at_end = turns_of(points, **fields)
+    assert (turns.changes, turns.limited, at_end) == (changes, limited, stage)
+    assert turns.issuing == pytest.approx(issuing, abs=0.05)
 
 
 @rows(("age", "limited"), [(60.0, True), (7300.0, False)])
 def test_issuing_before_a_checkpoint_is_due_is_a_limit_at_once(age, limited):
     turns, _ = turns_of(WALKED + ISSUED[:2], pass_start=T - age)
     assert turns.limited == limited
-
-
-def test_what_was_sent_counts_as_issued_long_before_it_was_read():
-    turns, stage = turns_of(WALKED + ISSUED[:1] + [ISSUED[0]] * 8)
-    assert stage == "issuing"
-    assert turns.issuing == pytest.approx(0.5, abs=0.03)
-
-
-def test_walking_again_after_everything_was_issued_may_be_a_checkpoint():
-    turns, _ = turns_of([*WALKED, *ISSUED, (900, 890), (1000, 890)])
-    assert not turns.limited
 
 
 def test_samples_that_see_both_at_every_look_are_turns_too():
@@ -153,18 +157,6 @@ def test_an_hour_of_samples_is_little_to_remember():
         past.add(T + n, float(n), counters(n, 0))
     assert len(past._steps) <= 61
     assert past.turns() == StageCycles(0, False, False, 0.0)
-
-
-def test_a_walk_that_ends_a_little_short_of_the_total_is_over():
-    whole = TOTAL // MIB
-    points = [(whole - 400 + n * 10, 0) for n in range(3)] + [(whole - 380, n) for n in range(9)]
-    turns, stage = turns_of(points, pass_start=T)
-    assert (turns.limited, stage) == (False, None)
-
-
-def test_turns_are_forgotten_once_all_is_walked():
-    turns, stage = turns_of([*WALKED, *ISSUED, (1000, 180), (TOTAL // MIB, 180)])
-    assert (turns.changes, turns.issuing, stage) == (0, 0.0, None)
 
 
 def test_an_import_is_no_turn():

@@ -532,6 +532,20 @@ def test_a_tunable_holds_a_scan_only_where_it_is_well_below_its_default(name, va
     assert (found.sure > 0.8) == named
 
 
+@rows(("version", "cause"), [((2, 3, 0), "throttle"), ((0, 7, 13), "foreground")])
+def test_a_scan_that_was_set_to_be_gentle_is_held_by_that_rather_than_by_applications(
+    version, cause
+):
+    """The preset ``gentle`` made the limit "other I/O"; before 0.8 a delay is the default."""
+    low = {"zfs_vdev_scrub_max_active": 1, "zfs_resilver_delay": 2}
+    found = held_by_applications(function="resilver", version=version, tunables=low)
+    assert found.cause == cause
+    if cause == "throttle":
+        assert "zfs_vdev_scrub_max_active is 1 (default 3)" in found.text
+        assert "from applications" in found.text
+        assert found.advice == "zconsole tunables set zfs_vdev_scrub_max_active=3 (its default)"
+
+
 def test_no_least_is_suggested_above_the_most():
     least, most = "zfs_vdev_scrub_min_active", "zfs_vdev_scrub_max_active"
     assert "to 2 (now 1" in held_by_applications(tunables={least: 1, most: 3}).advice

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 from zconsole.rebalance.engine.directories import Directories
 from zconsole.rebalance.engine.journal import Journal
@@ -26,11 +27,18 @@ def job_of(journal: Journal, clocks: JobClocks | None = None, **terms: Any) -> J
     return Job(journal, terms_with(**terms), clocks or JobClocks())
 
 
+def watch_of(reader: Any, terms: JobTerms, clock: Callable[[], float] = lambda: 0.0) -> SpreadWatch:
+    """Return the watch of the pool of a job that exists only by its terms."""
+    clocks, limits = JobClocks(clock, clock), terms.settings.limits
+    job = SimpleNamespace(terms=terms, clocks=clocks, limits=limits)
+    return SpreadWatch(reader, "tank", cast("Job", job))
+
+
 def accounts_of(
     journal: Journal, clock: Callable[[], float], clocks: JobClocks | None = None
 ) -> JobAccounts:
     """Return the accounts of a job off ZFS."""
     job = job_of(journal, clocks or JobClocks(clock, clock))
     directories = Directories(Sys(), journal.directory)
-    watch = SpreadWatch(FactsReader(), "", job.terms, clock)
+    watch = SpreadWatch(FactsReader(), "", job)
     return JobAccounts(job, directories, watch, lambda _: None)

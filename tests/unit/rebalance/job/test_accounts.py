@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.table import rows
-from tests.unit.rebalance.job.counted import accounts_of, terms_with
+from tests.unit.rebalance.job.counted import accounts_of, terms_with, watch_of
 from zconsole.errors import UnavailableError
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.backend import EndedFile, JobStatus
@@ -51,7 +51,7 @@ class Pool:
 
 
 def effect(pool: Any) -> SpreadWatch:
-    return SpreadWatch(pool, "tank", terms_with(spaces=BEFORE), lambda: 0.0)
+    return watch_of(pool, terms_with(spaces=BEFORE))
 
 
 @rows(("hangs", "wait", "shown"), [(False, True, AFTER), (False, False, HELD), (True, True, HELD)])
@@ -130,7 +130,7 @@ def totals(tmp_path: Path, fills: list[float]) -> list[tuple[int, list[str]]]:
         accounts.job.limits = Limits(until_spread=0.3)
         pool: Any = Filling(80.0)
         planned, _ = pool.listing("tank")
-        accounts.watch = SpreadWatch(pool, "tank", terms_with(spaces=planned), lambda: 0.0)
+        accounts.watch = watch_of(pool, terms_with(spaces=planned))
         said = [accounts.status()]
         for fill in fills:
             pool.fill = fill
@@ -262,7 +262,7 @@ def test_a_job_begins_with_the_total_of_its_plan(
         with closing(Journal.create(tmp_path / f"{source}{stored}{pinned}")) as journal:
             journal.set("job", told.document())
             kept = terms_of(journal)
-        watch = SpreadWatch(FactsReader(), "tank", kept, lambda: 0.0)
+        watch = watch_of(FactsReader(), kept)
         planned = made.document.bytes_to_target
         assert planned is not None
         assert watch.left(0.4, 0) == pytest.approx(planned, rel=0.05)

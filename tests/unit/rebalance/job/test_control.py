@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -97,6 +98,22 @@ def test_a_job_that_is_not_at_work_moves_no_file(tree: Path, state: str) -> None
     with job_store.locked(record):
         found = control.status(record).as_json()
     assert (found["current"] is None) is (state != "running")
+
+
+@pytest.mark.parametrize(
+    ("state", "ago", "left"),
+    [("waiting", 600, 3000), ("waiting", 9000, 0), ("waiting", -60, 3600), ("running", 600, 3600)],
+)
+def test_the_end_comes_nearer_while_a_job_waits_for_its_hours(
+    tree: Path, state: str, ago: float, left: float
+) -> None:
+    """The job writes its status when the wait begins, and not again until it ends."""
+    record = created(tree, state)
+    told = {"state": state, "eta_seconds": 3600.0, "t": time.time() - ago}
+    with closing(Journal.open(record.journal)) as journal:
+        journal.set("status", told)
+    with job_store.locked(record):
+        assert control.status(record).eta_seconds == pytest.approx(left, abs=60)
 
 
 def test_a_request_changes_what_it_names_and_a_journal_without_one_asks_nothing(

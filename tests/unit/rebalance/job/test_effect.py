@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.table import rows
-from tests.unit.rebalance.job.counted import accounts_of, job_of, terms_with
+from tests.unit.rebalance.job.counted import accounts_of, job_of, terms_with, watch_of
 from tests.unit.rebalance.job.test_holds import Clock
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.backend import REPLACED
@@ -22,7 +22,7 @@ from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow, Journal
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import effect
-from zconsole.rebalance.job.accounts import ENOUGH, INTERVAL, STRIKES, SpreadWatch
+from zconsole.rebalance.job.accounts import ENOUGH, INTERVAL, STRIKES
 from zconsole.rebalance.job.effect import AGAIN, FILES, SMALLEST, BenefitCheck, Samples
 from zconsole.rebalance.planning.facts import Dataset, FactsReader
 from zconsole.rebalance.planning.settings import Settings
@@ -59,7 +59,7 @@ class Case:
         self.journal.add_directory(DirectoryRow(1, None, b"/", 0, 0))
         self.accounts = accounts_of(self.journal, self.clock, clocks)
         spaces, reader = tuple(self.spaces), FactsReader(self.zpool)
-        self.accounts.watch = SpreadWatch(reader, "tank", terms_with(spaces=spaces), self.clock)
+        self.accounts.watch = watch_of(reader, terms_with(spaces=spaces), self.clock)
         job = job_of(self.journal, clocks, settings=Settings((), aim=self.aim))
         self.judge = BenefitCheck(job, reader, [], self.accounts)
         self.judge.begin([ROW])

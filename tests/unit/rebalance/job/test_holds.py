@@ -35,9 +35,9 @@ from zconsole.rebalance.job.holds import (
     SlowDisks,
     WorkPhase,
 )
-from zconsole.rebalance.job.job import Floor, FreeSpace, Job, request_file
+from zconsole.rebalance.job.job import FreeSpace, Job, request_file
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory
-from zconsole.rebalance.planning.settings import Limits, Settings
+from zconsole.rebalance.planning.settings import Floor, Limits, Settings
 from zconsole.system.process import Completed
 
 
@@ -202,13 +202,19 @@ class Snapshotted:
         room: int,
         refquota: bool = False,
         pool_free: float | None = None,
+        **properties: str,
     ) -> None:
         self.notes: list[str] = []
         self.status = ONLINE
+        above = properties.pop("above", "-")
 
         def answer(argv: Sequence[str], deadline: float) -> Completed:
             if argv[0] == "zpool":
                 return Completed(tuple(argv), 0, self.status, "")
+            if argv[1] == "get":
+                one = argv[-1] == "tank/a"
+                text = "".join(f"{k}\t{v}\n" for k, v in properties.items()) if one else above
+                return Completed(tuple(argv), 0, text, "")
             return run(argv, deadline)
 
         watch = PoolWatch(FactsReader(answer), "tank", ["tank/a"], False, self.notes, clock)
@@ -245,15 +251,24 @@ def test_a_new_snapshot_that_would_pin_too_much_holds_the_job_up() -> None:
 
 
 @rows(
-    ("refquota", "pool_free", "waits"),
-    [(False, 0.9, True), (True, 0.9, False), (True, 0.19, True), (True, None, True)],
+    ("refquota", "pool_free", "quotas", "waits"),
+    [
+        (False, 0.9, {}, True),
+        (True, 0.9, {}, False),
+        (True, 0.19, {}, True),
+        (True, None, {}, True),
+        (True, 0.9, {"quota": "100", "used": "91"}, True),
+        (True, 0.9, {"quota": "100", "used": "90"}, False),
+        (True, 0.9, {"above": "9"}, True),
+        (True, 0.9, {"above": "10"}, False),
+    ],
 )
-def test_what_a_new_snapshot_pins_counts_in_no_refquota(
-    refquota: bool, pool_free: float | None, waits: bool
+def test_what_a_new_snapshot_pins_counts_in_a_quota_but_in_no_refquota(
+    refquota: bool, pool_free: float | None, quotas: dict[str, str], waits: bool
 ) -> None:
     clock = Clock()
     run, ready = answering("50\n", "150\n50\n")
-    gate = Snapshotted(run, clock, 5, refquota, pool_free)
+    gate = Snapshotted(run, clock, 5, refquota, pool_free, **quotas)
     assert gate.why() is None
     clock.now += SNAPSHOT_INTERVAL
     ready.set()
@@ -484,7 +499,7 @@ def test_a_copy_that_itself_took_the_room_is_given_up(
         with pytest.raises(SkipError if given_up else StopJobError) as error:
             made.wait(phase)
         assert str(error.value) == ("too large for the free space" if given_up else "stop")
-        assert clock.now - 100 >= (PATIENCE if given_up else 1000)
+        assert clock.now - 100 >= (PATIENCE if given_up else 2 * PATIENCE)
         assert made.accounts.state == ("running" if given_up else "waiting")
 
 
@@ -524,7 +539,7 @@ def test_the_floor_is_the_pools_where_a_quota_is_tighter(
 
 @contextmanager
 def at_the_floor(path: Path, room: int) -> Iterator[tuple[Holds, Clock]]:
-    """Create holds of a job with ``room`` bytes left, which is stopped after 1000 seconds."""
+    """Create holds of a job with ``room`` bytes left, which is stopped after twice the patience."""
     clock = Clock()
     clocks = JobClocks(clock, clock, sleep=clock.sleep)
     places = [JobDirectory(os.fsencode(path.parent), "ext4", "/dev/sda1", None)]
@@ -533,7 +548,7 @@ def at_the_floor(path: Path, room: int) -> Iterator[tuple[Holds, Clock]]:
         job = accounts.job
 
         def service() -> None:
-            if clock.now >= 1100:
+            if clock.now >= 100 + 2 * PATIENCE:
                 job.stop = "stop"
 
         with pytest.MonkeyPatch.context() as patch:

@@ -24,12 +24,11 @@ from zconsole.rebalance.job.job import (
     SPACE_INTERVAL,
     STEP,
     TREND_SECONDS,
-    Floor,
     FreeSpace,
     JobTerms,
     Trend,
 )
-from zconsole.rebalance.planning.settings import Limits, Settings
+from zconsole.rebalance.planning.settings import Floor, Limits, Settings
 
 
 def test_a_floor_is_moved_on_any_filesystem() -> None:

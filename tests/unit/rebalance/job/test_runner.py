@@ -7,13 +7,13 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from tests.faults.harness import create
 from tests.table import rows
-from tests.unit.rebalance.job.counted import job_of
+from tests.unit.rebalance.job.counted import job_of, terms_with
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.engine.directories import DirectoryRow
 from zconsole.rebalance.engine.file_locks import Alarm
@@ -109,9 +109,13 @@ def test_copies_of_blocks_are_those_of_the_dataset_on_a_device(journal: Journal)
         JobDirectory(b"/b", "zfs", "tank/b", Dataset("tank/b", {"copies": "1"})),
         JobDirectory(b"/c", "ext4", "/dev/sda1", None),
     ]
-    parts = {"job": SimpleNamespace(journal=journal), "places": places, "_copies_on": {}}
-    runner = cast("JobRunner", SimpleNamespace(**parts))
-    assert [JobRunner._copies(runner, device) for device in (7, 8, 9, 7)] == [2, 1, 1, 2]
+    terms, space = terms_with(grown={"/a": 2.5, "/b": 0.5}), SimpleNamespace(room=lambda _: 100)
+    runner = cast("Any", object.__new__(JobRunner))
+    runner.job = SimpleNamespace(journal=journal, terms=terms, space=space)
+    runner.places, runner._at = places, runner._places_at
+    assert [runner._copies(device) for device in (7, 8, 9, 7)] == [2, 1, 1, 2]
+    # A copy is admitted by the blocks of its file: these grow in one of the datasets.
+    assert [runner._room(device) for device in (7, 8, 9)] == [40, 100, 100]
 
 
 def test_acls_that_a_job_was_planned_with_are_known_to_it() -> None:

@@ -1,124 +1,104 @@
+"""How a directory's files are moved: copied, rewritten in place, or not at all."""
+
 from __future__ import annotations
 
 from dataclasses import replace
-
-import pytest
+from typing import Any
 
 from tests.table import rows
 from zconsole.rebalance.planning.engine_choice import Choice, choose, hides_acls, why_hidden
 from zconsole.rebalance.planning.facts import Dataset, JobDirectory
 from zconsole.rebalance.planning.settings import Settings
 
-ZFS = ("zfs", "tank/a")
-EXT4 = ("ext4", "/dev/sda1")
-AUTO = Settings(())
-PLAIN = Dataset("tank/a", {"checksum": "on", "compression": "lz4"})
-STRONG = Dataset("tank/a", {"checksum": "sha256", "compression": "lz4"})
+AUTO, COPY, REWRITE = Settings(()), Settings((), "copy"), Settings((), "rewrite")
+RACES = Settings((), accept_races=True)
+FOREIGN = Settings((), allow_non_zfs=True)
+FOREIGN_RACES = Settings((), allow_non_zfs=True, accept_races=True)
+PLAIN = JobDirectory(
+    b"/d", "zfs", "tank/a", Dataset("tank/a", {"checksum": "on", "compression": "lz4"})
+)
+EXT4 = JobDirectory(b"/d", "ext4", "/dev/sda1", None)
+OVERLAY = {"in_use": "in use by an overlay (pid 7)"}
 
 
-def engine(
-    dataset: Dataset | None = PLAIN,
-    settings: Settings = AUTO,
-    version: tuple[int, ...] = (2, 3, 9),
-    mount: tuple[str, str] = ZFS,
-    exported: str = "",
-) -> tuple[str | None, str]:
-    choice = choose(settings, JobDirectory(b"/d", *mount, dataset), version, exported)
-    return choice.engine, choice.why
+def on(**properties: str) -> JobDirectory:
+    """Return a directory on a dataset with these properties."""
+    return replace(PLAIN, dataset=Dataset("tank/a", properties))
 
 
-def test_rewrite_where_there_is_one() -> None:
-    assert engine()[0] == "rewrite"
-    assert engine(version=(2, 3, 4))[0] == "rewrite"
-    assert engine(version=(2, 3, 3))[0] == "copy"
-    assert engine(version=())[0] is None
+STRONG = on(checksum="sha256", compression="lz4")
 
 
-def test_copy_where_rewrite_would_move_nothing() -> None:
-    chosen, why = engine(STRONG)
-    assert chosen == "copy"
-    assert "nop-write" in why
-    assert engine(STRONG, Settings((), "rewrite"))[0] is None
+@rows(
+    ("place", "settings", "version", "more", "engine", "words"),
+    [
+        # Rewrite where the release has it, else copy where it exchanges names.
+        (PLAIN, AUTO, (2, 3, 9), {}, "rewrite", "inodes stay"),
+        (PLAIN, AUTO, (2, 3, 4), {}, "rewrite", ""),
+        (PLAIN, AUTO, (2, 3, 3), {}, "copy", "has no rewrite (2.3.4)"),
+        (PLAIN, AUTO, (2, 1, 11), {}, None, "before OpenZFS 2.2"),
+        (PLAIN, RACES, (2, 1, 11), {}, "copy", ""),
+        (PLAIN, AUTO, (), {}, None, ""),
+        (PLAIN, COPY, (2, 3, 9), {}, "copy", "rewrite would keep every inode (--engine=rewrite)"),
+        # Nop-write, and what only one of the engines can change.
+        (STRONG, AUTO, (2, 3, 9), {}, "copy", "nop-write"),
+        (STRONG, REWRITE, (2, 3, 9), {}, None, "nop-write"),
+        (STRONG, Settings((), aim="properties"), (2, 3, 9), {}, "rewrite", ""),
+        (PLAIN, Settings((), aim="recordsize"), (2, 3, 9), {}, "copy", "keeps the recordsize"),
+        (PLAIN, replace(REWRITE, aim="recordsize"), (2, 3, 9), {}, None, "keeps the recordsize"),
+        (on(dedup="on"), AUTO, (2, 3, 9), {}, None, "dedup is on"),
+        # Writes of other machines, and of overlays, which no acceptance of races allows for.
+        (on(sharenfs="on"), COPY, (2, 3, 9), {}, None, "exported over NFS or SMB (sharenfs is on)"),
+        (on(sharesmb="on"), COPY, (2, 3, 9), {}, None, "(--accept-races)"),
+        (on(sharenfs="on"), replace(COPY, accept_races=True), (2, 3, 9), {}, "copy", "--engine"),
+        (PLAIN, AUTO, (2, 3, 9), OVERLAY, "rewrite", ""),
+        (PLAIN, replace(COPY, accept_races=True), (2, 3, 9), OVERLAY, None, "stop its containers"),
+        (STRONG, AUTO, (2, 3, 9), OVERLAY, None, "in use by an overlay (pid 7): stop"),
+        (EXT4, FOREIGN_RACES, (), OVERLAY, None, "stop its containers"),
+        # Metadata that a copy would not see.
+        (on(acltype="nfsv4"), COPY, (2, 3, 9), {}, None, "does not show"),
+        (on(acltype="nfsv4"), AUTO, (2, 3, 9), {}, "rewrite", ""),
+        (on(xattr="off"), COPY, (2, 3, 9), {}, None, "attributes that are not shown"),
+        (replace(EXT4, options="rw,noacl"), FOREIGN, (), {}, None, "mounted noacl: a copy would"),
+        (replace(EXT4, options="nouser_xattr"), FOREIGN_RACES, (), {}, None, "nouser_xattr: a"),
+        # Other filesystems only if allowed, and only with leases and exchange of names.
+        (EXT4, AUTO, (), {}, None, "not on ZFS but ext4"),
+        (EXT4, FOREIGN, (), {}, "copy", ""),
+        (replace(EXT4, kind="nfs4"), FOREIGN, (), {}, None, "cannot exclude lost writes"),
+        (EXT4, replace(REWRITE, allow_non_zfs=True), (), {}, None, "ext4 has no rewrite"),
+        (replace(PLAIN, read_only=True), AUTO, (2, 3, 9), {}, None, "mounted read-only"),
+    ],
+)
+def test_an_engine_is_chosen_with_its_reason(
+    place: JobDirectory,
+    settings: Settings,
+    version: tuple[int, ...],
+    more: dict[str, Any],
+    engine: str | None,
+    words: str,
+) -> None:
+    chosen = choose(settings, place, version, "", **more)
+    assert chosen.engine == engine
+    assert words in chosen.why
+    assert ("--engine" in chosen.why) == ("--engine" in words)
 
 
-def test_new_properties_are_rewritten_even_with_a_strong_checksum() -> None:
-    assert engine(STRONG, Settings((), aim="properties"))[0] == "rewrite"
-
-
-def test_a_new_recordsize_needs_a_copy() -> None:
-    assert engine(settings=Settings((), aim="recordsize"))[0] == "copy"
-    assert engine(settings=Settings((), "rewrite", "recordsize"))[0] is None
-
-
-def test_dedup_moves_nothing() -> None:
-    assert engine(Dataset("tank/a", {"dedup": "on"}))[0] is None
-
-
-def test_no_exchange_before_2_2() -> None:
-    old = (2, 1, 11)
-    assert engine(version=old)[0] is None
-    assert engine(settings=Settings((), accept_races=True), version=old)[0] == "copy"
-
-
-@rows("shared", [{"sharenfs": "on"}, {"sharesmb": "on"}])
-def test_exported_datasets_are_not_copied(shared: dict[str, str]) -> None:
-    dataset = Dataset("tank/a", {"checksum": "sha256", "compression": "on", **shared})
-    assert engine(dataset)[0] is None
-    assert engine(dataset, Settings((), accept_races=True))[0] == "copy"
-
-
-@rows("hiding", [{"acltype": "nfsv4"}, {"xattr": "off"}])
-def test_what_is_hidden_is_not_dropped(hiding: dict[str, str]) -> None:
-    dataset = Dataset("tank/a", hiding)
-    assert engine(dataset, Settings((), "copy"))[0] is None
-    assert engine(dataset)[0] == "rewrite"
-
-
-@pytest.mark.parametrize("option", ["noacl", "nouser_xattr"])
-def test_what_mount_options_hide_is_not_dropped(option: str) -> None:
-    place = JobDirectory(b"/d", *EXT4, None, options=f"rw,{option},errors=remount-ro")
-    for accept_races in (False, True):
-        allowed = Settings((), allow_non_zfs=True, accept_races=accept_races)
-        chosen = choose(allowed, place, (), "")
-        assert chosen.engine is None
-        assert chosen.why.startswith(f"mounted {option}: a copy would drop")
-
-
-def test_acls_that_were_on_are_not_dropped_once_they_are_off() -> None:
-    off = JobDirectory(b"/d", *ZFS, Dataset("tank/a", {"acltype": "off"}), options="rw,xattr,noacl")
-    assert why_hidden(off, False) == ""
-    assert why_hidden(off, False, "rw,xattr,noacl") == ""
-    assert why_hidden(off, False, "rw,xattr,posixacl").startswith("acltype=off by now: ")
-    on = replace(off, options="rw,xattr,posixacl")
-    assert why_hidden(on, False, "rw,xattr,posixacl") == ""
-
-
-def test_attributes_that_were_on_are_not_dropped_once_they_are_off() -> None:
-    place = JobDirectory(b"/d", *ZFS, PLAIN, options="rw,noxattr,noacl")
-    assert why_hidden(place, False).startswith("xattr=off: ")
-    assert why_hidden(replace(place, options="rw,xattr,noacl"), False) == ""
-
-
-def test_what_an_overlay_is_made_of_is_rewritten_or_nothing() -> None:
-    in_use = "in use by an overlay (pid 7)"
-    version = (2, 3, 9)
-    assert choose(AUTO, JobDirectory(b"/d", *ZFS, PLAIN), version, "", in_use).engine == "rewrite"
-    for settings, dataset, mount in (
-        (Settings((), "copy", accept_races=True), PLAIN, ZFS),
-        (AUTO, STRONG, ZFS),
-        (Settings((), allow_non_zfs=True, accept_races=True), None, EXT4),
-    ):
-        chosen = choose(settings, JobDirectory(b"/d", *mount, dataset), version, "", in_use)
-        assert chosen.engine is None
-        assert f"{in_use}: stop its containers" in chosen.why
-
-
-def test_a_rewrite_says_why_and_a_copy_says_what_it_could_be_instead() -> None:
-    assert "inodes stay" in engine()[1]
-    assert engine(settings=Settings((), "copy"))[1].endswith(
-        "rewrite would keep every inode (--engine=rewrite)"
-    )
-    assert "--engine" not in engine(settings=Settings((), "copy"), version=(2, 3, 3))[1]
+@rows(
+    ("properties", "options", "before", "why"),
+    [
+        ({"acltype": "off"}, "rw,xattr,noacl", "", ""),
+        ({"acltype": "off"}, "rw,xattr,noacl", "rw,xattr,noacl", ""),
+        ({"acltype": "off"}, "rw,xattr,noacl", "rw,xattr,posixacl", "acltype=off by now: "),
+        ({"acltype": "off"}, "rw,xattr,posixacl", "rw,xattr,posixacl", ""),
+        ({}, "rw,noxattr,noacl", "", "xattr=off: "),
+    ],
+)
+def test_acls_and_attributes_that_were_on_are_not_dropped_once_they_are_off(
+    properties: dict[str, str], options: str, before: str, why: str
+) -> None:
+    found = why_hidden(replace(on(**properties), options=options), False, before)
+    assert found.startswith(why)
+    assert bool(found) == bool(why)
 
 
 def test_acls_may_be_hidden_where_they_are_off() -> None:
@@ -128,16 +108,3 @@ def test_acls_may_be_hidden_where_they_are_off() -> None:
     assert not hides_acls(copied, posix)
     assert not hides_acls(rewritten, without)
     assert not hides_acls(copied, None)
-
-
-def test_other_filesystems_only_when_allowed() -> None:
-    assert engine(None, mount=EXT4)[0] is None
-    allowed = Settings((), allow_non_zfs=True)
-    assert engine(None, allowed, mount=EXT4)[0] == "copy"
-    assert engine(None, allowed, mount=("nfs4", "host:/x"))[0] is None
-    assert engine(None, Settings((), "rewrite", allow_non_zfs=True), mount=EXT4)[0] is None
-
-
-def test_read_only_mounts_get_none() -> None:
-    place = JobDirectory(b"/d", *ZFS, PLAIN, read_only=True)
-    assert choose(AUTO, place, (2, 3, 9), "").engine is None

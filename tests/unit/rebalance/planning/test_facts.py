@@ -64,7 +64,7 @@ def test_special_vdevs_are_a_class_of_their_own() -> None:
 
 def test_a_vdev_whose_space_is_not_told_has_none() -> None:
     listed = Vdev("tank", "root", children=(Vdev("sda", "disk"),))
-    assert spaces_of(listed, (2, 3, 9)) == (Space("sda", 0, 0, disks=0),)
+    assert spaces_of(listed, (2, 3, 9)) == (Space("sda", 0, 0, disks=0, speed=1),)
 
 
 def test_the_devices_of_a_pool_are_told_by_their_paths(tmp_path: Path) -> None:

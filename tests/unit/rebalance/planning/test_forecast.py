@@ -23,7 +23,7 @@ from zconsole.rebalance.planning.forecast import (
     layouts_of,
     narrowed,
 )
-from zconsole.rebalance.planning.plan_document import PlanDocument
+from zconsole.rebalance.planning.plan_document import PlanDocument, busy_words, cost_sentences
 from zconsole.rebalance.planning.settings import Limits
 from zconsole.rebalance.planning.survey import Ages, Held, Survey
 from zconsole.rebalance.planning.walk import Portion
@@ -97,6 +97,30 @@ def test_a_new_dataset_of_the_same_name_is_another_filesystem() -> None:
     )
     assert one != two
     assert one == again
+
+
+@rows(
+    ("fills", "limits", "said"),
+    [
+        ((0.7, 0.0), Limits(), "5 % needs 651"),
+        ((0.7, 0.0), Limits(until_spread=0.1), "10 % needs 602"),
+        ((0.99, 0.1), Limits(), "5 % is out of reach"),
+        ((0.5, 0.5), Limits(), ""),
+    ],
+)
+def test_a_plan_tells_what_busy_disks_make_of_it(
+    fills: tuple[float, float], limits: Limits, said: str
+) -> None:
+    """The allocator's aim alone was told, though it fills the new vdev by half as much again."""
+    spaces = tuple(Space(f"raidz1-{i}", 1000, 1000 * fill, speed=5) for i, fill in enumerate(fills))
+    pool = PoolFacts("tank", {}, spaces, (2, 3, 9), used=round(1000 * sum(fills)))
+    plan = measured()
+    plan.bytes = plan.found.allocated = round(1000 * fills[0])
+    made = forecast.predicted([plan], pool, limits).document
+    words = busy_words(made, lambda size: f"{size:.0f}")
+    assert said in words
+    assert bool(said) == bool(words)
+    assert (words, "notice") in [*cost_sentences(made, str), (words, "notice")]
 
 
 def test_what_is_kept_free_is_all_that_may_not_be_written(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ from zconsole.rebalance.planning.facts import (
     PoolFacts,
     Snapshot,
 )
-from zconsole.rebalance.planning.forecast import DirectoryPlan, RebalancePlan
+from zconsole.rebalance.planning.forecast import DirectoryPlan, RebalancePlan, growth_of
 from zconsole.rebalance.planning.plan_document import PlanDocument, plan_lines
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.rebalance.planning.survey import Ages, Survey
@@ -392,6 +392,8 @@ def test_what_may_not_fit_is_said_and_only_what_cannot_fit_refused() -> None:
 
 
 def extent(length: int, stored: int, copies: int = 1) -> Extent:
+    """Return a block on a mirror, sizes in sectors."""
+    length, stored = length * 4096, stored * 4096
     return Extent(0, "0", stored, length, stored, copies, stored * copies)
 
 
@@ -420,6 +422,33 @@ def test_what_is_written_larger_than_it_was_needs_room(
         made = judged(limits, room, dataset=dataset, extents=extents)
         assert made.directories[0].space_needed_bytes == needed * TIB
         assert ("above the reserve" in (made.refused or "")) == (needed * TIB > room)
+
+
+@rows(
+    ("engine", "name", "record", "grown"),
+    [
+        ("copy", "raidz2-0", 128, 1.0),
+        ("copy", "raidz2-0", 4, 2.0),  # each sector of its own has two of parity
+        ("rewrite", "raidz2-0", 4, 1.0),  # keeps the recordsize
+        ("copy", "raidz2-0", 1024, 1.0),
+        ("copy", "mirror-0", 4, 1.0),
+    ],
+)
+def test_what_takes_more_parity_and_padding_needs_room(
+    engine: str, name: str, record: int, grown: float
+) -> None:
+    # The mirror is full: it takes no writes.
+    spaces = Space(name, 40 * TIB, 10 * TIB, disks=6), Space("mirror-1", TIB, TIB, disks=2)
+    pool = PoolFacts("tank", {}, spaces, (2, 3, 9))
+    place = JobDirectory(
+        b"/tank", "zfs", "tank", Dataset("tank", {"recordsize": f"{record << 10}"})
+    )
+    found = Survey(b"/tank", Ages(), TIB, files=1, bytes=TIB, allocated=TIB)
+    each = DirectoryPlan(place, found, Choice(engine, ""), 1, TIB)
+    each.listed = {1: [Extent(0, "0", 192 << 10, 128 << 10, 128 << 10, 1, 192 << 10)]}
+    assert growth_of(each, pool) == pytest.approx(grown)
+    each.grown = grown
+    assert each.growth(TIB // 2) == round(TIB * (grown - 1) / 2)
 
 
 def walked(place: JobDirectory, files: Sequence[tuple[int, int, int]]) -> DirectoryPlan:

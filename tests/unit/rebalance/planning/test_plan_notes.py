@@ -228,6 +228,16 @@ def test_without_zdb_a_plan_says_that_sizes_may_change() -> None:
     assert said == "compression=zstd, copies=1: only zdb tells what is there (root)"
 
 
+@rows(("grown", "engine", "said"), [(4, "copy", True), (2, "copy", False), (4, "rewrite", False)])
+def test_files_whose_copies_do_not_fit_are_said_to_stay(
+    grown: float, engine: str, said: bool
+) -> None:
+    made = planned(engine=engine)
+    made.found.room, made.found.largest, made.grown = 90 * MIB, 40 * MIB, grown
+    notes = of_plan(PlanDocument(()), [made], MIRROR, Limits())
+    assert any("those above 22.5M are left" in note for note in notes) == said
+
+
 @rows("aim", ["balance", "properties"])
 def test_other_aims_are_not_judged_by_it(aim: str) -> None:
     assert plan_notes.nothing_to_gain(aim, [plan((1, 1))], MIRROR) == (None, [])
@@ -299,19 +309,19 @@ def test_a_container_is_told_of(proc: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert line.startswith("in a container")
 
 
-def test_namespaces_without_a_process_are_counted(proc: Path) -> None:
-    (line,) = told(proc, replace(LOOK, unseen=2))[1:]
-    assert line.startswith("2 mount namespaces")
-
-
-def test_overlays_that_nobody_knows_the_directories_of_are_counted(proc: Path) -> None:
-    (line,) = told(proc, replace(LOOK, lost=2))[1:]
-    assert line.startswith("2 overlays")
-
-
-def test_other_hosts_are_told_of(proc: Path) -> None:
-    (line,) = told(proc, shared=True)[1:]
-    assert line.startswith("exported over NFS or SMB")
+@pytest.mark.parametrize(
+    ("look", "shared", "said"),
+    [
+        (replace(LOOK, unseen=2), False, "2 mount namespaces"),  # without a process
+        (replace(LOOK, lost=2), False, "2 overlays"),  # of unknown directories
+        (LOOK, True, "exported over NFS or SMB"),
+    ],
+)
+def test_who_may_use_the_files_unseen_is_told(
+    proc: Path, look: FilesInUse, shared: bool, said: str
+) -> None:
+    (line,) = told(proc, look, shared=shared)[1:]
+    assert line.startswith(said)
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from tests.records import replace
 from tests.table import rows
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.planning.engine_choice import Choice, checked, flags_of
-from zconsole.rebalance.planning.facts import Dataset, JobDirectory, PoolFacts
+from zconsole.rebalance.planning.facts import Dataset, JobDirectory, PoolFacts, Snapshot
 from zconsole.rebalance.planning.forecast import DirectoryPlan
 from zconsole.rebalance.planning.plan_notes import of_options, spared
 from zconsole.rebalance.planning.survey import Ages, Survey
@@ -16,11 +17,12 @@ V24, MASTER = (2, 4, 4), (2, 4, 99)
 
 def pool(version: tuple[int, ...] = MASTER, feature: str = "enabled") -> PoolFacts:
     spaces = (Space("mirror-0", 100, 50, disks=2),)
-    return PoolFacts("tank", {"feature@physical_rewrite": feature}, spaces, version)
+    properties = {"feature@physical_rewrite": feature, "bclonesaved": "5"}
+    return PoolFacts("tank", properties, spaces, version)
 
 
 def planned(choice: Choice = REWRITE, snapshot: int = 60) -> DirectoryPlan:
-    place = JobDirectory(b"/tank", "zfs", "tank", Dataset("tank", {}))
+    place = JobDirectory(b"/tank", "zfs", "tank", Dataset("tank", {}, (Snapshot(1, 0, False),)))
     found = Survey(
         b"/tank",
         Ages(),
@@ -110,6 +112,23 @@ def test_without_options_the_plan_says_what_they_could_spare():
         "--rewrite-options SC",
     ]
     assert list(of_options("", [planned()], pool((2, 3, 9)))) == []
+
+
+@rows(
+    ("letters", "said"),
+    [("P", ["makes the pool feature"]), ("S", []), ("C", []), ("", [])],
+)
+def test_nothing_is_said_of_snapshots_and_clones_that_are_not_there(letters, said):
+    plan = planned(snapshot=0)
+    plan.place = JobDirectory(b"/tank", "zfs", "tank", Dataset("tank", {}))
+    plan.pinned = {"snapshots": 0, "clones": 0, "block_clones": 0, "checkpoint": 60, "dedup": 60}
+    bare = replace(pool(), properties={"feature@physical_rewrite": "enabled"})
+    notes = list(of_options(letters, [plan], bare))
+    assert len(notes) == len(said)
+    assert all(words in note for words, note in zip(said, notes, strict=True))
+    cloned = replace(plan.place, dataset=Dataset("tank", {"origin": "tank/b@1"}))
+    plan.place = cloned
+    assert bool(list(of_options("S", [plan], bare)))
 
 
 def test_each_letter_has_the_kernels_flag():

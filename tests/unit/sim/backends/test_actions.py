@@ -1,19 +1,28 @@
-"""Lights of a simulated machine: the real code, except for the LEDs."""
+"""The lights of a simulated machine, by the real code except for the LEDs; its keeper's thread."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import asyncio
+import threading
+from concurrent.futures import wait
+from dataclasses import asdict, replace
 
 import pytest
 
+from tests.table import rows
+from tests.unit.waiting import soon
+from tests.worlds import world_of
 from zconsole.actions.locate import MachineLights
 from zconsole.actions.plan import LightOrder
 from zconsole.hardware.device import Device
 from zconsole.hardware.light import LASTING
-from zconsole.sim.backends.actions import locate_of, simulated_backend
+from zconsole.sim.backends.actions import _Glances, locate_of, simulated_backend, simulated_facts
 from zconsole.sim.places import lights as lights_of
 from zconsole.sim.places import places
-from zconsole.sim.source import World
+from zconsole.sim.source import SimulatedSource, World
+from zconsole.sim.state import Incident
+from zconsole.system.patient import begun
+from zconsole.tunables.guard import Guarded
 
 
 @pytest.fixture
@@ -69,3 +78,43 @@ def test_all_go_off_together(world, lights):
     assert len(shown(world)) == 2
     lights.switch(LightOrder(False))
     assert shown(world) == []
+
+
+def threads() -> set[threading.Thread]:
+    return set(threading.enumerate())
+
+
+@rows("ends", ["with its last duty", "with the demo"])
+def test_the_thread_of_the_keeper_ends(ends):
+    source, before = SimulatedSource("resilver", 1), threads()
+    ask = simulated_backend(source.world).autopilots.ask
+    ask(**asdict(Guarded("zfs_scan_suspend_progress", 1, 60.0)))
+    assert threads() - before
+    if ends == "with the demo":
+        asyncio.run(source.aclose())
+    else:
+        ask(order="end", duty="guard")
+    assert soon(lambda: not threads() - before)
+
+
+READERS = {
+    "a sample": lambda world: asyncio.run(_Glances(world).sample()),
+    "a command": lambda world: asyncio.run(simulated_facts(world).guid("tank")),
+    "the disks": lambda world: simulated_facts(world)._find(()),
+}
+
+
+@rows("reads", READERS)
+def test_no_other_thread_reads_a_world_in_the_middle_of_a_step(reads):
+    """It would see a pool of two moments."""
+    world, reading = world_of("resilver"), []
+    (pool,) = world.pools
+
+    def in_between(_) -> None:
+        reading.append(begun(lambda: READERS[reads](world)))
+        wait(reading, timeout=0.2)
+        assert not reading[0].done()
+
+    pool.incidents = [Incident(pool.t + 5.0, in_between)]
+    world.advance(10.0)
+    assert reading[0].result(10.0)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ STATES = sorted(path.parent for path in CAPTURES.glob("*/*/status.txt"))
 NOW = 1795168000.0
 
 
+@cache
 def forms(state: Path) -> dict[str, Sample]:
     raws: dict[str, dict[str, Any]] = {
         path.name: {"text": path.read_text()} for path in state.glob("status*.txt")
@@ -42,12 +44,17 @@ def forms(state: Path) -> dict[str, Sample]:
 
 def shape(vdev: Vdev, form: str) -> tuple[Any, ...]:
     """Return what every form has of a vdev: name, kind, class, state, marks and children."""
-    name = disk_name(vdev.name, True) if form == "status-P.txt" else vdev.name
+    name = named(vdev.name, form)
     note = vdev.note.partition("  (un")[0] if form == "status-stip.txt" else vdev.note
     note = "" if note.startswith("(uninit") else note
     marks = (vdev.resilvering, vdev.awaiting_resilver, vdev.removing)
     children = tuple(shape(child, form) for child in vdev.children)
     return (name, vdev.kind, vdev.vclass, vdev.state, note, marks, children)
+
+
+def named(name: str | None, form: str) -> str | None:
+    """Return the name that the other forms have for one of ``form``: -P prints paths."""
+    return disk_name(name, True) if name and form == "status-P.txt" else name
 
 
 def counters(pool: Pool) -> list[tuple[str | None, ...]]:
@@ -57,14 +64,15 @@ def counters(pool: Pool) -> list[tuple[str | None, ...]]:
     ]
 
 
-@pytest.mark.parametrize("state", STATES, ids=lambda path: f"{path.parent.name}-{path.name}")
 class TestAgreement:
+    @rows("state", STATES)
     def test_trees_are_the_same(self, state: Path) -> None:
         found = forms(state)
         expected = shape(found["status.txt"].pool.root, "status.txt")
         for form, sample in found.items():
             assert shape(sample.pool.root, form) == expected, form
 
+    @rows("state", STATES)
     def test_pool_and_scan_are_the_same(self, state: Path) -> None:
         found = forms(state)
         text = found["status.txt"].pool
@@ -76,12 +84,13 @@ class TestAgreement:
                 text.scan.state,
                 text.scan.vdev,
             ), form
-            kinds = [(a.kind, a.state, a.vdev) for a in pool.activities]
+            kinds = [(a.kind, a.state, named(a.vdev, form)) for a in pool.activities]
             assert kinds == [(a.kind, a.state, a.vdev) for a in text.activities], form
             assert scan.end == text.scan.end, form
             if scan.active and text.scan.start:
                 assert scan.start == text.scan.start, form
 
+    @rows("state", STATES)
     def test_a_healing_scan_reads_the_same_stage_and_total(self, state: Path) -> None:
         found = forms(state)
         text = found["status.txt"].pool.scan
@@ -93,6 +102,7 @@ class TestAgreement:
             assert sized(scan.total_bytes) == sized(text.total_bytes), form
             assert sized(scan.to_issue_bytes) == sized(text.to_issue_bytes), form
 
+    @rows("state", STATES)
     def test_error_counters_are_the_same(self, state: Path) -> None:
         if state.name == "write-errors":
             return  # errors kept coming while the forms were captured
@@ -101,6 +111,7 @@ class TestAgreement:
         for form, sample in found.items():
             assert counters(sample.pool) == expected, form
 
+    @rows("state", STATES)
     def test_exactness_is_told(self, state: Path) -> None:
         for form, sample in forms(state).items():
             assert sample.exact is not form.endswith(".txt")

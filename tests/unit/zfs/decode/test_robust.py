@@ -170,14 +170,12 @@ def test_damaged_documents(raw: dict[str, Any]) -> None:
     assert_decodes(raw)
 
 
-@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(["t", "libzfs", "status", "text", "problem", "list"]), ODD))
 @settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 def test_any_record(raw: dict[str, Any]) -> None:
     assert_decodes(raw)
 
 
-@pytest.mark.slow
 @given(damaged(TABLES))
 @settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 def test_damaged_listings(text: str) -> None:
@@ -185,11 +183,10 @@ def test_damaged_listings(text: str) -> None:
         assert "\n" not in str(outcome(partial(reader, text)))
 
 
-@pytest.mark.slow
-@given(damaged(TEXTS), damaged(TABLES), damaged(TABLES), st.text(max_size=30))
+@given(st.just(TEXTS[0]) | damaged(TEXTS), damaged(TABLES), damaged(TABLES), st.text(max_size=30))
 @settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 def test_damaged_additions_leave_the_sample(text: str, rows: str, listing: str, wait: str) -> None:
     raw = {"t": 1.0, "text": text, "iostat": rows, "list": listing, "wait": wait}
     assert_decodes(raw)
-    healthy = {**raw, "text": TEXTS[0]}
-    assert len(decode(healthy)) == 1  # type: ignore[arg-type]
+    if text == TEXTS[0]:
+        assert len(decode(raw)) == 1  # type: ignore[arg-type]

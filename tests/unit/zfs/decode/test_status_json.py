@@ -73,6 +73,26 @@ def test_plain_output_is_rounded_and_says_so() -> None:
     assert scan.paused_since is None
 
 
+@rows(
+    ("printed", "seconds"),
+    [("51s", 51.0), ("999ms", 0.999), ("-", 0.0), ("51320000000", 51.32), ("3?", None)],
+)
+def test_the_times_of_a_rebuild_as_plain_output_rounds_them(
+    printed: str, seconds: float | None
+) -> None:
+    """From 1,000 s on zpool prints thousands of seconds, with ``?`` for their unit."""
+    found = document("2.3.9/sequential-rebuild")
+    stats = found["pools"]["tank"]["scan_stats"]["rebuild_stats"]["mirror-0"]
+    stats.update(scan_time=printed, pass_time=printed)
+    scan = read(found).pool.scan
+    assert scan.percent is not None
+    pass_ms = None if seconds is None else round(1000 * seconds)
+    rate = None if pass_ms is None else 251759616 * 1000 // (pass_ms + 1)
+    assert (scan.zpool_scan_rate, scan.zpool_issue_rate) == (rate, rate)
+    stats.update(state="COMPLETE", end_time=stats["start_time"] + 60)
+    assert read(found).pool.scan.duration == seconds
+
+
 def test_names_become_those_of_text() -> None:
     found = document("2.4.4/every-class")
     names = [leaf.name for leaf in read(found).pool.root.leaves()]
@@ -225,6 +245,12 @@ class TestVdev:
         assert canceled is not None
         assert (canceled.state, canceled.share) == ("canceled", 0.25)
 
+    @rows(("not_supported", "trimmable"), [(0, True), ("1", False), (None, None)])
+    def test_whether_a_disk_can_be_trimmed(
+        self, not_supported: int | str | None, trimmable: bool | None
+    ) -> None:
+        assert one(self.DISK, trim_notsup=not_supported).trimmable == trimmable
+
     def test_where_a_disk_hangs(self) -> None:
         disk = one(self.DISK, phys_path="pci-0:1", devid="ata-X")
         assert (disk.phys_path, disk.devid) == ("pci-0:1", "ata-X")
@@ -250,12 +276,13 @@ class TestPool:
         found["pools"]["tank"]["errlist"] = "permission denied"
         assert read(found).pool.errors is None
 
-    def test_what_a_removal_left_has_the_number_of_what_was_removed(self) -> None:
+    @rows(("kind", "state"), [("indirect", "FINISHED"), ("mirror", "SCANNING")])
+    def test_a_vdev_named_without_its_number_gets_it(self, kind: str, state: str) -> None:
         found = document("2.3.9/permanent-errors")
         found["pools"]["tank"]["removal_stats"] = {
-            "name": "indirect",
-            "vdev_type": "indirect",
-            "state": "FINISHED",
+            "name": kind,
+            "vdev_type": kind,
+            "state": state,
             "removing_vdev": 1,
             "start_time": 1795168906,
             "end_time": 1795168910,
@@ -263,7 +290,7 @@ class TestPool:
             "copied": 4096,
         }
         (removal,) = read(found).pool.activities
-        assert (removal.kind, removal.state, removal.vdev) == ("removal", "finished", "indirect-1")
+        assert (removal.kind, removal.vdev) == ("removal", f"{kind}-1")
 
     def test_an_error_scrub(self) -> None:
         found = document("2.3.9/permanent-errors")

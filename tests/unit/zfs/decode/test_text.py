@@ -91,30 +91,42 @@ class TestSections:
         (top,) = pool(f"  pool: tank\n state: ONLINE\nconfig:\n\n{table}").root.children
         assert (top.name, top.kind, top.data_disks, top.failure_group) == (name, "draid1", 1, 2)
 
-    def test_a_removal_names_the_vdev_as_the_tree_does(self) -> None:
-        text = (
-            "  pool: tank\n state: ONLINE\nremove: Evacuation of /dev/disk/by-id/ata-X-part1 in"
-            " progress since Sun Aug  3 15:14:45 2014\n"
-            "\t16.5K copied out of 200M at 889/s, 0.01% done, 65h31m to go\nconfig:\n\n" + TABLE
+    @rows(
+        ("named", "tops", "leaving"),
+        [
+            # Releases before 2.2 print no "(removing)".
+            ("/dev/disk/by-id/ata-X-part1", "ata-X|sda", "ata-X"),
+            ("sdb", "sda|sdb", "sdb"),
+            ("mirror", "sda|mirror-1", "mirror-1"),
+            ("mirror", "mirror-0|mirror-1", None),
+            # zpool names it by its path and without its number, whatever names its table has.
+            ("mirror", "mirror-0|mirror-1  (removing)", "mirror-1"),
+            ("/dev/sdb1", "/dev/sda1|/dev/sdb1  (removing)", "/dev/sdb1"),
+            (
+                "mirror",
+                "9450834580345803450|2230834580345803451  (removing)",
+                "2230834580345803451",
+            ),
+        ],
+    )
+    def test_a_removal_is_of_a_vdev_in_the_table(
+        self, named: str, tops: str, leaving: str | None
+    ) -> None:
+        cells = "  ONLINE       0     0     0"
+        table = "".join(f"\t  {cells.join(f'{top}  '.split('  ', 1))}\n" for top in tops.split("|"))
+        found = pool(
+            f"  pool: tank\n state: ONLINE\nremove: Evacuation of {named} in progress since Sun Aug"
+            "  3 15:14:45 2014\n\t16.5K copied out of 200M at 889/s, 0.01% done, 65h31m to go\n"
+            f"config:\n\n\ttank{cells}\n{table}"
         )
-        (removal,) = pool(text).activities
-        assert (removal.vdev, removal.total_bytes) == ("ata-X", 209715200)
-        assert (removal.zpool_eta, removal.zpool_rate) == (235860.0, 889)
-
-    def test_the_vdev_that_leaves_is_marked_where_its_row_does_not_say_so(self) -> None:
-        rows = "\ttank        ONLINE       0     0     0\n" + "".join(
-            f"\t  {name}         ONLINE       0     0     0\n" for name in ("sda", "sdb")
+        (removal,) = found.activities
+        assert removal.vdev == (leaving or named)
+        assert [v.name for v in found.root.children if v.removing] == [leaving][: bool(leaving)]
+        assert (removal.total_bytes, removal.zpool_eta, removal.zpool_rate) == (
+            200 << 20,
+            235860.0,
+            889,
         )
-        text = (
-            "  pool: tank\n state: ONLINE\nremove: Evacuation of sdb in progress since Sun Aug  3"
-            " 15:14:45 2014\n\t16.5K copied out of 200M at 889/s, 0.01% done, 65h31m to go\n"
-            "config:\n\n"
-        )
-        tops = pool(text + TABLE + rows).root.children
-        assert [(v.name, v.removing, v.note) for v in tops] == [
-            ("sda", False, ""),
-            ("sdb", True, ""),
-        ]
 
     def test_dates_follow_the_zone(self) -> None:
         text = HEAD.replace("config", "  scan: scrub canceled on Sun Aug  3 15:14:45 2014\nconfig")

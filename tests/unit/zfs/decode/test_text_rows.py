@@ -57,6 +57,41 @@ class TestRow:
         assert (disk.trim.state, disk.trim.share, disk.trim.time) == ("complete", 1.0, 1407078885.0)
         assert leaf("\t  sda       ONLINE       0     0     0  (uninitialized)").initialize is None
 
+    @rows(
+        ("note", "trimmable"),
+        [
+            ("(trim unsupported)", False),
+            ("(untrimmed)", True),
+            ("(7% trimmed, started at Sun Aug  3 15:14:45 2014)", True),
+            ("(trimming)", True),
+            ("(uninitialized)", None),
+            ("", None),
+        ],
+    )
+    def test_a_note_tells_whether_a_device_can_be_trimmed(
+        self, note: str, trimmable: bool | None
+    ) -> None:
+        assert leaf(f"\t  sda       ONLINE       0     0     0  {note}").trimmable == trimmable
+
+    @rows(
+        ("cells", "note"),
+        [
+            ("ATA  WDC WD80  8T", ""),
+            ("-  -  -", ""),
+            ("was /dev/sdb1  -  -  8T", "was /dev/sdb1"),
+            ("too many errors  ATA  was new (removing)  8T", "too many errors"),
+            ("(resilvering)  ATA  X (a)  8T  (trimming)", "(resilvering)  (trimming)"),
+        ],
+    )
+    def test_columns_of_scripts_are_no_notes(self, cells: str, note: str) -> None:
+        """``-c`` puts them after zpool's own notes, and before those on initialize and trim."""
+        heading = TABLE.replace("\n", "  vendor  model  size\n")
+        row = f"\t  sda         ONLINE       0     0     0  {cells}\n"
+        (disk,) = pool(
+            f"{HEAD}{heading}\ttank        ONLINE       0     0     0\n{row}"
+        ).root.children
+        assert disk == leaf(f"\t  sda         ONLINE       0     0     0  {note}")
+
     def test_resilvered_amounts_of_solaris_10(self) -> None:
         text = (
             "  pool: tank\n state: ONLINE\n scrub: resilver in progress for 0h2m, 16.43% done"

@@ -48,9 +48,9 @@ class TestRecorder:
         written = json.loads(path.read_text())
         assert written["libzfs"]["vdev_tree"] == {"scan_stats": [1, 2**64 - 1]}
 
-    @pytest.mark.parametrize("was_there", [False, True])
+    @rows("was_there", [False, True])
     def test_nothing_to_record_leaves_no_file_of_its_own(self, tmp_path, was_there):
-        path = tmp_path / "r"
+        path = tmp_path / f"{was_there}"
         if was_there:
             path.touch()
         with pytest.raises(NotFoundError), Recorder(str(path)):
@@ -86,7 +86,7 @@ class TestRecorder:
         Recorder(path).__exit__(None, None, None)
         assert (tmp_path / "r").read_text() == line(sample(1))
 
-    @pytest.mark.parametrize("content", ["precious\n", "{}\n", "[1]\n", '{"t": 1'])
+    @rows("content", ["precious\n", "{}\n", "[1]\n", '{"t": 1'])
     def test_another_file_is_left_alone(self, tmp_path, content):
         path = write(tmp_path / "r", content)
         with pytest.raises(UsageError, match="not a recording"):
@@ -102,11 +102,11 @@ class TestRecorder:
         with pytest.raises(NotFoundError):
             Recorder(str(tmp_path / "no/r"))
 
-    @pytest.mark.parametrize("root", [False, True])
+    @rows("root", [False, True])
     def test_a_directory_is_no_file(self, tmp_path, monkeypatch, root):
         monkeypatch.setattr(recording, "is_root", lambda: root)
         tmp_path.chmod(0o1777)
-        (tmp_path / "d").mkdir()
+        (tmp_path / "d").mkdir(exist_ok=True)
         with pytest.raises(NotFoundError, match=r"/d is a directory, not a file$"):
             Recorder(str(tmp_path / "d"))
 
@@ -117,12 +117,11 @@ class TestRecorder:
         with pytest.raises(ZconsoleError):
             Recorder(str(tmp_path / "r"))
 
-    @pytest.mark.parametrize("mode", [0o777, 0o1777, 0o755])
+    @rows("mode", [0o777, 0o1777, 0o755])
     def test_root_writes_to_no_file_that_somebody_else_linked(self, tmp_path, monkeypatch, mode):
         """In a directory that others can write to, as if protected_hardlinks were off (proc(5))."""
-        kept = tmp_path / "kept"
+        place, kept = tmp_path / f"{mode:o}", tmp_path / f"{mode:o}.kept"
         kept.touch()
-        place = tmp_path / "place"
         place.mkdir()
         (place / "recording").hardlink_to(kept)
         place.chmod(mode)
@@ -226,67 +225,54 @@ class TestReplay:
         ((raw,),) = await played(path)
         assert (raw["text"], raw.keys() & {"status", "list"}) == (TEXT, set())
 
-    @pytest.mark.parametrize(
-        "other",
+    @rows(
+        ("beside", "read"),
         [
-            {"host": "nas1", "names": ["tank"], "message": "hello", "devices": 4},
-            {"events": "none", "tunables": [1], "sitting_out": {"sda": 1}},
-            {
-                "events": ["resilver_start"],
-                "tunables": {"zfs_scan_legacy": "off"},
-                "sitting_out": ["sda"],
-            },
+            ({"host": "nas1", "names": ["tank"], "message": "hello", "devices": 4}, False),
+            ({"events": "none", "tunables": [1], "sitting_out": {"sda": 1}}, False),
+            ({"events": ["resilver_start"], "tunables": {"zfs_scan_legacy": "off"}}, False),
+            ({"sitting_out": ["sda"]}, False),
+            ({"events": [{"t": 1.0, "name": "resilver_start"}], "host": {"load": 0.5}}, True),
+            ({"tunables": {"zfs_scan_legacy": 0}, "sitting_out": [{"guid": 7}]}, True),
+            ({"clock": 2.0}, True),
         ],
-        ids=["objects", "lists", "contents"],
     )
-    async def test_what_another_recorder_means_by_our_names_is_ignored(self, tmp_path, other):
-        path = write(tmp_path / "r", line({"t": 1, "text": TEXT, **other}))
+    async def test_what_another_recorder_means_by_our_names_is_ignored(
+        self, tmp_path, beside, read
+    ):
+        path = write(tmp_path / "r", line({"t": 1, "text": TEXT, **beside}))
         ((raw,),) = await played(path)
-        assert (raw["text"], raw.keys() & other.keys()) == (TEXT, set())
+        found = {key: raw[key] for key in beside if key in raw}
+        assert (raw["text"], found) == (TEXT, beside if read else {})
         assert decode(raw)
-
-    async def test_what_zconsole_means_by_them_is_read(self, tmp_path):
-        ours = {
-            "host": {"load": 0.5},
-            "events": [{"t": 1.0, "name": "resilver_start"}],
-            "tunables": {"zfs_scan_legacy": 0},
-            "sitting_out": [{"guid": 7}],
-            "clock": 2.0,
-        }
-        path = write(tmp_path / "r", line({"t": 1, "text": TEXT, **ours}))
-        ((raw,),) = await played(path)
-        assert {key: raw.get(key) for key in ours} == ours
 
     async def test_a_recording_without_pool_keys_is_told_apart_by_its_forms(self, tmp_path):
         lines = [{"t": 1, "text": TEXT}, {"t": 2, "text": TEXT}, {"t": 3, "status": STATUS}]
         assert len(await played(write(tmp_path / "r", *map(line, lines)))) == 3
         assert pool_name({"t": 1, "status": {"pools": 3}}) == ""
 
-    @pytest.mark.parametrize(
+    @rows(
         ("bad", "why"),
         [
-            ("junk\n", "not JSON"),
-            ("[1]\n", "not a JSON object"),
-            ('{"text": "x"}\n', "no time t"),
-            ('{"t": true, "text": "x"}\n', "no time t"),
-            ('{"t": NaN, "text": "x"}\n', "no time t"),
-            ('{"t": 1}\n', "none of libzfs, status, text"),
-            ('{"t": 1, "text": 3}\n', "none of"),
-            ('{"t": 1, "text": "x", "status": 3}\n', "another type"),
+            ("junk", "not JSON"),
+            ("[1]", "not a JSON object"),
+            ('{"text": "x"}', "no time t"),
+            *(
+                (f'{{"t": {t}, "text": "x"}}', "no time t")
+                for t in ("true", "NaN", "Infinity", "-1e308", "1e11", "1" + "0" * 400)
+            ),
+            (f'{{"t": {"9" * 5000}, "text": "x"}}', "not JSON"),
+            ('{"t": 1}', "none of libzfs, status, text"),
+            ('{"t": 1, "text": 3}', "none of"),
+            ('{"t": 1, "text": "x", "status": 3}', "another type"),
         ],
     )
     async def test_a_bad_line_is_named_by_its_number(self, tmp_path, bad, why):
-        path = write(tmp_path / "r", line(sample(1)), "\n", bad, line(sample(2)))
+        path = write(tmp_path / "r", line(sample(1)), "\n", f"{bad}\n", line(sample(2)))
         first, (gap,), last = await played(path)
         assert (first[0]["t"], last[0]["t"]) == (1, 2)
         assert gap["place"] == f"{path}: line 3"
         assert why in gap["gap"]
-
-    @pytest.mark.parametrize("t", ["1" + "0" * 400, "-1e308", "Infinity", "9" * 5000, "1e11"])
-    async def test_a_time_that_is_none_is_a_gap(self, tmp_path, t):
-        path = write(tmp_path / "r", line(sample(1)), f'{{"t": {t}, "text": "x"}}\n')
-        _, (gap,) = await played(path)
-        assert gap["gap"] in ("no time t", "not JSON")
 
     async def test_a_gap_has_the_time_and_pool_that_its_line_has(self, tmp_path):
         lines = [line(sample(1)), '{"t": 7, "pool": "b"}\n', "junk\n"]
@@ -337,7 +323,7 @@ class TestReplay:
         assert await source.sample() is None
         assert "line 2: the last line is cut short (1 gap" in gaps.words
 
-    @pytest.mark.parametrize("content", ["", "\n\n", '{"t": 1, "te'])
+    @rows("content", ["", "\n\n", '{"t": 1, "te'])
     async def test_nothing_whole_in_it_is_not_understood(self, tmp_path, content):
         with pytest.raises(NotUnderstoodError):
             await played(write(tmp_path / "r", content))
@@ -351,11 +337,7 @@ class TestReplay:
         ((raw,),) = await played(str(tmp_path / "r"))
         assert raw["text"] == "\udcff"
 
-    async def test_a_mark_of_the_order_of_bytes_is_skipped(self, tmp_path):
-        (tmp_path / "r").write_bytes(b"\xef\xbb\xbf" + line(sample(1)).encode())
-        assert (await played(str(tmp_path / "r")))[0][0]["t"] == 1
-
-    @pytest.mark.parametrize(
+    @rows(
         ("times", "speed", "pauses"),
         [
             ((1, 2, 4), 2, [0.5, 1.0]),
@@ -382,55 +364,41 @@ class TestReplay:
 class TestKept:
     """Recordings in the encoding of a shell, or compressed for sending."""
 
-    LINES = (line(sample(1)), line(sample(2)))
+    LINES = tuple(line(sample(t)).encode() for t in (1, 2))
+    PACKED = gzip.compress(b"".join(LINES))
 
-    async def times(self, path):
-        return [raw["t"] for (raw,) in await played(str(path))]
-
-    @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
-    async def test_a_mark_of_the_order_of_bytes(self, tmp_path, encoding):
-        path = tmp_path / "r"
-        path.write_bytes("".join(self.LINES).encode(encoding))
-        assert await self.times(path) == [1, 2]
-
-    async def test_packed_by_gzip(self, tmp_path):
-        path = tmp_path / "r.gz"
-        path.write_bytes(gzip.compress("".join(self.LINES).encode()))
-        assert await self.times(path) == [1, 2]
+    @rows(
+        ("kept", "damaged"),
+        [
+            (b"".join(LINES).decode().encode("utf-8-sig"), False),
+            (b"".join(LINES).decode().encode("utf-16"), False),
+            (PACKED, False),
+            (PACKED[:-4], True),  # without its length
+            (PACKED[:-9], True),  # nor its checksum
+            (b"".join((*map(gzip.compress, LINES), b"more")), True),
+        ],
+    )
+    async def test_it_is_read_as_far_as_it_goes(self, tmp_path, kept, damaged):
+        path, gaps, times = tmp_path / "r.gz", Gaps(), []
+        path.write_bytes(kept)
+        source = ReplaySource(str(path), None, gaps)
+        while (found := await source.sample()) is not None:
+            times.append(found[0]["t"])
+        assert times == [1, 2]
+        assert ("r.gz: damaged: " in gaps.words) == damaged
 
     async def test_a_pipe_is_read_once(self, tmp_path):
         path = tmp_path / "pipe"
         os.mkfifo(path)
-        packed = gzip.compress("".join(self.LINES).encode())
-        writer = threading.Thread(target=path.write_bytes, args=(packed,))
+        writer = threading.Thread(target=path.write_bytes, args=(self.PACKED,))
         writer.start()
-        assert await self.times(path) == [1, 2]
+        assert [raw["t"] for (raw,) in await played(str(path))] == [1, 2]
         writer.join()
 
-    @pytest.mark.parametrize("more", [slice(-4), slice(-9)], ids=["length", "checksum"])
-    async def test_a_packed_one_is_read_as_far_as_it_goes(self, tmp_path, more):
-        path, gaps = tmp_path / "r.gz", Gaps()
-        path.write_bytes(gzip.compress("".join(self.LINES).encode())[more])
-        source = ReplaySource(str(path), None, gaps)
-        times = []
-        while (found := await source.sample()) is not None:
-            times.append(found[0]["t"])
-        assert times == [1, 2]
-        assert "r.gz: damaged: " in gaps.words
-
-    async def test_what_follows_a_packed_one_is_no_reason_to_lose_it(self, tmp_path):
-        path, gaps = tmp_path / "r.gz", Gaps()
-        packed = [gzip.compress(each.encode()) for each in self.LINES]
-        path.write_bytes(b"".join((*packed, b"more")))
-        source = ReplaySource(str(path), None, gaps)
-        assert [(await source.sample())[0]["t"] for _ in range(2)] == [1, 2]
-        assert await source.sample() is None
-        assert "r.gz: damaged: " in gaps.words
-
-    @pytest.mark.parametrize("damage", [slice(40), slice(3)])
-    async def test_a_packed_one_that_is_cut_is_one_clear_line(self, tmp_path, damage):
+    @rows("length", [40, 3])
+    async def test_a_packed_one_that_is_cut_is_one_clear_line(self, tmp_path, length):
         path = tmp_path / "r.gz"
-        path.write_bytes(gzip.compress("".join(self.LINES).encode())[damage])
+        path.write_bytes(self.PACKED[:length])
         with pytest.raises(NotUnderstoodError, match=r"r\.gz: damaged"):
             await played(str(path))
 
@@ -449,9 +417,8 @@ def test_lines_that_are_no_samples_are_passed_over(tmp_path):
     assert span_of(write(tmp_path / "r", *lines)) == (5.0, 9.0)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("near", [1, 200, 2**16])
-@pytest.mark.parametrize("t", [0, 1000, 1001, 1500, 2998, 2999, 9999])
+@rows("near", [1, 200, 2**16])
+@rows("t", [0, 1000, 1001, 1500, 2998, 2999, 9999])
 def test_a_place_is_at_or_before_its_time_at_the_start_of_a_line(recorded, monkeypatch, t, near):
     monkeypatch.setattr(replay, "_NEAR", near)
     place = place_of(recorded, t)

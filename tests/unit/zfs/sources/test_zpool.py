@@ -5,8 +5,6 @@ import json
 from array import array
 from typing import Any
 
-import pytest
-
 from tests.table import rows
 from tests.unit.zfs.sources.source_fakes import (
     CONFIG,
@@ -193,9 +191,9 @@ class TestFollower:
         follower.close()
 
     @rows("first, line", [((), "x" * 1000), (("1", "1"), "x" * 1000), ((), "")])
-    @pytest.mark.slow
-    async def test_a_block_without_end_is_not_kept(self, first, line):
-        process = FakeProcess([*first, *[line] * 300_000])
+    async def test_a_block_without_end_is_not_kept(self, monkeypatch, first, line):
+        monkeypatch.setattr("zconsole.zfs.sources.zpool.MOST_BLOCK", 2**16)
+        process = FakeProcess([*first, *[line] * 3_000])
         follower = await self.follow(process, timed=True)
         async with asyncio.timeout(60):
             while not process.abandoned:

@@ -77,7 +77,15 @@ class KernelReader:
             return self._helper
         async with self._starting:
             if self._helper is None or not self._helper.usable:
-                self._helper = await self._start()
+                started = _Helper()
+                try:
+                    started.channel = await self._connector.connect(
+                        self._command, started.hear, cwd=PACKAGE_ROOT
+                    )
+                except OSError as error:
+                    text = f"the libzfs helper does not start: {error}"
+                    raise ReaderUnusableError(text) from None
+                self._helper = started
             helper = self._helper
             try:
                 async with asyncio.timeout(self._start_deadline):
@@ -86,16 +94,6 @@ class KernelReader:
                 self._replace(helper)
                 raise ReaderUnusableError("the libzfs helper does not start") from None
             return helper
-
-    async def _start(self) -> _Helper:
-        helper = _Helper()
-        try:
-            helper.channel = await self._connector.connect(
-                self._command, helper.hear, cwd=PACKAGE_ROOT
-            )
-        except OSError as error:
-            raise ReaderUnusableError(f"the libzfs helper does not start: {error}") from None
-        return helper
 
     def _replace(self, helper: _Helper | None) -> None:
         """Abandon a helper; the next read starts another."""
@@ -158,7 +156,12 @@ class _Helper:
             raise self._ended
         answer: asyncio.Future[Mapping[str, Any]] = self._loop.create_future()
         self._waiting[pool] = answer
-        late = self._loop.call_later(deadline, _expire, answer)
+
+        def expire() -> None:
+            if not answer.done():
+                answer.set_exception(TimeoutError())
+
+        late = self._loop.call_later(deadline, expire)
         # Sent at the end of this turn of the event loop, together with other pools.
         if not self._unsent:
             self._loop.call_soon(self._send)
@@ -222,8 +225,3 @@ class _Helper:
                 future.exception()  # asyncio logs an exception that is never retrieved
         self._waiting.clear()
         self._unsent.clear()
-
-
-def _expire(answer: asyncio.Future[Mapping[str, Any]]) -> None:
-    if not answer.done():
-        answer.set_exception(TimeoutError())

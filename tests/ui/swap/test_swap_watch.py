@@ -1,0 +1,30 @@
+"""The checklists that a console watches, among the activities of a pool."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+from tests.factory import frame, mirror_pool
+from zconsole.sim.backends.actions import simulated_backend
+from zconsole.sim.probes import smart_of
+from zconsole.sim.source import World
+from zconsole.swap.store import SwapBackend, SwapStore
+from zconsole.ui.swap.swap_watch import SwapWatch
+
+
+def test_a_checklist_that_cannot_be_read_is_named_and_not_dropped(tmp_path):
+    tmp_path.chmod(0o700)
+    path = tmp_path / "swap-0123abcd.json"
+    path.write_text("{")
+    path.chmod(0o600)
+    world = World("swap", 1)
+    backend = SwapBackend(lambda _: SwapStore(None, (tmp_path,)), partial(smart_of, world))
+    watch = SwapWatch(lambda: backend, simulated_backend(world), lambda: ())
+    asyncio.run(watch.look())
+    (line,) = watch.shown(frame(mirror_pool()))
+    assert line.activity.state == "unreadable:"
+    assert line.activity.note == "swap-0123abcd.json; zconsole swap --json says why"
+    path.unlink()
+    asyncio.run(watch.look())
+    assert watch.shown(frame(mirror_pool())) == ()
