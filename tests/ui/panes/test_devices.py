@@ -13,7 +13,7 @@ from tests.ui.fakes import FakeFeed, view_state
 from tests.ui.panes.test_device_columns import at_bays
 from zconsole.diagnosis.bottleneck.finding import Verdict
 from zconsole.pool.model import ErrorCounters
-from zconsole.ui.panes.device_columns import Worth
+from zconsole.ui.panes.device_columns import Needs
 from zconsole.ui.panes.devices import HOLD, DeviceMemory
 
 
@@ -267,7 +267,7 @@ def test_columns_that_were_needed_stay():
     row = calm.rows[9]
     bad = replace(row, vdev=replace(row.vdev, note="was sdq", errors=ErrorCounters(1, 0, 0, 0)))
     memory.take(calm, LOOK)
-    assert memory.has == Worth()
+    assert memory.has == Needs()
     memory.take(replace(calm, rows=(*calm.rows[:9], bad, *calm.rows[10:])), LOOK)
     memory.take(calm, LOOK)
-    assert memory.has == Worth(errors=True, notes=True)
+    assert memory.has == Needs(errors=True, notes=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from zconsole.timeline.frame import AUTOPILOT, Frame
-from zconsole.ui.panes.reasons import as_called, called_names, way_out
+from zconsole.ui.panes.reasons import as_called, called_names, resume_advice
 from zconsole.ui.panes.scan_parts import LABEL, Ink, fixed, machine
 from zconsole.ui.widgets.draw import Line
 
@@ -43,7 +43,7 @@ def advice_lines(ink: Ink, *, running: int) -> list[Line]:
 
 def _low(ink: Ink, is_running: bool) -> list[Line]:
     """Return the lines for a low screen: the limit, then the worst trouble, else a suggestion."""
-    if way := way_out(ink.frame, ink.look, ink.width - LABEL - 2):
+    if way := resume_advice(ink.frame, ink.look, ink.width - LABEL - 2):
         return fixed("try", way, 1, ink)
     if ink.frame.problem:
         return []

@@ -96,7 +96,7 @@ _WORDS = {
 """Name of each group of columns in the configuration, by the first column of the group."""
 
 
-class Worth(NamedTuple):
+class Needs(NamedTuple):
     """Features of a pool that need columns of their own, which most pools don't."""
 
     errors: bool = False
@@ -109,12 +109,12 @@ class Worth(NamedTuple):
     """Groups of columns that may be shown, by their names in the configuration."""
 
 
-NOTHING_YET = Worth()
+NO_NEEDS = Needs()
 
 
-def worth(frame: Frame, look: DisplayFormat, tree: TreeFacts, before: Worth) -> Worth:
+def needs(frame: Frame, look: DisplayFormat, tree: TreeFacts, before: Needs) -> Needs:
     """Return the features of a frame or of any frame before it: columns appear once, and stay."""
-    return Worth(
+    return Needs(
         before.errors or tree.errors,
         before.notes
         or bool(frame.troubles)
@@ -123,7 +123,7 @@ def worth(frame: Frame, look: DisplayFormat, tree: TreeFacts, before: Worth) -> 
     )
 
 
-def arrival(has: Worth) -> tuple[tuple[str, ...], ...]:
+def by_importance(has: Needs) -> tuple[tuple[str, ...], ...]:
     """Return groups of columns in the order in which they get room; narrow screens lack the last.
 
     If a device may have to be found, its bay comes before its load.
@@ -149,9 +149,7 @@ def arrival(has: Worth) -> tuple[tuple[str, ...], ...]:
     )
 
 
-def arrange(
-    width: int, longest: int, number: int = 5, has: Worth = NOTHING_YET
-) -> tuple[Column, ...]:
+def arrange(width: int, longest: int, number: int = 5, has: Needs = NO_NEEDS) -> tuple[Column, ...]:
     """Return the columns that fit ``width`` cells, with one cell between two of them.
 
     ``longest`` is the width of the longest name with its indent, ``number`` the width of a rate.
@@ -159,7 +157,7 @@ def arrange(
     to names, then to latency, notes, strips and sparklines.
     """
     sizes = {"name": max(_NAME_MIN, min(_NAME_FIRST, longest)), "state": _WIDTHS["state"]}
-    for group in arrival(has):
+    for group in by_importance(has):
         if _WORDS.get(group[0], "") not in {"", *has.wanted}:
             continue
         wanted = {key: _first_width(key, longest, number, has.bay) for key in group}
@@ -257,7 +255,7 @@ def row_line(item: TreeLine, panel: Panel) -> Line:
     """Return the line of a vdev, or the title of a class."""
     if (row := item.row) is None:
         return (Span(f" {item.title}", "dim"),)
-    note, spans = _instead(row, panel), list[Span]()
+    note, spans = _idle_note(row, panel), list[Span]()
     idle = [c.width for c in panel.columns if c.key in _IO] if note else []
     for column in panel.columns:
         if idle and column.key == "note":
@@ -273,7 +271,7 @@ def row_line(item: TreeLine, panel: Panel) -> Line:
     return _spaced(spans)
 
 
-def _instead(row: VdevRow, panel: Panel) -> str:
+def _idle_note(row: VdevRow, panel: Panel) -> str:
     """Return the note for the I/O columns of a device that can't have I/O; else empty."""
     idle = (row.gone or row.vdev.state not in cells.WORKING) and not row.vdev.children
     if not idle or row.vdev.state == "AVAIL":

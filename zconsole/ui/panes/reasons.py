@@ -35,7 +35,7 @@ def all_reasons(
     if frame.kstat and (frame.problem or frame.kstat not in ("ONLINE", frame.state)):
         more.append(f"kernel says {look.text(frame.kstat)}")
     reasons[1:1] = more  # before the data's age, which the first line has, too
-    if way := way_out(frame, look, room):
+    if way := resume_advice(frame, look, room):
         reasons = [way, *more, *(each for each in reasons if each not in more)]
     elif step := _next_step(frame, look, bays):
         reasons.append(step)
@@ -115,7 +115,7 @@ _NAMED = 2
 """Most devices without a bay that are named; the others are counted."""
 
 
-def way_out(frame: Frame, look: DisplayFormat, room: int) -> str:
+def resume_advice(frame: Frame, look: DisplayFormat, room: int) -> str:
     """Return how to resume a suspended pool.
 
     ``reconnect Slot 04 (serial S5R), then clear the pool (A)``; a single disk is named by bay and
