@@ -361,15 +361,18 @@ async def test_pause_freezes_the_past_of_the_rates_too():
         assert screen() != before
 
 
-async def test_units():
-    async with view_state(frames.resilver()) as (_, pilot, screen):
+async def test_units_come_one_after_the_other_and_are_named():
+    issued = str(frames.resilver().scans[0].scan.issued_bytes)
+    async with view_state(frames.resilver()) as (app, pilot, screen):
         assert "4.93T of 12.9T" in screen()
-        await pilot.press("u")
-        assert "5.42T of 14.2T" in screen()
-        await pilot.press("u")
-        assert str(frames.resilver().scans[0].scan.issued_bytes) in screen()
-        await pilot.press("u")
-        assert "4.93T of 12.9T" in screen()
+        for words, shown in (
+            ("in powers of 1000", "5.42T of 14.2T"),
+            ("in bytes", issued),
+            ("in powers of 1024, as zpool prints them", "4.93T of 12.9T"),
+        ):
+            await pilot.press("u")
+            assert shown in screen()
+            assert next(iter(app.messages)).message == f"sizes {words}"
 
 
 async def test_interval():

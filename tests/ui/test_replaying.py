@@ -131,6 +131,7 @@ async def test_after_its_end_it_can_be_moved_back(feed):
         await pilot.press(*("greater_than_sign",) * 10)
         await until(pilot, lambda: "ENDED" in screen_text(app))
         assert "100.0 %" in screen_text(app)
+        assert " tank on nas1 " in screen_text(app), "the last frame stays"
         assert screen_text(app).splitlines()[-2].endswith(KEYS)
         assert screen_text(app).startswith(" ended ", screen_text(app).rindex("\n ended") + 1)
         for key in ("right_curly_bracket", "p", "full_stop", "right_parenthesis"):
