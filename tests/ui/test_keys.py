@@ -13,6 +13,7 @@ from tests.ui.actions.acting import Acting, acting
 from tests.ui.drawn import flat
 from tests.ui.fakes import until, view_state
 from tests.ui.rebalance.steps import settled, to_options
+from zconsole.ui.actions.add_flow import DevicesScreen
 from zconsole.ui.app import Console
 from zconsole.ui.dialogs.screens import Dialog, HelpScreen
 from zconsole.ui.display_format import DisplayFormat
@@ -27,7 +28,7 @@ from zconsole.ui.widgets.glyphs import ASCII
 
 BY_PLACE = {"enter", "space", "up", "down", "left", "right", "h", "j", "k", "l", "question_mark"}
 """Keys that act on what the cursor or focus is on; ``?`` in the help switches to its other part."""
-LATE = (ChassisScreen, FoldersScreen, JobScreen, SwapScreen, DemoSwapScreen)
+LATE = (ChassisScreen, DevicesScreen, FoldersScreen, JobScreen, SwapScreen, DemoSwapScreen)
 """Screens whose modules are loaded when they are opened."""
 NOTHING = "does nothing here"
 SCREENS = (
