@@ -26,9 +26,14 @@ def cursor_name(app):
     return item.row.vdev.name if item.row else item.title
 
 
-async def test_before_the_first_frame_it_says_what_it_waits_for():
-    async with view_state(feed=FakeFeed()) as (_, _, screen):
+async def test_it_says_that_it_waits_and_shows_a_frame_when_it_comes_without_a_message():
+    feed = FakeFeed()
+    async with view_state(feed=feed) as (app, pilot, screen):
         assert "waiting for the first sample" in screen()
+        feed.put(frames.resilver())
+        await pilot.pause()
+        assert " DEGRADED  tank" in screen()
+        assert list(app.messages) == []
 
 
 async def test_where_no_pool_is_imported_it_says_so():
@@ -41,18 +46,14 @@ async def test_where_no_pool_is_imported_it_says_so():
         assert "no pools" not in screen()
 
 
-async def test_a_frame_is_shown_when_it_comes():
-    feed = FakeFeed()
-    async with view_state(feed=feed) as (_, pilot, screen):
-        feed.put(frames.resilver())
-        await pilot.pause()
-        assert " DEGRADED  tank" in screen()
-
-
-async def test_q_quits_with_0():
+async def test_q_quits_with_0_and_a_timer_may_outlive_the_screens():
     async with view_state(frames.healthy()) as (app, pilot, _):
         await pilot.press("q")
     assert app.return_code == ExitCode.OK
+    assert app.screen_stack == []
+    app._clock.now += 2
+    app._tick()
+    app.paint()
 
 
 async def test_the_header_is_drawn_by_itself_only_where_no_round_came(monkeypatch):
@@ -139,15 +140,6 @@ async def test_a_row_is_worked_out_once_for_each_frame(monkeypatch):
     assert len(asked) == len(set(asked))
 
 
-async def test_a_timer_may_outlive_the_screens():
-    async with view_state(frames.healthy()) as (app, pilot, _):
-        await pilot.press("q")
-    assert app.screen_stack == []
-    app._clock.now += 2
-    app._tick()
-    app.paint()
-
-
 async def test_a_timer_may_outlive_the_main_screen():
     async with view_state(frames.healthy()) as (app, _, _):
         await app.main_screen.query("*").remove()
@@ -192,24 +184,21 @@ async def test_help_scrolls():
         assert "Move" in screen()
 
 
-async def test_arrows_vi_keys_and_pages_move_the_cursor():
+async def test_keys_move_the_cursor_by_lines_and_pages_and_to_the_ends():
     async with view_state(frames.many(200)) as (app, pilot, screen):
-        for down, up in (("down", "up"), ("j", "k")):
-            await pilot.press(down, down)
-            assert app.devices.cursor == 2, down
-            await pilot.press(up, up)
-            assert app.devices.cursor == 0, up
-        for down, up in (("pagedown", "pageup"), ("ctrl+f", "ctrl+b")):
-            await pilot.press(down)
-            assert app.devices.cursor > 2, down
-            await pilot.press(up)
-            assert cursor_name(app) == "huge", up
-        for end, home in (("G", "g"), ("end", "home")):
-            await pilot.press(end)
-            assert cursor_name(app) == "slot0199", end
-            assert "slot0199" in screen()
-            await pilot.press(home)
-            assert cursor_name(app) == "huge", home
+        for on, back, least, most in (
+            ("down", "up", 1, 1),
+            ("j", "k", 1, 1),
+            ("pagedown", "pageup", 5, 20),
+            ("ctrl+f", "ctrl+b", 5, 20),
+            ("end", "home", 200, 300),
+            ("G", "g", 200, 300),
+        ):
+            await pilot.press(on)
+            assert least <= app.devices.cursor <= most, on
+            assert f" {cursor_name(app)} " in screen(), on
+            await pilot.press(back)
+            assert cursor_name(app) == "huge", back
 
 
 async def test_the_cursor_stays_on_its_device_when_rows_come_and_go():
@@ -233,10 +222,10 @@ async def test_enter_opens_the_detail_and_asks_the_feed_and_escape_closes_it_as_
         assert "path         /dev/disk/by-id/ata-WDC_WD40EFRX-68N32N0_WD-WCC7K0ECACF" in said
         assert "serial       WD-\\x1b[1m123" in said
         assert feed.asked == [("tank", app.devices.current.key)]
-        await pilot.press("enter")
-        assert "serial" not in screen()
-        await pilot.press("enter", "escape")
-        assert "path  " not in screen()
+        for closes in ("enter", "escape"):
+            await pilot.press(closes)
+            assert "serial" not in screen()
+            await pilot.press("enter")
 
 
 async def test_space_folds_and_counts_left_folds_then_goes_up_and_right_unfolds():
@@ -368,15 +357,18 @@ async def test_pause_freezes_the_past_of_the_rates_too():
         assert screen() != before
 
 
-async def test_units():
-    async with view_state(frames.resilver()) as (_, pilot, screen):
+async def test_units_come_one_after_the_other_and_are_named():
+    issued = str(frames.resilver().scans[0].scan.issued_bytes)
+    async with view_state(frames.resilver()) as (app, pilot, screen):
         assert "4.93T of 12.9T" in screen()
-        await pilot.press("u")
-        assert "5.42T of 14.2T" in screen()
-        await pilot.press("u")
-        assert str(frames.resilver().scans[0].scan.issued_bytes) in screen()
-        await pilot.press("u")
-        assert "4.93T of 12.9T" in screen()
+        for words, shown in (
+            ("in powers of 1000", "5.42T of 14.2T"),
+            ("in bytes", issued),
+            ("in powers of 1024, as zpool prints them", "4.93T of 12.9T"),
+        ):
+            await pilot.press("u")
+            assert shown in screen()
+            assert next(iter(app.messages)).message == f"sizes {words}"
 
 
 async def test_interval():
@@ -476,11 +468,3 @@ async def test_what_cannot_be_kept_on_disk_is_told():
         for _ in range(3):
             await pilot.pause()
         assert [each.message for each in app.messages] == [note]
-
-
-async def test_a_feed_without_a_vigil_says_nothing():
-    feed = FakeFeed((frames.resilver(),))
-    app = console(feed)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
-        assert list(app.messages) == []

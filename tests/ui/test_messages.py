@@ -45,14 +45,6 @@ async def test_the_palette_says_how_to_write_and_list_reports():
         assert "zconsole report" in screen()
 
 
-async def test_other_units_are_named_as_they_come():
-    async with view_state(frames.healthy(), notifications=True) as (_, pilot, screen):
-        for words in ("in powers of 1000", "in bytes", "in powers of 1024"):
-            await pilot.press("u")
-            await until(pilot, lambda words=words: words in screen())
-            assert f"sizes {words}" in screen()
-
-
 async def test_a_message_with_escapes_is_shown_safe():
     async with view_state(frames.resilver()) as (app, pilot, read):
         app.notify(f"{ODD}\nsecond line", markup=False)

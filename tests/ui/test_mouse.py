@@ -17,17 +17,13 @@ def place(said: str, word: str, line: int = -1) -> tuple[int, int]:
     return lines[line].index(word), line % len(lines)
 
 
-@pytest.mark.parametrize("word", ["?", "help"])
-async def test_a_click_on_a_key_of_the_footer_is_the_key(word):
+async def test_a_click_on_a_key_of_the_footer_is_the_key_and_one_between_keys_does_nothing():
     async with view_state(frames.resilver()) as (app, pilot, read):
-        await pilot.click(offset=place(read(), word))
-        assert isinstance(app.screen, HelpScreen)
-        await pilot.click(offset=place(read(), "Esc"))
-        assert app.main_on_top
-
-
-async def test_a_click_between_keys_does_nothing():
-    async with view_state(frames.resilver()) as (app, pilot, read):
+        for word in ("?", "help"):
+            await pilot.click(offset=place(read(), word))
+            assert isinstance(app.screen, HelpScreen)
+            await pilot.click(offset=place(read(), "Esc"))
+            assert app.main_on_top
         before = read()
         await pilot.click(offset=(0, 23))
         await pilot.click(offset=(79, 23))

@@ -26,9 +26,10 @@ def test_root_writes_nothing_where_others_may(
 
 
 def test_nothing_that_is_there_is_touched(tmp_path: Path) -> None:
-    first, second = (keep_new(text, tmp_path, NOW, "report", "md") for text in ("one", "two"))
-    assert (first.name, second.name) == (
-        "zconsole-20261125-150000.md",
-        "zconsole-20261125-150000-2.md",
-    )
-    assert (first.read_text(), second.read_text()) == ("one", "two")
+    (tmp_path / "zconsole-20261125-150000.md").symlink_to("elsewhere")
+    names = [keep_new(f"{n}", tmp_path, NOW, "report", "md").name for n in range(8)]
+    assert names == [f"zconsole-20261125-150000-{n}.md" for n in range(2, 10)]
+    assert [(tmp_path / name).read_text() for name in names] == [*"01234567"]
+    assert not (tmp_path / "elsewhere").exists()
+    with pytest.raises(ZconsoleError, match="already"):
+        keep_new("text", tmp_path, NOW, "report", "md")

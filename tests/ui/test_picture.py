@@ -28,25 +28,6 @@ async def test_the_key_saves_one_and_says_where(tmp_path, monkeypatch):
     assert "cdnjs" not in svg
 
 
-def test_nothing_that_is_there_is_touched(tmp_path):
-    taken = tmp_path / "zconsole-20261124-030405.svg"
-    taken.symlink_to("elsewhere")
-    assert keep_picture("<svg/>", tmp_path, NOW).name == "zconsole-20261124-030405-2.svg"
-    assert not (tmp_path / "elsewhere").exists()
-    for _ in range(7):
-        keep_picture("<svg/>", tmp_path, NOW)
-    with pytest.raises(ZconsoleError, match="already"):
-        keep_picture("<svg/>", tmp_path, NOW)
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="what root must not do")
-def test_root_writes_nowhere_others_may_write(tmp_path):
-    tmp_path.chmod(0o1777)
-    with pytest.raises(ZconsoleError, match="others may write"):
-        keep_picture("<svg/>", tmp_path, NOW)
-    assert list(tmp_path.iterdir()) == []
-
-
 async def test_a_directory_that_takes_none_says_so(tmp_path, monkeypatch):
     gone = tmp_path / "gone"
     gone.mkdir()

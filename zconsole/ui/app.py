@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
 INTERVALS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 """Intervals in seconds that the keys ``+`` and ``-`` step through."""
-TMUX_COPIES = "tmux drops it unless its set-clipboard is on: tmux set -s set-clipboard on"
-SHOWN = 30.0
+TMUX_HINT = "tmux drops it unless its set-clipboard is on: tmux set -s set-clipboard on"
+ALERT_SECONDS = 30.0
 """Seconds for which the message about an alert is shown."""
 _SEVERITIES: dict[str, SeverityLevel] = {"error": "error", "warning": "warning"}
 _PAINT_GAP = _TICK = 1.0
@@ -154,7 +154,7 @@ class Console(ThemedApp):
         """Read the feed; nothing else waits for a sample."""
         try:
             while (update := await self.feed.next()) is not None:
-                self._tell_of(update)
+                self._show_alerts(update)
                 self.take(update)
         except ZconsoleError as error:
             self.failure = error
@@ -163,7 +163,7 @@ class Console(ThemedApp):
             self.view_state.ended = True  # the last frames stay on the screen
             self.paint()
 
-    def _tell_of(self, update: Update) -> None:
+    def _show_alerts(self, update: Update) -> None:
         """Show the alerts and notes of a round; ring or notify the desktop as the feed asks."""
         key = self.view_state.look.keys.shown("swap")
         for alert in update.alerts:
@@ -172,9 +172,9 @@ class Console(ThemedApp):
                 words = f"{alert.text}. {key} leads through changing the disk"
             severity = _SEVERITIES.get(alert.severity, "information")
             said = clean(f"{alert.pool}: {words}")
-            self.notify(said, severity=severity, timeout=SHOWN, markup=False)
+            self.notify(said, severity=severity, timeout=ALERT_SECONDS, markup=False)
         for note in update.notes:
-            self.notify(clean(note), severity="warning", timeout=SHOWN, markup=False)
+            self.notify(clean(note), severity="warning", timeout=ALERT_SECONDS, markup=False)
         if update.ring and self._driver is not None:
             self._driver.write(update.ring)
             self._driver.flush()
@@ -342,7 +342,7 @@ class Console(ThemedApp):
                 safe = clean(text)
                 self.copy_to_clipboard(safe)
                 said = f"{what} sent to the terminal's clipboard: {safe}"
-                self.notify(f"{said}\n{TMUX_COPIES}" if options.in_tmux else said, timeout=4)
+                self.notify(f"{said}\n{TMUX_HINT}" if options.in_tmux else said, timeout=4)
 
         if not offers:
             self.notify("nothing to copy here", timeout=4)

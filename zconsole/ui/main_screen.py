@@ -22,10 +22,9 @@ from zconsole.ui.panes.device_tree import SORTS
 from zconsole.ui.panes.devices import DeviceView
 from zconsole.ui.panes.events import EventsPane
 from zconsole.ui.panes.header import HeaderStatus, first_line, header_lines, notice_line
-from zconsole.ui.panes.help import footer_line, keys_line, wanted_action
+from zconsole.ui.panes.help import footer_line, keys_line, playback_line, wanted_action
 from zconsole.ui.panes.overview import tab_line
 from zconsole.ui.panes.pane import Pane, Scene
-from zconsole.ui.panes.playback import playback_line
 from zconsole.ui.panes.scan import ScanPane
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span

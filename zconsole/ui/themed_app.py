@@ -142,7 +142,7 @@ class ThemedApp(App[None]):
                 self.set_timer(wait, self._tell)
         self.set_timer(lasts, self._tell)
 
-    def unsay(self, beginning: str) -> None:
+    def withdraw(self, beginning: str) -> None:
         """Remove messages with this beginning."""
         self.messages.forget(beginning)
         self._tell()
@@ -187,7 +187,7 @@ class ThemedApp(App[None]):
         self._asked = True
         if screen.read_first:
             self._ahead = deque(filter(_is_escape, self._ahead))
-        self.unsay(_COMING)
+        self.withdraw(_COMING)
         self.go_on()
 
     @property
@@ -212,7 +212,7 @@ class ThemedApp(App[None]):
     def on_worker_state_changed(self, message: Worker.StateChanged) -> None:
         """Release the waiting keys when a flow ends, as it has no more screens."""
         if message.worker.group == FLOW and message.worker.is_finished:
-            self.unsay(_COMING)
+            self.withdraw(_COMING)
             self.go_on()
 
     async def on_event(self, event: events.Event) -> None:
@@ -242,7 +242,7 @@ class ThemedApp(App[None]):
     def _give_up(self) -> None:
         """Stop waiting for a screen of a flow, and cancel it."""
         self._ahead.clear()
-        self.unsay(_COMING)
+        self.withdraw(_COMING)
         self.workers.cancel_group(self, FLOW)
 
     def go_on(self) -> None:
@@ -280,7 +280,7 @@ class ThemedApp(App[None]):
         helps = self.view_state.look.keys.shown("help")
         said = f"{_IDLE}{key} does nothing here; {helps} lists the keys"
         if all(each.message != said for each in self.messages):
-            self.unsay(_IDLE)  # only the last of several keys hit by chance
+            self.withdraw(_IDLE)  # only the last of several keys hit by chance
         self.notify(said, timeout=4)
 
     def _say_coming(self) -> None:

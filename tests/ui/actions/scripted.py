@@ -136,7 +136,7 @@ class SilentApp:
     def notify(self, message: str, **_: object) -> None:
         self.messages.append(message)
 
-    def unsay(self, beginning: str) -> None:
+    def withdraw(self, beginning: str) -> None:
         self.messages = [text for text in self.messages if not text.startswith(beginning)]
 
     def await_filled(self) -> None:

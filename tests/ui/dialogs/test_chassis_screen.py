@@ -22,28 +22,20 @@ async def test_the_cursor_starts_on_the_bay_of_the_device_and_goes_by_slots_and_
         assert "Slot 01 of" in await a.read(a.press("g", "left", "left", "left", "left"))
 
 
-async def test_enter_goes_to_the_device():
+async def test_what_is_in_a_slot_can_be_copied_and_gone_to_unless_it_is_empty():
     async with acting("failed-disk", (80, 24)) as a:
-        await a.press("c", "l", "l", "enter")
+        await a.press("c")
+        assert isinstance(a.app.screen, ChassisScreen)
+        assert dict(a.app.screen.copies())["bay"] == "bay01"
+        await a.press("G", "l", "l", "l", "enter")
+        assert isinstance(a.app.screen, ChassisScreen)
+        assert a.app.screen.copies() == ()
+        await a.press("g", "left", "left", "left", "l", "l", "enter")
         assert not isinstance(a.app.screen, ChassisScreen)
         item = a.app.devices.current
         assert item is not None
         assert item.row is not None
         assert item.row.vdev.name == "bay03"
-
-
-async def test_an_empty_slot_has_no_device_to_go_to():
-    async with acting("failed-disk", (80, 24)) as a:
-        await a.press("c", "G", "l", "l", "l", "enter")
-        assert isinstance(a.app.screen, ChassisScreen)
-        assert a.app.screen.copies() == ()
-
-
-async def test_what_is_in_a_slot_can_be_copied():
-    async with acting("failed-disk", (80, 24)) as a:
-        await a.press("c")
-        assert isinstance(a.app.screen, ChassisScreen)
-        assert dict(a.app.screen.copies())["bay"] == "bay01"
 
 
 async def test_a_light_that_was_switched_on_is_marked():

@@ -13,31 +13,31 @@ from zconsole.pool.model import ErrorCounters, IoRates
 from zconsole.ui.panes.device_cells import Panel
 from zconsole.ui.panes.device_columns import (
     COLUMNS,
-    NOTHING_YET,
-    Worth,
+    NO_NEEDS,
+    Needs,
     arrange,
     has_failed,
     heading,
+    needs,
     row_line,
     tree_facts,
-    worth,
 )
 from zconsole.ui.panes.device_tree import TreeLine
 
-EVERY = [Worth(*each) for each in itertools.product((False, True), (False, True), (0, 12))]
+EVERY = [Needs(*each) for each in itertools.product((False, True), (False, True), (0, 12))]
 COUNTERS = {"err_read", "err_write", "err_cksum"}
 
 
-def keys(width, longest=20, number=5, has=NOTHING_YET):
+def keys(width, longest=20, number=5, has=NO_NEEDS):
     return [column.key for column in arrange(width, longest, number, has)]
 
 
-def seen_worth(frame, before):
-    return worth(frame, LOOK, tree_facts(frame), before)
+def needs_after(frame, before):
+    return needs(frame, LOOK, tree_facts(frame), before)
 
 
 def panel(frame, width, has=None):
-    has = seen_worth(frame, NOTHING_YET) if has is None else has
+    has = needs_after(frame, NO_NEEDS) if has is None else has
     return Panel(frame, LOOK, arrange(width, 20, 5, has), {}, 64.0 * 2**20)
 
 
@@ -58,7 +58,7 @@ def failing(frame, index, **fields):
 
 
 @rows("has", EVERY)
-@rows("width", range(12, 260))
+@rows("width", range(12, 260, 3))
 def test_columns_fit(width, has):
     columns = arrange(width, 60, 5, has)
     assert sum(c.width for c in columns) + len(columns) - 1 <= max(width, 15)
@@ -89,15 +89,15 @@ def test_eighty_columns_have_sparklines_and_busy():
 
 
 def test_eighty_columns_have_read_write_and_cksum_where_any_is_not_0():
-    shown = keys(78, has=Worth(errors=True))
+    shown = keys(78, has=Needs(errors=True))
     assert set(shown) >= {*COUNTERS, "read", "write", "lat", "busy"}
     assert "err" not in shown
 
 
 def test_notes_take_no_width_where_there_are_none():
     assert "note" not in keys(198)
-    assert "note" in keys(128, has=Worth(notes=True))
-    assert len(keys(128)) > len(keys(128, has=Worth(notes=True)))
+    assert "note" in keys(128, has=Needs(notes=True))
+    assert len(keys(128)) > len(keys(128, has=Needs(notes=True)))
 
 
 def test_wide_screens_have_strips_of_latency_and_busy():
@@ -108,7 +108,7 @@ def test_wide_screens_have_strips_of_latency_and_busy():
 
 def test_two_hundred_have_everything():
     everything = {column.key for column in COLUMNS} - {"err"}
-    assert set(keys(198, has=Worth(errors=True, notes=True, bay=7))) == everything
+    assert set(keys(198, has=Needs(errors=True, notes=True, bay=7))) == everything
 
 
 def at_bays(frame, bays):
@@ -126,16 +126,16 @@ def at_bays(frame, bays):
 def test_bays_have_a_column_where_one_is_known_that_names_do_not_tell():
     calm = frames.many()
     leaf = next(row.vdev.name for row in calm.rows if not row.vdev.children)
-    assert seen_worth(at_bays(calm, [leaf]), NOTHING_YET).bay == 0
-    seen = seen_worth(at_bays(calm, ["", "Slot 07"]), NOTHING_YET)
+    assert needs_after(at_bays(calm, [leaf]), NO_NEEDS).bay == 0
+    seen = needs_after(at_bays(calm, ["", "Slot 07"]), NO_NEEDS)
     assert seen.bay == 7
-    assert seen_worth(calm, seen) == seen
+    assert needs_after(calm, seen) == seen
     assert "bay" in keys(118, has=seen)
 
 
 def test_eighty_columns_have_the_bay_where_a_device_has_errors():
-    assert "bay" in keys(78, has=Worth(errors=True, bay=7))
-    assert "bay" not in keys(78, has=Worth(bay=7))
+    assert "bay" in keys(78, has=Needs(errors=True, bay=7))
+    assert "bay" not in keys(78, has=Needs(bay=7))
 
 
 def test_a_bay_stands_in_its_row():
@@ -149,14 +149,14 @@ def test_exact_numbers_get_room():
 
 
 def test_a_pool_without_errors_or_notes_needs_neither_column():
-    assert seen_worth(frames.many(), NOTHING_YET) == NOTHING_YET
+    assert needs_after(frames.many(), NO_NEEDS) == NO_NEEDS
 
 
 def test_one_counter_that_is_not_0_brings_the_columns_and_0_does_not_take_them_away():
     calm = frames.many()
-    seen = seen_worth(failing(calm, 9, errors=ErrorCounters(0, 0, 1, 0)), NOTHING_YET)
-    assert seen == Worth(errors=True)
-    assert seen_worth(calm, seen) == seen
+    seen = needs_after(failing(calm, 9, errors=ErrorCounters(0, 0, 1, 0)), NO_NEEDS)
+    assert seen == Needs(errors=True)
+    assert needs_after(calm, seen) == seen
 
 
 @rows(
@@ -165,12 +165,12 @@ def test_one_counter_that_is_not_0_brings_the_columns_and_0_does_not_take_them_a
 )
 def test_one_note_brings_its_column(fields):
     calm = frames.many()
-    assert seen_worth(failing(calm, 9, **fields), NOTHING_YET).notes
-    assert not seen_worth(failing(calm, 9, note="(resilvering)"), NOTHING_YET).notes
+    assert needs_after(failing(calm, 9, **fields), NO_NEEDS).notes
+    assert not needs_after(failing(calm, 9, note="(resilvering)"), NO_NEEDS).notes
 
 
 def test_headings_are_those_of_zpool_and_say_what_a_strip_means():
-    title = plain(heading(panel(frames.flaky(), 198, Worth(True, True)), "tree"))
+    title = plain(heading(panel(frames.flaky(), 198, Needs(True, True)), "tree"))
     for word in ("READ/s", "WRITE/s", "LATENCY", " READ WRITE CKSUM ", "░5▒20▓80█", "░25▒50▓75█"):
         assert word in title
     narrow = plain(heading(panel(frames.flaky(), 58), "tree"))

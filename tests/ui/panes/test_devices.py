@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.records import replace
+from tests.table import rows
 from tests.ui import frames
 from tests.ui.actions.acting import acting
 from tests.ui.drawn import LOOK
@@ -12,7 +13,7 @@ from tests.ui.fakes import FakeFeed, view_state
 from tests.ui.panes.test_device_columns import at_bays
 from zconsole.diagnosis.bottleneck.finding import Verdict
 from zconsole.pool.model import ErrorCounters
-from zconsole.ui.panes.device_columns import Worth
+from zconsole.ui.panes.device_columns import Needs
 from zconsole.ui.panes.devices import HOLD, DeviceMemory
 
 
@@ -27,18 +28,19 @@ def heading(screen):
 
 
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40)])
-@pytest.mark.parametrize("key", ["G", "j"])
-async def test_a_detail_that_is_opened_is_on_the_screen(size, key):
+async def test_a_detail_that_is_opened_is_on_the_screen(size):
     async with view_state(frames.many(), size=size) as (app, pilot, _):
-        await pilot.press(key, "enter")
-        await pilot.pause()
-        key = app.devices.current.key
-        own = [n for n, item in enumerate(app.devices._items) if item.key == key]
-        top, room = app.devices.scroll_offset.y, app.devices.size.height - 1
-        assert own[0] == app.devices.cursor
-        assert top <= own[0] < top + room
-        assert own[-1] < top + room or own[0] == top
-        assert len(own) > 3
+        for key in ("j", "G"):
+            await pilot.press(key, "enter")
+            await pilot.pause()
+            opened = app.devices.current.key
+            own = [n for n, item in enumerate(app.devices._items) if item.key == opened]
+            top, room = app.devices.scroll_offset.y, app.devices.size.height - 1
+            assert own[0] == app.devices.cursor
+            assert top <= own[0] < top + room
+            assert own[-1] < top + room or own[0] == top
+            assert len(own) > 3
+            await pilot.press("enter")
 
 
 async def test_what_the_feed_tells_later_of_a_detail_is_on_the_screen_too():
@@ -145,10 +147,10 @@ async def test_where_the_cursor_is_is_told_only_of_a_list_that_is_longer_than_th
 def low(state: str):
     """Return a pool whose last data disk is in this state."""
     made = frames.healthy()
-    rows = list(made.rows)
-    index = max(i for i, row in enumerate(rows) if not row.vdev.children)
-    rows[index] = replace(rows[index], vdev=replace(rows[index].vdev, state=state))
-    return replace(made, rows=tuple(rows)), rows[index].vdev.name
+    every = list(made.rows)
+    index = max(i for i, row in enumerate(every) if not row.vdev.children)
+    every[index] = replace(every[index], vdev=replace(every[index].vdev, state=state))
+    return replace(made, rows=tuple(every)), every[index].vdev.name
 
 
 async def test_a_device_that_has_failed_is_in_sight_when_the_console_opens():
@@ -172,8 +174,7 @@ async def test_nothing_jumps_when_a_device_fails_later():
         assert name not in screen()
 
 
-@pytest.mark.parametrize("on", ["right", "l"])
-async def test_left_and_right_in_an_open_detail_go_through_its_time(on):
+async def test_left_and_right_in_an_open_detail_go_through_its_time():
     def time(screen):
         lines = map(str.strip, screen.splitlines())
         return next(each for each in lines if each.startswith("last ") or each.endswith(" ago"))
@@ -187,9 +188,10 @@ async def test_left_and_right_in_an_open_detail_go_through_its_time(on):
         await pilot.pause()
         assert time(screen()).split() == ["1m17s", "ago", "8s", "ago"]
         assert app.devices.current.key == at
-        await pilot.press("left", on, on)
-        await pilot.pause()
-        assert time(screen()) == now
+        for on in ("right", "l"):
+            await pilot.press("left", on, on)
+            await pilot.pause()
+            assert time(screen()) == now
         await pilot.press("left", "escape")
         await pilot.pause()
         assert time(screen()) == now
@@ -239,57 +241,33 @@ def at(seconds, disk="", *, limited=True):
     return replace(FRAME, sample=sample, limit=limit)
 
 
-@pytest.fixture
-def memory():
-    return DeviceMemory()
+@rows(
+    ("taken", "culprit"),
+    [
+        ([at(0, SLOW)], SLOW),
+        ([at(0, "sdq")], None),  # it is not in the list
+        ([at(0, SLOW), at(2, ""), at(4, OTHER), at(6, SLOW), at(8, OTHER)], SLOW),
+        ([at(0, SLOW), at(HOLD - 1, "")], SLOW),
+        ([at(0, SLOW), at(HOLD, "")], None),
+        ([at(0, SLOW), at(HOLD, OTHER)], OTHER),
+        ([at(0, SLOW), at(1, limited=False)], None),
+        ([at(0, SLOW), at(-60, "")], None),  # a recording played from before
+    ],
+)
+def test_the_tint_is_on_the_disk_that_limits_and_moves_only_after_a_while(taken, culprit):
+    memory = DeviceMemory()
+    for each in taken:
+        memory.take(each, LOOK)
+    assert memory.culprit == KEYS.get(culprit)
 
 
-def test_the_disk_named_is_the_culprit(memory):
-    memory.take(at(0, SLOW), LOOK)
-    assert memory.culprit == KEYS[SLOW]
-
-
-def test_a_disk_that_is_not_in_the_list_is_none(memory):
-    memory.take(at(0, "sdq"), LOOK)
-    assert memory.culprit is None
-
-
-def test_a_verdict_that_wavers_moves_no_tint(memory):
-    for seconds, disk in ((0, SLOW), (2, ""), (4, OTHER), (6, SLOW), (8, OTHER)):
-        memory.take(at(seconds, disk), LOOK)
-        assert memory.culprit == KEYS[SLOW]
-
-
-def test_the_tint_clears_once_the_disk_was_not_named_for_a_while(memory):
-    memory.take(at(0, SLOW), LOOK)
-    memory.take(at(HOLD, ""), LOOK)
-    assert memory.culprit is None
-
-
-def test_the_tint_goes_on_to_the_disk_that_limits_for_good(memory):
-    memory.take(at(0, SLOW), LOOK)
-    memory.take(at(HOLD, OTHER), LOOK)
-    assert memory.culprit == KEYS[OTHER]
-
-
-def test_the_tint_clears_with_the_scan(memory):
-    memory.take(at(0, SLOW), LOOK)
-    memory.take(at(1, limited=False), LOOK)
-    assert memory.culprit is None
-
-
-def test_a_recording_played_from_before_begins_anew(memory):
-    memory.take(at(0, SLOW), LOOK)
-    memory.take(at(-60, ""), LOOK)
-    assert memory.culprit is None
-
-
-def test_columns_that_were_needed_stay(memory):
+def test_columns_that_were_needed_stay():
+    memory = DeviceMemory()
     calm = frames.many()
     row = calm.rows[9]
     bad = replace(row, vdev=replace(row.vdev, note="was sdq", errors=ErrorCounters(1, 0, 0, 0)))
     memory.take(calm, LOOK)
-    assert memory.has == Worth()
+    assert memory.has == Needs()
     memory.take(replace(calm, rows=(*calm.rows[:9], bad, *calm.rows[10:])), LOOK)
     memory.take(calm, LOOK)
-    assert memory.has == Worth(errors=True, notes=True)
+    assert memory.has == Needs(errors=True, notes=True)

@@ -144,7 +144,8 @@ class TestHeader:
         )
         top = Vdev("raidz2-0", "raidz2", state="DEGRADED", children=disks)
         pool = Pool("tank", "DEGRADED", Vdev("tank", "root", state="DEGRADED", children=(top,)))
-        assert " Slot 08 REMOVED · Slot 07 OFFLINE" in header(frame(pool, frames.NOW))
+        step = "reconnect or replace Slot 08 (C)"
+        assert f" Slot 08 REMOVED · Slot 07 OFFLINE · {step}" in header(frame(pool, frames.NOW))
 
     def test_a_pool_that_does_not_answer_says_what_the_kernel_says(self):
         said = "\n".join(header(frames.suspended(), height=40))

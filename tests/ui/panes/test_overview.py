@@ -107,16 +107,6 @@ async def test_an_exported_pool_that_was_asked_for_stays():
         assert "backup NOT IMPORTED" in screen()
 
 
-async def test_the_overview_goes_on_living():
-    feed = FakeFeed((frames.resilver(), frames.healthy()))
-    async with view_state(feed=feed) as (_, pilot, screen):
-        await pilot.press("o")
-        assert "OK" in screen()
-        feed.put(frames.resilver(), replace(frames.suspended(), pool="backup"))
-        await pilot.pause()
-        assert "SUSPENDED" in screen()
-
-
 def test_a_pool_is_as_full_as_it_says_itself():
     healthy = frames.healthy()
     root = replace(healthy.root, size_bytes=1000, alloc_bytes=130)
@@ -218,7 +208,7 @@ def many():
     return replace(backup, pool="alpha"), replace(frames.imbalance(), pool="media"), tank
 
 
-async def test_the_overview_is_sorted_and_says_by_what():
+async def test_the_overview_is_sorted_and_says_by_what_and_the_cursor_stays_on_its_pool():
     async with view_state(*many()) as (_, pilot, screen):
         await pilot.press("o")
         assert rows(screen()) == ["tank", "alpha", "media"]
@@ -233,11 +223,7 @@ async def test_the_overview_is_sorted_and_says_by_what():
             assert title in screen().splitlines()[0]
             assert rows(screen()) == order, title
         assert "s sort" in screen().splitlines()[-1]
-
-
-async def test_sorting_takes_the_cursor_along():
-    async with view_state(*many()) as (_, pilot, screen):
-        await pilot.press("o", "G", "s", "enter")
+        await pilot.press("G", "s", "enter")
         await until(pilot, lambda: " OK  media" in screen())
 
 
@@ -274,14 +260,6 @@ def test_a_pool_that_scans_comes_before_an_idle_one_of_the_same_health():
     idle = replace(frames.healthy(), pool="scratch", redundancy=(Redundancy("sdx", 0, ()),))
     busy = replace(frames.resilver(), pool="tank", health=idle.health)
     assert [frame.pool for frame in by_trouble((idle, busy))] == ["tank", "scratch"]
-
-
-def test_80_columns_have_room_for_a_scan_bar():
-    wide, bare = frames.resilver(), replace(frames.resilver(), scans=())
-    look = DisplayFormat(zone=UTC)
-    with_bar, without = (overview_lines((each,), look, 80)[0] for each in (wide, bare))
-    roles = [{span.role for span in line} for line in (with_bar, without)]
-    assert roles[0] - roles[1] >= {"track"}
 
 
 class TestSeveralPools:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.records import replace
 from tests.table import rows
 from tests.ui import frames
@@ -18,7 +16,7 @@ from zconsole.pool.redundancy import Redundancy
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.events import pane_lines
 from zconsole.ui.panes.overview import overview_about
-from zconsole.ui.panes.reasons import all_reasons, as_called, called_names, way_out
+from zconsole.ui.panes.reasons import all_reasons, as_called, called_names, resume_advice
 from zconsole.ui.panes.scan import scan_lines
 
 
@@ -37,6 +35,26 @@ def test_an_old_disk_that_does_not_count_is_named_where_no_redundancy_is_left(re
     assert (why in all_reasons(made, DisplayFormat(), 80)) == told
 
 
+@rows(
+    ("states", "replacing", "told"),
+    [
+        (("FAULTED", "ONLINE"), False, "replace a (C)"),
+        (("ONLINE", "REMOVED"), False, "reconnect or replace b (C)"),
+        (("FAULTED", "REMOVED"), False, "replace the failed disks (C)"),
+        (("ONLINE", "OFFLINE"), False, None),
+        (("FAULTED", "ONLINE"), True, None),
+    ],
+)
+def test_a_failed_disk_that_nobody_replaces_has_its_next_step_and_key(states, replacing, told):
+    failed = [disk(name, state=state) for name, state in zip("ab", states, strict=True)]
+    if replacing:
+        failed[0] = group("replacing-0", "replacing", failed[0], disk("c"))
+    root = group("tank", "root", group("raidz2-0", "raidz2", *failed, disk("d")))
+    health = Health("DEGRADED", "warning", ("a FAULTED",))
+    reasons = all_reasons(frame(root, health=health), DisplayFormat(), 80)
+    assert reasons == ["a FAULTED", *([told] if told else [])]
+
+
 def test_disks_are_named_by_their_bays_and_the_key_is_told():
     base = frames.suspended()
     bays = iter(("Slot 04", "Slot 05"))
@@ -46,7 +64,7 @@ def test_disks_are_named_by_their_bays_and_the_key_is_told():
         else row
         for row in base.rows
     )
-    said = way_out(replace(base, rows=rows), LOOK, 78)
+    said = resume_advice(replace(base, rows=rows), LOOK, 78)
     assert said == "reconnect Slots 04-05, then clear the pool (A)"
 
 
@@ -119,15 +137,15 @@ def test_of_many_disks_without_a_bay_two_are_named():
         row if row.vdev.children else replace(row, missing_since=frames.NOW) for row in base.rows
     )
     many = replace(base, rows=rows)
-    assert " and 3 more, then clear the pool (A)" in way_out(many, LOOK, 100)
-    assert way_out(many, LOOK, 60) == "reconnect 5 disks, then clear the pool (A)"
+    assert " and 3 more, then clear the pool (A)" in resume_advice(many, LOOK, 100)
+    assert resume_advice(many, LOOK, 60) == "reconnect 5 disks, then clear the pool (A)"
 
 
 @rows("room", [100, 60, 30])
 def test_a_pool_that_another_host_may_have_is_not_to_be_cleared(room):
     base = frames.suspended()
     pool = replace(base.seen, suspension=MULTIHOST)
-    said = way_out(replace(base, sample=replace(base.sample, pool=pool)), LOOK, room)
+    said = resume_advice(replace(base, sample=replace(base.sample, pool=pool)), LOOK, room)
     assert len(said) <= room
     assert "import" in said
     assert "then clear" not in said
@@ -135,13 +153,12 @@ def test_a_pool_that_another_host_may_have_is_not_to_be_cleared(room):
 
 
 def test_nothing_is_said_of_a_pool_that_moves():
-    assert way_out(frames.resilver(), LOOK, 78) == ""
+    assert resume_advice(frames.resilver(), LOOK, 78) == ""
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
-async def test_a_suspended_pool_says_which_disk_to_reconnect_and_what_to_press_then(size):
+async def test_a_suspended_pool_says_which_disk_to_reconnect_and_what_to_press_then():
     disk = "Slot 04 (serial S5RSVHXM)"
-    async with acting("suspended", size=size) as a:
+    async with acting("suspended", size=(80, 24)) as a:
         await a.pass_time(60, 3)
         assert f"reconnect {disk}, then clear the pool (A)" in a.screen
         (row,) = (line for line in a.screen.splitlines() if "suspended the pool" in line)
@@ -155,7 +172,7 @@ def test_what_the_machine_says_nothing_about_is_not_called_there():
     base = frames.suspended()
     rows = tuple(row for row in base.rows if row.vdev.state != "REMOVED")
     unknown = replace(base, rows=rows)
-    assert way_out(unknown, LOOK, 78) == "once its disks are back, clear the pool (A)"
+    assert resume_advice(unknown, LOOK, 78) == "once its disks are back, clear the pool (A)"
 
 
 def test_disks_of_a_vdev_that_was_away_from_the_beginning_are_not_called_there():
@@ -168,8 +185,8 @@ def test_disks_of_a_vdev_that_was_away_from_the_beginning_are_not_called_there()
         for row in base.rows
     )  # fmt: skip
     seen = replace(base, rows=rows)
-    assert way_out(seen, LOOK, 78) == "its disks are there: clear the pool (A)"
+    assert resume_advice(seen, LOOK, 78) == "its disks are there: clear the pool (A)"
     (top,) = base.root.children
     other = Vdev("mirror-1", "mirror", state="UNAVAIL", children=top.children[:1])
     away = replace(seen, root=base.root._replace(children=(top, other)))
-    assert way_out(away, LOOK, 78) == "once its disks are back, clear the pool (A)"
+    assert resume_advice(away, LOOK, 78) == "once its disks are back, clear the pool (A)"

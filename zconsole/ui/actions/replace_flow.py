@@ -24,7 +24,7 @@ from zconsole.ui.actions.plan_lines import (
     swap_lines,
 )
 from zconsole.ui.actions.session import FlowSession, PickList, TextQuestion
-from zconsole.ui.panes.reasons import way_out
+from zconsole.ui.panes.reasons import resume_advice
 from zconsole.ui.widgets.draw import Line, Span
 
 BatchRan = Callable[[tuple[Swap, ...], Sequence[ExecutionEvent]], Awaitable[None]]
@@ -222,7 +222,7 @@ def _only_failed(ui: FlowSession, situation: Situation, below: Target | None) ->
 
 def _why_none(ui: FlowSession, situation: Situation, below: Target | None) -> str:
     """Explain why no failed device needs a replacement, and what to do instead."""
-    if ui.frame is not None and (way := way_out(ui.frame, ui.look, 80)):
+    if ui.frame is not None and (way := resume_advice(ui.frame, ui.look, 80)):
         return f"{situation.pool.name} is suspended: {way}"
     where, root = (below.name, below.vdev) if below else (situation.pool.name, situation.pool.root)
     lost = [leaf for leaf in root.leaves() if leaf.state in FAILED]

@@ -475,7 +475,7 @@ class FlowSession:
             elif now.begun:  # an OUTCOME is not marked on the timeline
                 follow_up.record(plan.pool, t, f"{plan.title}: failed", OUTCOME, "error")
         if kind == "done" and (past := self.outcomes_shown.pop((plan.pool, plan.action), "")):
-            self.app.unsay(past)  # such as "scrub paused", once the scrub runs again
+            self.app.withdraw(past)  # such as "scrub paused", once the scrub runs again
         if kind == "done" and plan.follow is not None:
             follow_up.follow(plan, facts, self.backend.clock())
             if plan.action == "replace" or (plan.action, plan.begins) == ("attach", "resilver"):

@@ -21,7 +21,7 @@ from zconsole.ui.themed_app import ThemedApp, TypedAheadScreen
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span, at_most, spread
 from zconsole.ui.widgets.footer_view import FooterView
-from zconsole.ui.widgets.lines_view import WAYS, CursorView, LinesView
+from zconsole.ui.widgets.lines_view import SCROLL_MARKS, CursorView, LinesView
 
 Lines = Callable[[int], Sequence[Line]]
 """Returns lines for a width."""
@@ -117,7 +117,9 @@ class TextScreen(Dialog[ScreenResultType]):
         """Return the title, with the age of the data at its end if they are late."""
         title, late = self.title_line(width), cast("ThemedApp", self.app).late
         # The scroll marks come after it.
-        return spread(title, late, width - WAYS, self.look.glyphs.ellipsis) if late else title
+        return (
+            spread(title, late, width - SCROLL_MARKS, self.look.glyphs.ellipsis) if late else title
+        )
 
     def show_keys(self) -> None:
         """Draw the keys that work here."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from zconsole.timeline.frame import AUTOPILOT, Frame
-from zconsole.ui.panes.reasons import as_called, called_names, way_out
+from zconsole.ui.panes.reasons import as_called, called_names, resume_advice
 from zconsole.ui.panes.scan_parts import LABEL, Ink, fixed, machine
 from zconsole.ui.widgets.draw import Line
 
@@ -43,7 +43,7 @@ def advice_lines(ink: Ink, *, running: int) -> list[Line]:
 
 def _low(ink: Ink, is_running: bool) -> list[Line]:
     """Return the lines for a low screen: the limit, then the worst trouble, else a suggestion."""
-    if way := way_out(ink.frame, ink.look, ink.width - LABEL - 2):
+    if way := resume_advice(ink.frame, ink.look, ink.width - LABEL - 2):
         return fixed("try", way, 1, ink)
     if ink.frame.problem:
         return []
@@ -150,16 +150,13 @@ def _troubles(rows: int, ink: Ink) -> list[Line]:
     """Return lines on devices with new errors or flaps, the worst first, with the likely cause."""
     found = ink.frame.troubles
     if not found:
-        return fixed("new errors", _quiet(ink), rows, ink, "dim")
+        since = ink.frame.quiet_since
+        none = "none" if since is None else f"none since {ink.look.when(since, ink.now)}"
+        return fixed("new errors", none, rows, ink, "dim")
     if len(found) == 1 or (rows == 1 and not ink.whole):
         return _trouble(found[0], rows, ink)
     shown = found if ink.whole else found[:rows]
     return [line for trouble in shown for line in _trouble(trouble, 1, ink)]
-
-
-def _quiet(ink: Ink) -> str:
-    since = ink.frame.quiet_since
-    return "none" if since is None else f"none since {ink.look.when(since, ink.now)}"
 
 
 def _trouble(trouble: DeviceFault, rows: int, ink: Ink) -> list[Line]:

@@ -129,12 +129,6 @@ def is_noted(row: VdevRow, frame: Frame, look: DisplayFormat) -> bool:
     return bool(note_words(row, look, frame.t))
 
 
-def bay_words(row: VdevRow) -> str:
-    """Return the bay of the row's disk; empty if the name is the bay already."""
-    disk = row.vdev.disk
-    return "" if disk is None or disk.bay == row.vdev.name else disk.bay
-
-
 def cell(column: Column, item: TreeLine, row: VdevRow, panel: Panel) -> tuple[str, str]:
     """Return the text of a row in a column, and its role."""
     look, width = panel.look, column.width

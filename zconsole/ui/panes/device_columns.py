@@ -6,7 +6,7 @@ folding don't change it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -17,7 +17,7 @@ from zconsole.timeline.events import BROKEN
 from zconsole.timeline.frame import Frame, VdevRow
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes import device_cells as cells
-from zconsole.ui.panes.device_cells import Column, Panel, bay_words, note_words
+from zconsole.ui.panes.device_cells import Column, Panel, note_words
 from zconsole.ui.panes.device_tree import TreeLine
 from zconsole.ui.widgets.draw import Line, Span, fit
 from zconsole.ui.widgets.graph import scale
@@ -47,7 +47,8 @@ class TreeFacts(NamedTuple):
 def tree_facts(frame: Frame) -> TreeFacts:
     """Collect the facts of a frame."""
     leaves = [row for row in frame.rows if not row.vdev.children]
-    bays = {row.vdev.name: bay_words(row) for row in leaves}
+    disks = ((row.vdev.name, row.vdev.disk) for row in leaves)
+    bays = {name: disk.bay if disk and disk.bay != name else "" for name, disk in disks}
     return TreeFacts(
         longest=max((cell_len(row.vdev.name) + row.depth for row in frame.rows), default=8),
         names=tuple(bays),
@@ -95,7 +96,7 @@ _WORDS = {
 """Name of each group of columns in the configuration, by the first column of the group."""
 
 
-class Worth(NamedTuple):
+class Needs(NamedTuple):
     """Features of a pool that need columns of their own, which most pools don't."""
 
     errors: bool = False
@@ -108,12 +109,12 @@ class Worth(NamedTuple):
     """Groups of columns that may be shown, by their names in the configuration."""
 
 
-NOTHING_YET = Worth()
+NO_NEEDS = Needs()
 
 
-def worth(frame: Frame, look: DisplayFormat, tree: TreeFacts, before: Worth) -> Worth:
+def needs(frame: Frame, look: DisplayFormat, tree: TreeFacts, before: Needs) -> Needs:
     """Return the features of a frame or of any frame before it: columns appear once, and stay."""
-    return Worth(
+    return Needs(
         before.errors or tree.errors,
         before.notes
         or bool(frame.troubles)
@@ -122,7 +123,7 @@ def worth(frame: Frame, look: DisplayFormat, tree: TreeFacts, before: Worth) -> 
     )
 
 
-def arrival(has: Worth) -> tuple[tuple[str, ...], ...]:
+def by_importance(has: Needs) -> tuple[tuple[str, ...], ...]:
     """Return groups of columns in the order in which they get room; narrow screens lack the last.
 
     If a device may have to be found, its bay comes before its load.
@@ -148,9 +149,7 @@ def arrival(has: Worth) -> tuple[tuple[str, ...], ...]:
     )
 
 
-def arrange(
-    width: int, longest: int, number: int = 5, has: Worth = NOTHING_YET
-) -> tuple[Column, ...]:
+def arrange(width: int, longest: int, number: int = 5, has: Needs = NO_NEEDS) -> tuple[Column, ...]:
     """Return the columns that fit ``width`` cells, with one cell between two of them.
 
     ``longest`` is the width of the longest name with its indent, ``number`` the width of a rate.
@@ -158,7 +157,7 @@ def arrange(
     to names, then to latency, notes, strips and sparklines.
     """
     sizes = {"name": max(_NAME_MIN, min(_NAME_FIRST, longest)), "state": _WIDTHS["state"]}
-    for group in arrival(has):
+    for group in by_importance(has):
         if _WORDS.get(group[0], "") not in {"", *has.wanted}:
             continue
         wanted = {key: _first_width(key, longest, number, has.bay) for key in group}
@@ -254,29 +253,25 @@ def _title(column: Column, panel: Panel) -> str:
 
 def row_line(item: TreeLine, panel: Panel) -> Line:
     """Return the line of a vdev, or the title of a class."""
-    if item.row is None:
+    if (row := item.row) is None:
         return (Span(f" {item.title}", "dim"),)
-    note = _instead(item.row, panel)
-    return _spaced(tuple(_row_cells(item, item.row, panel, note)))
-
-
-def _row_cells(item: TreeLine, row: VdevRow, panel: Panel, note: str) -> Iterator[Span]:
-    """Yield the cells of a row; a ``note`` takes the place of all I/O columns."""
+    note, spans = _idle_note(row, panel), list[Span]()
     idle = [c.width for c in panel.columns if c.key in _IO] if note else []
     for column in panel.columns:
         if idle and column.key == "note":
-            yield Span(" " * column.width)
+            spans.append(Span(" " * column.width))
         elif not idle or column.key not in _IO:
             text, role = cells.cell(column, item, row, panel)
-            yield Span(_fit(text, column, panel.look), role)
-        elif column.key == "read":
+            spans.append(Span(_fit(text, column, panel.look), role))
+        elif column.key == "read":  # the note takes the place of all I/O columns
             room = sum(idle) + len(idle) - 1
             ellipsis = panel.look.glyphs.ellipsis
             role = "error" if row.key in panel.waited_for else "dim"
-            yield Span(fit(formerly(note, room, ellipsis), room, ellipsis=ellipsis), role)
+            spans.append(Span(fit(formerly(note, room, ellipsis), room, ellipsis=ellipsis), role))
+    return _spaced(spans)
 
 
-def _instead(row: VdevRow, panel: Panel) -> str:
+def _idle_note(row: VdevRow, panel: Panel) -> str:
     """Return the note for the I/O columns of a device that can't have I/O; else empty."""
     idle = (row.gone or row.vdev.state not in cells.WORKING) and not row.vdev.children
     if not idle or row.vdev.state == "AVAIL":

@@ -14,7 +14,7 @@ from zconsole.ui.panes.device_cells import note_words
 from zconsole.ui.panes.device_graphs import LABEL, graphs
 from zconsole.ui.panes.reasons import all_reasons
 from zconsole.ui.panes.scan_parts import machine
-from zconsole.ui.widgets.draw import Line, Span, beside, fit, hung, joined
+from zconsole.ui.widgets.draw import Line, Span, beside, fit, indented, joined
 from zconsole.ui.widgets.graph import sparkline
 
 _SHOWN_BUCKETS = 24
@@ -56,7 +56,7 @@ def detail_lines(
             if pending or active
         ]
         shown = joined(parts or [(Span("all empty"),)], "  ", room - LABEL)
-        lines.extend(hung(_label("queues"), shown))
+        lines.extend(indented(_label("queues"), shown))
     lines.extend(_histograms(row.vdev, look))
     return tuple(look.crop((Span(" " * indent), *line), width) for line in lines)
 

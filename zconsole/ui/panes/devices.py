@@ -13,16 +13,16 @@ from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.pane_layout import Wish
 from zconsole.ui.panes.device_cells import Column, Panel
 from zconsole.ui.panes.device_columns import (
-    NOTHING_YET,
+    NO_NEEDS,
+    Needs,
     TreeFacts,
-    Worth,
     arrange,
     common_scale,
     heading,
+    needs,
     row_line,
     sort_key,
     tree_facts,
-    worth,
 )
 from zconsole.ui.panes.device_detail import detail_lines, detail_room
 from zconsole.ui.panes.device_graphs import graph_room, scrolled
@@ -41,7 +41,7 @@ HOLD = 30.0
 class DeviceMemory:
     """State of the list for one pool: columns it needed, and the device that limits its scan."""
 
-    has: Worth = NOTHING_YET
+    has: Needs = NO_NEEDS
     culprit: str | None = None
     """Key of the row that limits the scan, or did less than HOLD seconds ago."""
     tree: TreeFacts = field(default_factory=TreeFacts)
@@ -53,7 +53,7 @@ class DeviceMemory:
         """Update from a frame."""
         self.tree = tree_facts(frame)
         if not (self.has.errors and self.has.notes):
-            self.has = worth(frame, look, self.tree, self.has)
+            self.has = needs(frame, look, self.tree, self.has)
         if frame.limit is None:
             self.culprit = None
             return

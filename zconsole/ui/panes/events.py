@@ -16,7 +16,7 @@ from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.pane_layout import Wish
 from zconsole.ui.panes.pane import Pane, Scene
 from zconsole.ui.panes.reasons import as_called, called_names
-from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, hung, ruled
+from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, indented, ruled
 from zconsole.ui.widgets.short_names import middle
 from zconsole.zfs.sources.base import NO_READER, Capabilities
 
@@ -165,7 +165,7 @@ def _message_lines(
     text, ellipsis = look.text(message.text), look.glyphs.ellipsis
     if whole:
         room = max(12, width - cell_len(head.text) - 1)
-        return hung(head, beside(mark, text + message.seen, room, message.role))
+        return indented(head, beside(mark, text + message.seen, room, message.role))
     if message.is_path:
         text = middle(text, max(1, width - cell_len(head.text) - 3), ellipsis)
     line = (head, mark, Span(text, message.role), Span(message.seen, "dim"))

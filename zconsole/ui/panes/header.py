@@ -13,7 +13,7 @@ from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.pane_layout import COMPACT, TALL
 from zconsole.ui.panes.headline import clickable, free_words, headline, is_working
 from zconsole.ui.panes.reasons import all_reasons, bays_of
-from zconsole.ui.widgets.draw import Line, Span, broken, hung, joined, spread, width_of
+from zconsole.ui.widgets.draw import Line, Span, broken, indented, joined, spread, width_of
 from zconsole.ui.widgets.short_names import formerly, in_runs, short_names
 
 _REASONS = "screen.show_pane('events')"
@@ -190,7 +190,7 @@ def _counted(
         lines = joined([*chain(*parts[:kept]), *tail], gap, room)
         if len(lines) <= most:
             break
-    return hung(head, lines[:most])
+    return indented(head, lines[:most])
 
 
 def _messages(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tuple[Line, ...]:
@@ -213,7 +213,7 @@ def _messages(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tuple
     dot = f" {look.glyphs.dot} "
     if not left:
         beside = joined([kept[-1][1:], *chain(*parts)], dot, width - 2)
-        return hung(Span(" "), beside) if rows == 1 == len(beside) else kept
+        return indented(Span(" "), beside) if rows == 1 == len(beside) else kept
     reasons = _counted(parts, dot, width, left, role, _WHERE) if parts else ()
     blank: Line = ()
     return (*reasons, *kept, *[blank] * (left - len(reasons)))

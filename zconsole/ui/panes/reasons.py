@@ -9,6 +9,8 @@ from rich.cells import cell_len
 
 from zconsole.pool.model import MULTIHOST
 from zconsole.pool.redundancy import REPAIRS
+from zconsole.pool.topology import data_vdevs
+from zconsole.timeline.events import BROKEN
 from zconsole.timeline.frame import TOGETHER, Frame
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.short_names import in_runs
@@ -33,8 +35,10 @@ def all_reasons(
     if frame.kstat and (frame.problem or frame.kstat not in ("ONLINE", frame.state)):
         more.append(f"kernel says {look.text(frame.kstat)}")
     reasons[1:1] = more  # before the data's age, which the first line has, too
-    if way := way_out(frame, look, room):
+    if way := resume_advice(frame, look, room):
         reasons = [way, *more, *(each for each in reasons if each not in more)]
+    elif step := _next_step(frame, look, bays):
+        reasons.append(step)
     if not reasons and frame.health.severity != "ok" and frame.seen.message:
         reasons.append(look.text(frame.seen.message))
     return reasons
@@ -49,6 +53,21 @@ def _uncounted(frame: Frame) -> Iterator[str]:
         old = next(iter(vdev.children), None) if vdev.kind == "replacing" else None
         if old is not None and old.state == "ONLINE" and old.resilvering:
             yield f"{old.name} is repaired, too: until its replacement is filled, it doesn't count"
+
+
+def _next_step(frame: Frame, look: DisplayFormat, bays: Mapping[str, str]) -> str:
+    """Return ``replace bay05 (C)`` if disks have failed and none is being replaced, else empty."""
+    if frame.root is None or frame.problem:
+        return ""
+    vdevs = [vdev for top in data_vdevs(frame.root) for vdev in top.walk()]
+    failed = [vdev for vdev in vdevs if not vdev.children and vdev.state in BROKEN]
+    if not failed or any(vdev.kind == "replacing" for vdev in vdevs):
+        return ""
+    key = look.keys.way("swap")
+    if len(failed) > 1:
+        return f"replace the failed disks ({key})"
+    does = "replace" if failed[0].state == "FAULTED" else "reconnect or replace"
+    return f"{does} {look.text(bays.get(failed[0].name, failed[0].name))} ({key})"
 
 
 def _gone(frame: Frame, look: DisplayFormat, bays: Mapping[str, str], most: int) -> list[str]:
@@ -96,7 +115,7 @@ _NAMED = 2
 """Most devices without a bay that are named; the others are counted."""
 
 
-def way_out(frame: Frame, look: DisplayFormat, room: int) -> str:
+def resume_advice(frame: Frame, look: DisplayFormat, room: int) -> str:
     """Return how to resume a suspended pool.
 
     ``reconnect Slot 04 (serial S5R), then clear the pool (A)``; a single disk is named by bay and

@@ -41,7 +41,7 @@ from zconsole.ui.panes.scan_parts import (
 )
 from zconsole.ui.widgets.draw import Line, Span, beside, width_of
 from zconsole.ui.widgets.graph import graph_values
-from zconsole.ui.widgets.lines_view import WAYS
+from zconsole.ui.widgets.lines_view import SCROLL_MARKS
 
 _HEAD = 11
 _STAGE = 14
@@ -327,7 +327,7 @@ class ScanPane(Pane):
 
     def _width_in(self, scene: Scene) -> int:
         """Columns of its lines; zoomed, the title leaves room for the marks of scrolling."""
-        return scene.width - WAYS * (scene.zoomed == self.pane_id)
+        return scene.width - SCROLL_MARKS * (scene.zoomed == self.pane_id)
 
     def _follow(self, past: PastRates | None, width: int, look: DisplayFormat) -> None:
         """Store the past shown in the graph and its columns; without a past, return to now."""

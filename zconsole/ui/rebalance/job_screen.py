@@ -29,7 +29,7 @@ from zconsole.ui.keys import bindings, keys_of
 from zconsole.ui.panes.help import help_key, key_row, short_key
 from zconsole.ui.rebalance.job_watch import message_start, reason
 from zconsole.ui.rebalance.options import LIMITS, MIN_FREE, RATE, TARGET, Limit, ask_limit
-from zconsole.ui.widgets.draw import Line, Span, crop, fit, hung, joined, width_of
+from zconsole.ui.widgets.draw import Line, Span, crop, fit, indented, joined, width_of
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.graph import bar
 from zconsole.ui.widgets.lines_view import LinesView
@@ -219,7 +219,7 @@ def _left_out(
     named = zip(counts, (look.text(why) for why, _ in ordered), strict=True)
     parts: list[Line] = [(Span(f"{n}{why}", role),) for n, why in named]
     head = f" {word} {total:,}: "
-    yield from hung(Span(head, "bold"), joined(parts, ", ", width - len(head) - 1))
+    yield from indented(Span(head, "bold"), joined(parts, ", ", width - len(head) - 1))
 
 
 def _retry_hints(job: JobView, look: DisplayFormat) -> Iterator[Line]:
@@ -432,7 +432,7 @@ class JobScreen(Dialog[None]):
         begin(self, partial(self._do, steering), group="steer", exit_on_error=False)
 
     async def _do(self, steering: Steering) -> None:
-        self._ui.app.unsay(message_start(self._job))  # such as that it stopped
+        self._ui.app.withdraw(message_start(self._job))  # such as that it stopped
         try:
             await steering()
         except ZconsoleError as error:

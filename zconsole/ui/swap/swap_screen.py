@@ -457,7 +457,7 @@ class DemoSwapScreen(SwapScreen):
     def action_wait(self) -> None:
         """Skip to the end of the running scan, else a while ahead."""
         said = self._hands.wait(self._followed.checklist.pool)
-        self._flow.app.unsay(said.partition(":")[0])
+        self._flow.app.withdraw(said.partition(":")[0])
         self.app.notify(said, timeout=TOLD, markup=False)
 
     def _hand(self, do: Callable[[str, str], Awaitable[str]]) -> None:

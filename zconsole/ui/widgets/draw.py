@@ -136,10 +136,10 @@ def broken(text: str, width: int) -> tuple[str, ...]:
 
 def beside(head: Span, text: str, width: int, role: str = "") -> tuple[Line, ...]:
     """Wrap text to lines of ``width`` cells: ``head`` before the first, then blanks."""
-    return hung(head, ((Span(t, role),) for t in broken(text, width - cell_len(head.text))))
+    return indented(head, ((Span(t, role),) for t in broken(text, width - cell_len(head.text))))
 
 
-def hung(head: Span, lines: Iterable[Line]) -> tuple[Line, ...]:
+def indented(head: Span, lines: Iterable[Line]) -> tuple[Line, ...]:
     """Return lines with ``head`` before the first and equally wide blanks before the others."""
     blank = Span(" " * cell_len(head.text))
     return tuple((blank if number else head, *line) for number, line in enumerate(lines))

@@ -35,12 +35,12 @@ class FooterView(LinesView):
     def on_mount(self) -> None:
         """Follow the messages."""
         app = cast("ThemedApp", self.app)
-        app.messages_signal.subscribe(self, lambda _: self.tell(), immediate=True)
+        app.messages_signal.subscribe(self, lambda _: self.redraw(), immediate=True)
 
     def show(self, lines: Sequence[Line], title: Line | None = None) -> None:
         """Show ``lines`` and any messages, in as much height as they take."""
         self._keys = lines if title is None else (title, *lines)
-        self.tell()
+        self.redraw()
 
     def share(self, above: Sequence[Line], keys: partial[Line]) -> None:
         """Show the keys in one line that messages share, so that nothing on the screen moves."""
@@ -59,7 +59,7 @@ class FooterView(LinesView):
         scrolls = 0 < self.screen.size.height - len(keys) <= view.line_count()
         self.show((*keys, *((SCROLLS,) * scrolls)))
 
-    def tell(self) -> None:
+    def redraw(self) -> None:
         """Show the messages for this screen, and the keys."""
         app = cast("ThemedApp", self.app)
         messages = app.messages.lines(self.screen, self.look, *app.size)

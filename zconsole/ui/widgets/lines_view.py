@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from zconsole.ui.themed_app import ThemedApp
 
 _STRIPS = 512
-WAYS = 3
+SCROLL_MARKS = 3
 """Cells at the end of a title for the scroll marks."""
 _GAP = re.compile(r"(?<=\S)(?P<fill>[ ─-])(?P=fill){4,}")
 """Blanks or rule in a title with room for the scroll marks."""
@@ -106,10 +106,10 @@ class LinesView(ScrollView, inherit_bindings=False):
 
     def on_mount(self) -> None:
         """Follow the app's theme."""
-        self.app.theme_changed_signal.subscribe(self, lambda _: self._dress())
-        self._dress()
+        self.app.theme_changed_signal.subscribe(self, lambda _: self._restyle())
+        self._restyle()
 
-    def _dress(self) -> None:
+    def _restyle(self) -> None:
         """Take the current theme's styles, and redraw everything."""
         self._palette = cast("ThemedApp", self.app).palette
         self._strips.clear()
@@ -217,25 +217,27 @@ class LinesView(ScrollView, inherit_bindings=False):
         if self.has_title:
             if y == 0:
                 title = self.title_line()
-                return self._with_more(_focused(title) if self.has_focus else title, top), ""
+                return self._with_scroll_marks(
+                    _focused(title) if self.has_focus else title, top
+                ), ""
             y -= 1
         index = y + top
         if index >= self.line_count():
             return (), ""
         return self.line_at(index), self.ground(index)
 
-    def _with_more(self, title: Line, top: int) -> Line:
+    def _with_scroll_marks(self, title: Line, top: int) -> Line:
         """Return the title with scroll marks, at its end or else in a gap."""
         width, above, below = self.size.width, top > 0, self.has_more
         taken = cell_len("".join(span.text for span in title).rstrip())
         if not (above or below):
             return title
         glyphs = self.look.glyphs
-        if taken > width - WAYS:
-            return _in_gap(title, f"{glyphs.above * above}{glyphs.below * below}")
+        if taken > width - SCROLL_MARKS:
+            return _marks_in_gap(title, f"{glyphs.above * above}{glyphs.below * below}")
         ways = f" {glyphs.above if above else ' '}{glyphs.below if below else ' '}"
-        line = crop(title, width - WAYS, " ")
-        return (*line, Span(" " * (width - WAYS - width_of(line)) + ways, "title"))
+        line = crop(title, width - SCROLL_MARKS, " ")
+        return (*line, Span(" " * (width - SCROLL_MARKS - width_of(line)) + ways, "title"))
 
     async def on_click(self, event: events.Click) -> None:
         """Run the action of the clicked text."""
@@ -248,7 +250,7 @@ class LinesView(ScrollView, inherit_bindings=False):
         self.update_lines()
 
 
-def _in_gap(title: Line, ways: str) -> Line:
+def _marks_in_gap(title: Line, ways: str) -> Line:
     """Return the title with the scroll marks in its first gap; unchanged if it has none."""
     for number, span in enumerate(title):
         if gap := _GAP.search(span.text):
