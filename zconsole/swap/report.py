@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
-from dataclasses import asdict, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
@@ -103,7 +103,7 @@ def time_words(way: SwapWay, estimate: Estimate | None, left: float | None = Non
 def undone(swap: Checklist, view: MachineView) -> tuple[str, ...]:
     """Return what the swap or a wrong pull left undone, each with what to do about it."""
     stands = (back.left for back in standing(swap, view) if back.left)
-    return (*_of_wrong(swap, view), *stands)
+    return (*_not_back((*swap.wrong, *swap.meant), view), *stands)
 
 
 def reminders(swap: Checklist, view: MachineView, now: float) -> tuple[str, ...]:
@@ -113,7 +113,7 @@ def reminders(swap: Checklist, view: MachineView, now: float) -> tuple[str, ...]
     undone; a light only for as long as it can be on.
     """
     if swap.state == OPEN:
-        return tuple(_of_wrong(replace(swap, wrong=()), view))
+        return tuple(_not_back(swap.meant, view))
     lights = light_words(swap)
     # A light is switched off after LASTING seconds, so a reminder of it would be wrong then.
     switched = max((e.t for e in swap.log if e.step == "light" and e.command), default=swap.begun)
@@ -121,23 +121,12 @@ def reminders(swap: Checklist, view: MachineView, now: float) -> tuple[str, ...]
     return tuple(text for text in found if text not in lights or now - switched < LASTING)
 
 
-def still_out(swap: Checklist, view: MachineView) -> tuple[str, ...]:
-    """Return sentences about disks pulled on purpose that their pool still misses.
-
-    Each names the redundancy left.
-    """
-    said: list[str] = []
-    for disk in swap.meant:
-        found = view.leaf_of(disk)
-        if found is None or is_complete(found[1].vdev):
-            continue
-        if found[1].vdev.shared and found[1].vdev.state not in FAILED:
-            continue  # a spare in use at several places is complete in none
-        left = vdev_words(*found)
-        said.append(f"{disk.words} is still out{f'; {left}' if left else ''}.")
+def still_out(swap: Checklist, view: MachineView) -> Iterator[str]:
+    """Yield warnings about disks pulled on purpose that their pool still misses."""
+    said = [f"{text}." for text in _not_back(swap.meant, view)]
+    yield from said
     if said and _old_helps(swap, view):
-        said.append(f"Put {swap.old.words} online again first: that gives redundancy back.")
-    return tuple(said)
+        yield f"Put {swap.old.words} online again first: that gives redundancy back."
 
 
 def _old_helps(swap: Checklist, view: MachineView) -> bool:
@@ -147,19 +136,20 @@ def _old_helps(swap: Checklist, view: MachineView) -> bool:
     return there and target is not None and target.vdev.state == "OFFLINE"
 
 
-def _of_wrong(swap: Checklist, view: MachineView) -> Iterator[str]:
+def _not_back(disks: Iterable[SwapDisk], view: MachineView) -> Iterator[str]:
     """Yield what is left to do about disks that were pulled by mistake or on purpose."""
-    for disk in (*swap.wrong, *swap.meant):
+    for disk in disks:
         found, out = view.leaf_of(disk), view.device(disk) is None
         if found is None:  # if its pool is imported, the pool no longer has this device
             if out and view.of(disk.pool) is None:
                 yield f"{disk.words} is still out: put it back"
             continue
-        leaf = found[1].vdev
+        leaf, words = found[1].vdev, vdev_words(*found)
+        left = f"; {words}" if words else ""
         if out:
-            yield f"{disk.words} is still out: put it back, then run {online_line(*found)}"
+            yield f"{disk.words} is still out{left}: put it back, then run {online_line(*found)}"
         elif leaf.state in FAILED:
-            yield f"{disk.words} is in again, but {leaf.state}: run {online_line(*found)}"
+            yield f"{disk.words} is in again, but {leaf.state}{left}: run {online_line(*found)}"
         elif not (is_complete(leaf) or leaf.shared):
             yield f"{disk.words} is not complete yet: wait for its resilver"
 

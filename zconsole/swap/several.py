@@ -8,12 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from zconsole.actions.executor import ExecutionEvent
-from zconsole.actions.plan import Situation
-from zconsole.actions.replace import LITTLE
-from zconsole.actions.running_scans import progress, will_defer
+from zconsole.actions.running_scans import disturbed
 from zconsole.actions.target import Swap, Target, members, others_missing
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
-from zconsole.pool.model import Scan
 from zconsole.pool.redundancy import is_complete, may_fail, parity
 from zconsole.pool.topology import FAILED
 from zconsole.scan_report.report import ScanReport
@@ -111,7 +108,8 @@ def together(
     least = min(map(_left_now, targets), default=0)
     text = [
         f"together: replace all {len(wanting)} at once, pull the old disks afterwards",
-        _one_resilver(view.situation, duration(longest, "of unknown duration")),
+        f"one resilver, {duration(longest, 'of unknown duration')}",
+        *disturbed(view.situation),
         f"old disks that still read count until then: {may_fail(least)} in the weakest vdev",
     ]
     if cabled := [target.name for target in wanting if cause_of(view, target) == "cable"]:
@@ -135,68 +133,16 @@ def _left_now(target: Target) -> int:
     return max(0, parity(target.top) - len(others_missing(target)) - own)
 
 
-def _one_resilver(situation: Situation, time: str) -> str:
-    """Describe how this ZFS release fills all new disks with one resilver, and the time."""
-    runs = situation.active("resilver")
-    if runs is not None:
-        return _after(situation, runs, time)
-    facts = situation.facts
-    waits = will_defer(facts, 0.0)
-    percent = facts.parameters.get("zfs_resilver_defer_percent")
-    never = facts.parameters.get("zfs_resilver_disable_defer")
-    if waits is None:
-        how = "if this release makes devices wait, the plan restarts the resilver once for all"
-    elif waits:
-        how = "all but the first wait: the plan restarts the resilver once for all"
-    elif facts.has("resilver_defer") and percent and not never:
-        how = f"until {percent} % are done, the resilver restarts for each new disk: little is lost"
-    else:
-        how = "this release lets no device wait: the resilver restarts for each new disk"
-    return f"one resilver, {time}; {how}"
-
-
-def _after(situation: Situation, runs: Scan, time: str) -> str:
-    """Describe how one resilver fills all new disks while another one is running."""
-    waits = will_defer(situation.facts, runs.percent)
-    if waits is None:
-        return (
-            f"one resilver, {time}; the running one ({progress(runs)}) restarts for all, or ends"
-            " first: what decides this is unknown"
-        )
-    if not waits or (runs.percent or 0.0) <= LITTLE:
-        return f"one resilver, {time}; the running one restarts from 0 ({progress(runs)} lost)"
-    return (
-        f"the new disks wait for the running resilver ({progress(runs)}), then one fills them all:"
-        f" {time} beyond the rest of the running one"
-    )
-
-
 def assigned(view: MachineView, targets: Sequence[Target]) -> dict[str, str]:
     """Assign free disks to as many places as possible: a dict of leaf key to disk path."""
     fits = {target.key: [device.path for device in free_disks(view, target)] for target in targets}
-    taken: dict[str, str] = {}
-    for key in fits:
-        _give(key, fits, taken, set())
-    given = {key: path for path, key in taken.items()}
+    given: dict[str, str] = {}
+    # A disk that fits a large place fits smaller ones too: first the place with the fewest disks.
+    for key in sorted(fits, key=lambda key: len(fits[key])):
+        free = (path for path in fits[key] if path not in given.values())
+        if (path := next(free, None)) is not None:
+            given[key] = path
     return {key: given[key] for key in fits if key in given}
-
-
-def _give(
-    key: str, fits: Mapping[str, Sequence[str]], taken: dict[str, str], tried: set[str]
-) -> bool:
-    """Assign a disk to a place, moving other places to another fitting disk where needed.
-
-    One augmenting step of bipartite matching (Kuhn's algorithm); ``tried`` holds the paths that
-    were visited in this step. Returns whether a disk was found.
-    """
-    for path in fits[key]:
-        if path in tried:
-            continue
-        tried.add(path)
-        if path not in taken or _give(taken[path], fits, taken, tried):
-            taken[path] = key
-            return True
-    return False
 
 
 def started(

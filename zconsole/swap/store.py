@@ -363,7 +363,7 @@ class Guide:
 
     def answer(self, answer: Answer, now: float) -> None:
         """Apply an answer of the current stage."""
-        self._keep(answer.noted(self.checklist, now))
+        self._keep(answer.given(self.checklist, now))
 
     def ran(
         self, stage: SwapStage, plan: ActionPlan, events: Sequence[ExecutionEvent], now: float

@@ -64,14 +64,15 @@ def current(swap: Checklist, view: MachineView, now: float) -> SwapStage:
     if found is None:
         return _report(swap, view)
     left = undone(swap, view)
-    warned = () if found.alarm else still_out(swap, view)
+    warned = () if found.alarm else tuple(still_out(swap, view))
     # Only a step that is still to be taken says what Back will do afterwards: not an alarm, nor a
     # wait for something that already runs, nor a plan that can't run.
     waits = found.plan is None and found.step in ("spare", "resilver", "scrub")
     refused = found.plan is not None and found.plan.refused is not None
     if not (found.alarm or waits or refused):
         step = step_of(swap, found.step)
-        found = replace(found, ahead=found.ahead or step, final=found.final or step.final)
+        undo = step.undo if found.undo is None else found.undo
+        found = replace(found, undo=undo, final=found.final or step.final)
     if not found.alarm and (new := new_elsewhere(swap, view)) is not None:
         found = replace(found, answers=(use_now(new, swap.old), *found.answers))
     return replace(
@@ -508,20 +509,19 @@ def _still_out(
         tuple(text),
         swap.at,
         waits=f"{names} to return",
-        answers=(Answer("meant", f"{meant} failed", "disk stays out", said_meant, typed="meant"),),
+        answers=(Answer("meant", f"{meant} failed", "disk stays out", "", said_meant, "meant"),),
         brief=f"wrong disk{'s' * several} pulled: put {' and '.join(d.spot for d in disks)} back",
     )
 
 
-def said_meant(swap: Checklist, now: float) -> Checklist:
+def said_meant(swap: Checklist, _: float) -> Checklist:
     """Treat the first wrong disk as pulled on purpose, with every leaf on it."""
     if not swap.wrong:  # it came back meanwhile
         return swap
     gone = swap.wrong[0]
     same = tuple(disk for disk in swap.wrong if disk.whole == gone.whole)
     rest = tuple(disk for disk in swap.wrong if disk not in same)
-    how = f"{gone.words} was pulled on purpose: the operator said so"
-    return replace(swap, wrong=rest, meant=(*swap.meant, *same)).noting(now, PUT_BACK, how)
+    return replace(swap, wrong=rest, meant=(*swap.meant, *same))
 
 
 def _about_out(

@@ -105,8 +105,8 @@ def _shown(stage: SwapStage) -> Iterator[str]:
         yield f"  back: {stage.back.text}{' (closes it)' if stage.back.closes else ''}"
         if stage.back.plan is not None:
             yield from (f"    {line}" for line in adapter.lines(stage.back.plan))
-    undo = stage.undo_line("Back") or "Afterwards: Back "
-    yield from (f"  {text}" for text in (stage.final_line, undo) if text)
+    undo = stage.undo or "Afterwards: Back "
+    yield from (f"  {text}" for text in (stage.final, undo) if text)
     if stage.over:
         yield "  over"
 

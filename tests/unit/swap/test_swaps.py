@@ -26,7 +26,7 @@ def test_the_right_way(play: Play):
     play.hands.insert(NEW, OLD)
     stage = play.look()
     assert stage.step == "replace"
-    assert stage.undo_line("Z") == "Until the resilver ends, Z takes the new disk out again"
+    assert stage.undo == "Until the resilver ends, Back takes the new disk out again"
     stage = play.do()
     assert stage.step == "resilver"
     assert stage.final

@@ -212,9 +212,9 @@ def _stage(
         yield from _said(text, "error" if stage.alarm else "")
     yield from _doing(stage, look, width)
     if stage.final:
-        yield from _said(stage.final_line, "warning")
-    if line := stage.undo_line(key_of(look, "undo")):
-        yield from _said(line)
+        yield from _said(stage.final, "warning")
+    if stage.undo:
+        yield from _said(stage.undo)
     for disk in stage.then[:1]:
         yield from _keyed(look, "other_pool", f"Begin the swap of {disk.pool}", width)
     if stage.over and not filed:

@@ -239,7 +239,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
         if stage is None:
             return
         if stage.back is None or stage.back.closes:
-            self._say(f"{stage.final_line}." if stage.final else NO_WAY_BACK)
+            self._say(f"{stage.final}." if stage.final else NO_WAY_BACK)
         elif stage.back.plan is not None:
             self._ask(partial(self._confirm, stage, stage.back.plan))
         else:
@@ -315,7 +315,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
         own = plan is stage.plan
         warned = [Span(text, "error") for text in stage.warnings if own]
         if stage.final and own:
-            warned.append(Span(f"{stage.final_line}.", "warning"))
+            warned.append(Span(f"{stage.final}.", "warning"))
 
         def _body(width: int) -> tuple[Line, ...]:
             return (*said_lines(warned, self._flow.look, width), *made.body(width))
