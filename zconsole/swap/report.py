@@ -53,7 +53,7 @@ def explained(choice: SwapChoice) -> dict[str, list[str]]:
     parts = {
         "First": [sentence(choice.advice)] if choice.advice else [],
         f"Swap {old.words}": [*_about(choice)],
-        wrong: [*choice.found, *judged],
+        wrong: [*choice.draft.why, *judged],
         "Redundancy now": [*choice.redundancy],
         "What a pull does now": [
             *(effect.text for effect in choice.effects),
@@ -71,7 +71,7 @@ def explained(choice: SwapChoice) -> dict[str, list[str]]:
 
 def _about(choice: SwapChoice) -> Iterator[str]:
     old = choice.old
-    yield f"{old.name} in {choice.vdev} of {old.pool}"
+    yield f"{old.name} in {choice.draft.vdev} of {old.pool}"
     if old.model:
         yield f"Model {old.model}"
     if not old.place:
@@ -309,11 +309,11 @@ def choice_record(choice: SwapChoice) -> dict[str, Any]:
     """Return the JSON record of a swap that has not begun."""
     return {
         "pool": choice.old.pool,
-        "guid": choice.guid,
-        "vdev": choice.vdev,
+        "guid": choice.draft.guid,
+        "vdev": choice.draft.vdev,
         "old": _disk(choice.old),
-        "gone": choice.gone,
-        "found": list(choice.found),
+        "gone": choice.draft.was_gone,
+        "found": list(choice.draft.why),
         "cause": choice.cause,
         "redundancy": list(choice.redundancy),
         "must_stay": [_disk(disk) for disk in choice.untouchable],

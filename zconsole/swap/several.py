@@ -15,11 +15,10 @@ from zconsole.pool.redundancy import is_complete, may_fail, parity
 from zconsole.pool.topology import FAILED
 from zconsole.scan_report.report import ScanReport
 from zconsole.scan_report.resilver_time import PastRate, member_duration, paces
-from zconsole.swap.choice import SwapChoice, SwapWay, around, cause_of, choose, free_disks
+from zconsole.swap.choice import SwapChoice, SwapWay, cause_of, choose, free_disks
 from zconsole.swap.disk import (
     OPEN,
     REPLACE_FIRST,
-    SPARE_FIRST,
     Checklist,
     MachineView,
     SwapDisk,
@@ -148,7 +147,6 @@ def assigned(view: MachineView, targets: Sequence[Target]) -> dict[str, str]:
 def started(
     choice: SwapChoice,
     way: SwapWay,
-    view: MachineView,
     store: SwapStore,
     now: float,
     estimate: Estimate | None = None,
@@ -157,38 +155,17 @@ def started(
 
     ``estimate``: the predicted duration of its resilver, as shown to the operator.
     """
+    swap = choice.checklist(way)
     for known in store.read():
-        here = known.pool == choice.old.pool
-        if known.guid and choice.guid:
-            here = known.guid == choice.guid
-        if known.state == OPEN and here and known.old.key == choice.old.key:
+        here = known.pool == swap.pool
+        if known.guid and swap.guid:
+            here = known.guid == swap.guid
+        if known.state == OPEN and here and known.old.key == swap.old.key:
             return Guide(known, store)
-    old = choice.old
-    elsewhere = [(each.pool, each.target) for each in choice.effects if each.pool != old.pool]
-    swap = Checklist(
-        secrets.token_hex(4),
-        old.pool,
-        choice.guid,
-        now,
-        old,
-        choice.vdev,
-        way.mode,
-        why=choice.found,
-        predicted=None if estimate is None else estimate.eta,
-        basis="" if estimate is None or estimate.eta is None else estimate.reason,
-        new=way.new if way.mode == REPLACE_FIRST else None,
-        spare=way.new if way.mode == SPARE_FIRST else None,
-        spared=choice.spared or way.mode == SPARE_FIRST,
-        along=choice.along,
-        beside=tuple(
-            replace(old, name=leaf.vdev.name, key=leaf.key, pool=pool, path="")
-            for pool, leaf in elsewhere
-        ),
-        was_gone=choice.gone,
-        around=around(view, old),
-        boot=view.boot,
-    )
-    begun = f"begun with {old.words}: {WAYS[way.mode].title}"
+    swap = replace(swap, id=secrets.token_hex(4), begun=now)
+    if estimate is not None and estimate.eta is not None:
+        swap = replace(swap, predicted=estimate.eta, basis=estimate.reason)
+    begun = f"begun with {swap.old.words}: {WAYS[way.mode].title}"
     guide = Guide(swap.noting(now, "explain", begun), store)
     guide.save()
     return guide
@@ -218,7 +195,7 @@ def begin_replaced(
         if choice is None or choice.refusal is not None:
             continue
         new = SwapDisk(pair.new, whole=pair.new) if device is None else disk_of(device)
-        guide = started(choice, SwapWay(REPLACE_FIRST, TOGETHER, new), view, store, now)
+        guide = started(choice, SwapWay(REPLACE_FIRST, TOGETHER, new), store, now)
         guide.note(now, "replace", f"{new.words} takes the place, {TOGETHER}", command, "started")
         found.append(guide.checklist)
     return tuple(found)
@@ -234,7 +211,7 @@ def begin_adopted(
         way = choice.way if choice is not None else None
         if choice is None or way is None or way.new is None:
             continue
-        guide = started(choice, way, view, store, now)
+        guide = started(choice, way, store, now)
         if guide.checklist.begun == now:
             guide.note(now, "replace", f"started elsewhere: {way.new.words} takes the place")
         found.append(guide.checklist)

@@ -692,34 +692,23 @@ def comes_before(swap: Checklist, one: str, other: str) -> bool:
     return steps_of(swap).index(one) < steps_of(swap).index(other)
 
 
-def needed_steps(
-    mode: str, light: bool, spared: bool, along: bool, chosen: bool
-) -> tuple[str, ...]:
-    """Return the steps of a way that are needed, for plan and checklist alike.
-
-    ``light``: the bay has a light; ``spared``: a hot spare stands in; ``along``: other devices are
-    on the disk, so that it must be taken offline though its own device has left the pool;
-    ``chosen``: the new disk was in the machine already.
-    """
-    idle = {
-        *(("light", "light-off") if not light else ()),
-        *(("return-spare",) if not spared else ()),
-        *(("insert",) if chosen else ()),
-        # Once replaced, the old device has left the pool, and nothing is left to take offline.
-        *(("offline",) if mode == REPLACE_FIRST and not along else ()),
-    }
-    return (*(step for step in WAYS[mode].steps if step not in idle), "report")
-
-
-def listed(swap: Checklist, at: str) -> tuple[str, ...]:
+def listed(swap: Checklist, at: str = "explain") -> tuple[str, ...]:
     """Return the steps to show, ``at`` being the current one, without those never needed."""
-    chosen = swap.mode == REPLACE_FIRST and swap.new is not None and swap.noted("insert") is None
-    needed = needed_steps(swap.mode, bool(swap.old.light), swap.spared, swap.along, chosen)
-    every = steps_of(swap)
+    every, replaces_first = steps_of(swap), swap.mode == REPLACE_FIRST
+    idle = {
+        "explain",
+        *(("light", "light-off") if not swap.old.light else ()),
+        *(("return-spare",) if not swap.spared else ()),
+        # Once replaced, the old device has left the pool: only others may have to go offline.
+        *(("offline",) if replaces_first and not swap.along else ()),
+        # The new disk may have been in the machine already.
+        *(("insert",) if replaces_first and swap.new and swap.noted("insert") is None else ()),
+    }
     # A step that ran before another way was chosen may be ahead again, but not needed there.
     reached = every[: every.index(at) + 1]
     ran = {entry.step for entry in swap.log if entry.command and entry.step in reached}
-    return tuple(name for name in every if name in {*needed, *ran} or name == at != "explain")
+    needed = {*every} - idle | ran | {at} - {"explain"}
+    return tuple(step for step in every if step in needed)
 
 
 def step_of(swap: Checklist, name: str) -> SwapStep:

@@ -21,7 +21,7 @@ from zconsole.swap.choice import SwapChoice, choose
 from zconsole.swap.disk import PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
 from zconsole.swap.report import explained, markdown
 from zconsole.swap.several import estimated, in_turn, together, urgent_first
-from zconsole.swap.steps import SwapStage
+from zconsole.swap.steps import SwapStage, listed
 
 DETAILS = (
     *(f"{room}{word}: " for room in ("    ", "      ") for word in adapter.DETAILS),
@@ -121,7 +121,7 @@ def _chosen(choice: SwapChoice) -> Iterator[str]:
         yield f"{heading}:"
         yield from (f"  {line}" for line in lines)
     for way in choice.ways:
-        yield f"steps of {way.mode}: {', '.join(choice.steps(way))}"
+        yield f"steps of {way.mode}: {', '.join(listed(choice.checklist(way)))}"
 
 
 def _choices(scenario: str) -> Iterator[str]:

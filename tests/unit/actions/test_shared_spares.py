@@ -133,7 +133,7 @@ def test_nobody_waits_for_it_to_be_complete_where_it_was_pulled_by_mistake() -> 
     v = MachineView(situation("json"))
     choice = choose(v, keys(v.situation, "sdb")[0])
     assert choice is not None
-    c = started(choice, choice.ways[0], v, SwapStore(None, memory={}), 1.0).checklist
+    c = started(choice, choice.ways[0], SwapStore(None, memory={}), 1.0).checklist
     disk = next(disk for disk in c.around if disk.name == "sdz")
     c = replace(c, wrong=(disk,), meant=(disk,), noticed=(disk.key,))
     assert is_back(c, disk, v, 9e9)

@@ -118,7 +118,7 @@ class Play:
             for way in choice.ways
             if (way.mode == mode if mode else way.mode != REPLACE_FIRST or way.new is not None)
         )
-        self.guide = started(choice, way, self.view(), self.store, self.now)
+        self.guide = started(choice, way, self.store, self.now)
         return self.look()
 
     @property

@@ -151,7 +151,7 @@ def test_what_failed_says_why_it_is_thought_so():
     v = replace(view(), faults=(fault,), smart={DISKS[0].path: SmartCounts(pending=3)})
     choice = chosen(v)
     assert choice.cause == "disk"
-    assert choice.found == (
+    assert choice.draft.why == (
         "d00 is ONLINE",
         "d00: the disk itself",
         "ata3: hard resetting link",
@@ -164,7 +164,7 @@ def test_a_disk_that_is_gone_is_found_by_what_zfs_noted_of_it():
         devid="ata-WDC_WD40_S-old-part1", phys_path="pci-0000:03:00.0-ata-3"
     )
     choice = chosen(view(gone, disks=DISKS[1:]))
-    assert choice.gone
+    assert choice.draft.was_gone
     assert (choice.old.serial, choice.old.port) == ("S-old", "pci-0000:03:00.0-ata-3")
 
 
@@ -185,7 +185,7 @@ def test_another_disk_in_the_bay_that_a_path_names_is_not_the_old_one(label, dev
     missing = disk("d00", 1000, "UNAVAIL")._replace(path=f"{BAY}-part1", devid=devid)
     there = device("d00", path=BAY, aliases=(f"{BAY}-part1",), contents=Contents(zfs_pool=label))
     choice = chosen(view(missing, disks=(there, *DISKS[1:])))
-    assert choice.gone is gone
+    assert choice.draft.was_gone is gone
     assert choice.old.bay == "d00"
 
 
@@ -193,7 +193,7 @@ def test_a_checklist_remembers_every_other_disk():
     v = view(disks=(*DISKS, new_disk()))
     choice = chosen(v)
     assert choice.way is not None
-    c = started(choice, choice.way, v, SwapStore(None, memory={}), 5.0).checklist
+    c = started(choice, choice.way, SwapStore(None, memory={}), 5.0).checklist
     assert {d.bay for d in c.around if d.pool} == {f"d0{n}" for n in range(1, 6)}
     assert new_disk().path in {d.whole for d in c.around}
 
@@ -226,7 +226,7 @@ def test_a_path_that_a_healthy_disk_took_over_leads_to_no_disk_to_pull():
         contents=Contents(zfs_pool="tank"),
     )
     choice = chosen(view(gone, healthy, disks=(sdb, new_disk())))
-    assert choice.gone
+    assert choice.draft.was_gone
     assert (choice.old.bay, choice.old.serial, choice.old.light) == ("", "GONE", "")
     assert [effect.target.key for effect in choice.effects] == [KEY]
 

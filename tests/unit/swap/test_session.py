@@ -62,7 +62,7 @@ def test_a_disk_has_one_open_checklist(place: Path):
     play = Play(store=SwapStore(place))
     play.begin()
     choice = play.choice()
-    again = started(choice, choice.ways[0], play.view(), play.store, play.now)
+    again = started(choice, choice.ways[0], play.store, play.now)
     assert again.checklist.id == play.checklist.id
 
 

@@ -473,9 +473,9 @@ def test_a_disk_that_was_changed_before_anybody_asked_is_not_pulled_again(play: 
     key = next(str(leaf.guid) for leaf in play.pool.leaves() if leaf.slot == 7)
     choice = choose(play.view(), key)
     assert choice is not None
-    assert choice.gone
+    assert choice.draft.was_gone
     assert choice.way is not None
-    play.guide = started(choice, choice.way, play.view(), play.store, play.now)
+    play.guide = started(choice, choice.way, play.store, play.now)
     assert play.look().step == "replace"
 
 

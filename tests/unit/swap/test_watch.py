@@ -326,14 +326,12 @@ def test_a_disk_put_into_the_bay_of_a_wrong_one_is_in_the_report_once(play: Play
 
 def test_a_replace_whose_new_disk_a_hot_spare_stands_in_for_is_gone_on_with():
     choice = chosen(view())
-    swap = started(choice, choice.ways[0], view(), SwapStore(None, memory={}), 5.0).checklist
+    swap = started(choice, choice.ways[0], SwapStore(None, memory={}), 5.0).checklist
     newcomer = group("spare", disk("new", 9, "FAULTED"), disk("sp", 10))
     busy = view(group("replacing", disk("d00", 1000), newcomer))
     for seen in (
         noticed(swap, busy, 6.0),
-        started(
-            chosen(busy), chosen(busy).ways[0], busy, SwapStore(None, memory={}), 6.0
-        ).checklist,
+        started(chosen(busy), chosen(busy).ways[0], SwapStore(None, memory={}), 6.0).checklist,
     ):
         assert seen.new is not None
         assert seen.new.name == "new"

@@ -53,7 +53,7 @@ def choice_lines(
     shown = ((head, lines) for head, lines in parts.items() if head not in _APART)
     blocks += ((head, lines, _PART_ROLES.get(head, "")) for head, lines in shown)
     if way is not None:
-        blocks.append(("Steps", [*_numbered(choice.steps(way))], ""))
+        blocks.append(("Steps", [*_numbered(listed(choice.checklist(way)))], ""))
     return tuple(
         line
         for head, texts, role in blocks
