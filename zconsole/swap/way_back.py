@@ -59,7 +59,13 @@ def _detaching(view: MachineView, group: Vdev, left: str) -> WayBack:
 def stands_offline(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
     """Yield the disk's devices that are still offline, those of other pools first."""
     target, there = view.target(swap.old.key), view.device(swap.old) is not None
-    for situation, other in taken_offline(swap, view):
+    for situation, other in filter(None, map(view.leaf_of, swap.beside if there else ())):
+        # The log has its commands quoted for a shell.
+        quoted = f" {shlex.quote(situation.pool.name)} "
+        ours = (e for e in swap.log if e.command.startswith("zpool offline "))
+        taken = any(quoted in entry.command for entry in ours)
+        if not taken or other.vdev.state != "OFFLINE":
+            continue
         name = f"{other.name} of {situation.pool.name}"
         run = online_line(situation, other)
         left = f"{name}, on the same disk, is still OFFLINE: run {run}"
@@ -71,27 +77,6 @@ def stands_offline(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
         left = "" if out else f"{swap.old.words} is still OFFLINE: run {run}"
         plan = plan_online(view.situation, target.key)
         yield WayBack(f"put {target.name} online again", plan, left=left)
-
-
-def taken_offline(swap: Checklist, view: MachineView) -> tuple[tuple[Situation, Target], ...]:
-    """Return other pools' devices that this swap took offline and that are on the old disk."""
-    if view.device(swap.old) is None:
-        return ()
-    return tuple(
-        (situation, target)
-        for situation, target in filter(None, map(view.leaf_of, swap.beside))
-        if target.vdev.state == "OFFLINE"
-        if any(_took_offline(entry.command, situation.pool.name) for entry in swap.log)
-    )
-
-
-def _took_offline(command: str, pool: str) -> bool:
-    """Return whether a logged command, quoted for a shell, took a device of this pool offline."""
-    try:
-        words = shlex.split(command)
-    except ValueError:  # a damaged log must not keep the checklist from opening
-        return False
-    return words[:2] == ["zpool", "offline"] and words[-2] == pool
 
 
 def stands_light(swap: Checklist, view: MachineView) -> Iterator[WayBack]:

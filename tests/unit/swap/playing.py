@@ -136,7 +136,7 @@ class Play:
     def answer(self, name: str) -> SwapStage:
         (answer,) = [answer for answer in self.look().answers if answer.name == name]
         assert self.guide is not None
-        self.guide.answer(answer, self.now)
+        self.guide.answer(self.now, answer)
         return self.look()
 
     def pulled(self) -> None:
@@ -173,7 +173,7 @@ class Play:
         assert plan.refused is None, plan.refused
         assert self.guide is not None
         events = self.execute(plan)
-        self.guide.ran(stage, plan, events, self.now)
+        self.guide.ran(self.now, stage, plan, events)
         assert events[-1].kind == "done", events
         self.wait(1.0)
         return self.look()
