@@ -25,7 +25,7 @@ from zconsole.swap.disk import (
     sentence,
 )
 from zconsole.swap.effects import vdev_words
-from zconsole.swap.steps import NOT_NEEDED, STEPS, WAYS, SwapStage, standing, steps_of
+from zconsole.swap.steps import NOT_NEEDED, STEPS, WAYS, SwapStage, all_ways_back, steps_of
 from zconsole.swap.way_back import WayBack, light_words, online_line, zpool_line
 from zconsole.system.printable import inert
 from zconsole.timeline.eta.estimate import Estimate
@@ -102,7 +102,7 @@ def time_words(way: SwapWay, estimate: Estimate | None, left: float | None = Non
 
 def undone(swap: Checklist, view: MachineView) -> tuple[str, ...]:
     """Return what the swap or a wrong pull left undone, each with what to do about it."""
-    stands = (back.left for back in standing(swap, view) if back.left)
+    stands = (back.left for back in all_ways_back(swap, view) if back.left)
     return (*_not_back((*swap.wrong, *swap.meant), view), *stands)
 
 
@@ -145,11 +145,11 @@ def _not_back(disks: Iterable[SwapDisk], view: MachineView) -> Iterator[str]:
                 yield f"{disk.words} is still out: put it back"
             continue
         leaf, words = found[1].vdev, vdev_words(*found)
-        left = f"; {words}" if words else ""
+        left = f" ({words})" if words else ""
         if out:
-            yield f"{disk.words} is still out{left}: put it back, then run {online_line(*found)}"
+            yield f"{disk.words} is still out: put it back, then run {online_line(*found)}{left}"
         elif leaf.state in FAILED:
-            yield f"{disk.words} is in again, but {leaf.state}{left}: run {online_line(*found)}"
+            yield f"{disk.words} is in again, but {leaf.state}: run {online_line(*found)}{left}"
         elif not (is_complete(leaf) or leaf.shared):
             yield f"{disk.words} is not complete yet: wait for its resilver"
 
@@ -180,7 +180,7 @@ def way_back(swap: Checklist, view: MachineView, stage: SwapStage, clean: bool) 
     """
     if stage.alarm:
         return None
-    stands = [back for back in standing(swap, view, stage.step) if back.text]
+    stands = [back for back in all_ways_back(swap, view, stage.step) if back.text]
     if _old_helps(swap, view):  # restore redundancy before switching a light
         stands.sort(key=lambda back: back.plan is None or back.plan.action != "online")
     gives_up = clean and view.target(swap.old.key) is not None and swap.pulled is None

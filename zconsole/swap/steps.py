@@ -53,13 +53,13 @@ from zconsole.swap.effects import (
 from zconsole.swap.way_back import (
     WayBack,
     plan_light,
-    stands_light,
-    stands_light_off,
-    stands_offline,
-    stands_pull,
-    stands_replace,
-    stands_scrub,
-    stands_spare,
+    undo_light,
+    undo_light_off,
+    undo_offline,
+    undo_pull,
+    undo_replace,
+    undo_scrub,
+    undo_spare,
 )
 from zconsole.units import counted, size
 
@@ -197,7 +197,7 @@ BEGINNING = 10.0
 """Longest time in seconds from a command to the start of the resilver that it causes."""
 
 
-def look_spare(swap: Checklist, view: MachineView, now: float) -> SwapStage | None:
+def spare_stage(swap: Checklist, view: MachineView, now: float) -> SwapStage | None:
     """Return the stage to attach a hot spare and wait until it is filled; None once it is."""
     situation, target = view.situation, view.target(swap.old.key)
     if swap.pulled is not None or target is None:
@@ -222,7 +222,7 @@ def look_spare(swap: Checklist, view: MachineView, now: float) -> SwapStage | No
     )
 
 
-def look_offline(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
+def offline_stage(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
     """Return the stage to take the disk's leaves offline; None once no pool uses the disk."""
     if swap.pulled is not None or (view.devices and view.device(swap.old) is None):
         return None
@@ -243,7 +243,7 @@ def look_offline(swap: Checklist, view: MachineView, _: float) -> SwapStage | No
     return None
 
 
-def look_light(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
+def light_stage(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
     """Return the stage to switch the bay's light on; None once it is on, or if there is none."""
     done = "light" in swap.passed or swap.pulled is not None or swap.left_early
     if not swap.old.light or done:
@@ -262,7 +262,7 @@ def replace_begun(swap: Checklist, view: MachineView) -> bool:
     return target is None or replacing(target) is not None
 
 
-def look_pull(swap: Checklist, view: MachineView, now: float) -> SwapStage | None:
+def pull_stage(swap: Checklist, view: MachineView, now: float) -> SwapStage | None:
     """Return the stage that waits for the pull of the right disk; None once it is out."""
     old = swap.old
     if swap.pulled is not None or (swap.mode != REPLACE_FIRST and replace_begun(swap, view)):
@@ -321,12 +321,12 @@ def _how_found(swap: Checklist, view: MachineView, now: float) -> Iterator[str]:
         "Without hot-plug: power the machine off, swap the disk, power on; this checklist goes on"
         " after the boot."
     )
-    for disk in away(swap, view):
+    for disk in absent_disks(swap, view):
         if not disk.pool:
             yield f"{disk.words} left the machine: it is not the one, but holds no pool."
 
 
-def away(swap: Checklist, view: MachineView) -> tuple[SwapDisk, ...]:
+def absent_disks(swap: Checklist, view: MachineView) -> tuple[SwapDisk, ...]:
     """Return disks that were present before and are not now, unused ones included."""
     if not view.devices:
         return ()
@@ -350,7 +350,7 @@ The number in the name of an NVMe disk need not be its controller's, so the path
 """
 
 
-def look_insert(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
+def insert_stage(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
     """Return the stage that waits for the new disk and checks it; None once one fits."""
     if replace_begun(swap, view) or view.device(swap.new) is not None:
         return None
@@ -400,7 +400,7 @@ def look_insert(swap: Checklist, view: MachineView, _: float) -> SwapStage | Non
     return None
 
 
-def look_replace(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
+def replace_stage(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
     """Return the stage to replace, or to put the same disk online; None once that has begun."""
     old, new, target = swap.old, swap.new, view.target(swap.old.key)
     if target is None or new is None or replacing(target) is not None:
@@ -470,7 +470,7 @@ def just_ran(swap: Checklist, now: float) -> bool:
     return any(0.0 <= now - entry.t < BEGINNING for entry in begun)
 
 
-def look_resilver(swap: Checklist, view: MachineView, now: float) -> SwapStage | None:
+def resilver_stage(swap: Checklist, view: MachineView, now: float) -> SwapStage | None:
     """Return the stage that waits until the new disk is filled; None once the vdev is whole."""
     situation, old = view.situation, view.target(swap.old.key)
     leaf, group = old if swap.same else new_leaf(swap, view), replacing(old)
@@ -529,7 +529,7 @@ def new_leaf(swap: Checklist, view: MachineView) -> Target | None:
     return find_path(view.pool, tuple(filter(None, paths)))
 
 
-def look_return_spare(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
+def return_spare_stage(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
     """Return the stage to detach a spare that still stands in; None if none does."""
     leaf = view.target(swap.old.key) if swap.same else new_leaf(swap, view)
     if leaf is None or leaf.group is None or leaf.group.kind != "spare":
@@ -545,7 +545,7 @@ def look_return_spare(swap: Checklist, view: MachineView, _: float) -> SwapStage
     )
 
 
-def look_light_off(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
+def light_off_stage(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
     """Return the stage to switch off the light that this checklist switched on; None if off."""
     if not swap.lit or "light-off" in swap.passed:
         return None
@@ -556,7 +556,7 @@ def look_light_off(swap: Checklist, view: MachineView, _: float) -> SwapStage | 
     )
 
 
-def look_scrub(swap: Checklist, view: MachineView, now: float) -> SwapStage | None:
+def scrub_stage(swap: Checklist, view: MachineView, now: float) -> SwapStage | None:
     """Return the stage to offer a scrub and wait for it; None once it ended or was skipped."""
     situation, asked = view.situation, swap.scrub_begun
     runs = situation.active("scrub")
@@ -602,9 +602,9 @@ class SwapStep(NamedTuple):
     """
 
     title: str
-    look: Callable[[Checklist, MachineView, float], SwapStage | None] = lambda *_: None
+    stage: Callable[[Checklist, MachineView, float], SwapStage | None] = lambda *_: None
     """Returns the stage (a plan, question or wait) until the step is done, then None."""
-    stands: Callable[[Checklist, MachineView], Iterable[WayBack]] = lambda *_: ()
+    ways_back: Callable[[Checklist, MachineView], Iterable[WayBack]] = lambda *_: ()
     """Returns the step's effects that are still in place; the one to undo first comes first."""
     undo: str = ""
     """What Back will do, shown before the step is taken."""
@@ -617,47 +617,47 @@ class SwapStep(NamedTuple):
 STEPS = {
     "explain": SwapStep("Read what will happen"),
     "spare": SwapStep(
-        "Let a hot spare stand in", look_spare, stands_spare, _by_back("detaches it again")
+        "Let a hot spare stand in", spare_stage, undo_spare, _by_back("detaches it again")
     ),
     "offline": SwapStep(
-        "Take the old disk offline", look_offline, stands_offline, _by_back("puts it online again")
+        "Take the old disk offline", offline_stage, undo_offline, _by_back("puts it online again")
     ),
     "light": SwapStep(
-        "Find the bay by its light", look_light, stands_light, _by_back("switches it off again")
+        "Find the bay by its light", light_stage, undo_light, _by_back("switches it off again")
     ),
     "pull": SwapStep(
         "Pull the old disk",
-        look_pull,
-        stands_pull,
+        pull_stage,
+        undo_pull,
         _by_back("has it put back into its bay, then puts it online again"),
     ),
     "insert": SwapStep(
         "Insert the new disk",
-        look_insert,
+        insert_stage,
         undo=_by_back("has it taken out again and the old disk put back"),
     ),
     "replace": SwapStep(
         "Replace",
-        look_replace,
-        stands_replace,
+        replace_stage,
+        undo_replace,
         _by_back("takes the new disk out again", "Until the resilver ends,"),
         brief="new disk is overwritten",
     ),
     "resilver": SwapStep(
         "Wait for the resilver",
-        look_resilver,
+        resilver_stage,
         final="No way back: when it ends, the old disk leaves the pool for good",
         brief="no way back after this",
     ),
     "return-spare": SwapStep(
         "Return the hot spare",
-        look_return_spare,
+        return_spare_stage,
         final="No way back: what the spare holds is dropped; it is AVAIL again",
     ),
     "light-off": SwapStep(
-        "Switch the light off", look_light_off, stands_light_off, _by_back("switches it on again")
+        "Switch the light off", light_off_stage, undo_light_off, _by_back("switches it on again")
     ),
-    "scrub": SwapStep("Scrub", look_scrub, stands_scrub, _by_back("stops it")),
+    "scrub": SwapStep("Scrub", scrub_stage, undo_scrub, _by_back("stops it")),
     "report": SwapStep("Save the report"),
 }
 """Every step by name; ``WAYS`` has the steps of each way in order."""
@@ -726,12 +726,12 @@ def step_of(swap: Checklist, name: str) -> SwapStep:
 def to_do(swap: Checklist, view: MachineView, now: float) -> SwapStage | None:
     """Return the stage of the first step that is not done; None once all are done."""
     for name in steps_of(swap):
-        if (stage := STEPS[name].look(swap, view, now)) is not None:
+        if (stage := STEPS[name].stage(swap, view, now)) is not None:
             return replace(stage, step=name)
     return None
 
 
-def standing(swap: Checklist, view: MachineView, at: str = "explain") -> Iterator[WayBack]:
+def all_ways_back(swap: Checklist, view: MachineView, at: str = "explain") -> Iterator[WayBack]:
     """Yield what the steps taken left in place, newest first.
 
     ``at``: the current step. A final step before it ends the list: nothing leads back behind that.
@@ -739,4 +739,4 @@ def standing(swap: Checklist, view: MachineView, at: str = "explain") -> Iterato
     for name in reversed(steps_of(swap)):
         if STEPS[name].final and comes_before(swap, name, at):
             return
-        yield from STEPS[name].stands(swap, view)
+        yield from STEPS[name].ways_back(swap, view)

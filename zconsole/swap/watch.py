@@ -40,7 +40,7 @@ from zconsole.swap.steps import (
     STEPS,
     Answer,
     SwapStage,
-    away,
+    absent_disks,
     comes_before,
     just_ran,
     listed,
@@ -52,7 +52,7 @@ from zconsole.swap.steps import (
     to_do,
     use_now,
 )
-from zconsole.swap.way_back import WayBack, stands_offline
+from zconsole.swap.way_back import WayBack, undo_offline
 
 
 def current(swap: Checklist, view: MachineView, now: float) -> SwapStage:
@@ -140,7 +140,7 @@ def _report(swap: Checklist, view: MachineView | None) -> SwapStage:
             f" it went on, or by zconsole light off {swap.old.whole}."
         )
     if view is not None and not swap.undone:
-        text += filter(None, (back.left for back in stands_offline(swap, view)))
+        text += filter(None, (back.left for back in undo_offline(swap, view)))
     text += (f"{said}." for _, said in then)
     pools = tuple(disk for disk, _ in then)
     return SwapStage(STEPS["report"].title, tuple(text), "report", then=pools, over=True)
@@ -160,7 +160,7 @@ def noticed(swap: Checklist, view: MachineView, now: float) -> Checklist:
         _moved,
         _relocated,
         _baseline,
-        _strays,
+        _wrong_disks,
         _pulled,
         _adopted,
         _inserted,
@@ -171,7 +171,7 @@ def noticed(swap: Checklist, view: MachineView, now: float) -> Checklist:
     # No step counts as done during an alarm.
     if stage.alarm:
         return swap
-    swap = _stepped(swap, view, stage, now)
+    swap = _log_steps(swap, view, stage, now)
     return swap.ending(now, "done") if stage.over else swap
 
 
@@ -222,7 +222,7 @@ def _baseline(swap: Checklist, view: MachineView, _: float) -> Checklist:
     return swap if there == swap.around else replace(swap, around=there)
 
 
-def _strays(swap: Checklist, view: MachineView, now: float) -> Checklist:
+def _wrong_disks(swap: Checklist, view: MachineView, now: float) -> Checklist:
     """Note disks that are out by mistake, and those that are back and complete."""
     for disk in swap.meant:  # back in: it has to become complete, too
         if view.device(disk) is not None:
@@ -253,7 +253,7 @@ def _strays(swap: Checklist, view: MachineView, now: float) -> Checklist:
             swap = replace(
                 swap, wrong=tuple(d for d in swap.wrong if d is not disk), returned=found
             ).noting(now, PUT_BACK, f"{disk.words} is back and complete")
-    # Disks that are still out come first, as ``said_meant`` takes the first one.
+    # Disks that are still out come first, as ``on_purpose`` takes the first one.
     ordered = tuple(sorted(swap.wrong, key=lambda disk: view.device(disk) is not None))
     return swap if ordered == swap.wrong else replace(swap, wrong=ordered)
 
@@ -335,7 +335,7 @@ def _misplaced(swap: Checklist, view: MachineView, now: float) -> Checklist:
     return swap
 
 
-def _stepped(swap: Checklist, view: MachineView, stage: SwapStage, now: float) -> Checklist:
+def _log_steps(swap: Checklist, view: MachineView, stage: SwapStage, now: float) -> Checklist:
     """Add a log entry for every step that was done since the last look."""
     if stage.step == swap.at:
         return swap
@@ -363,7 +363,7 @@ def missing(swap: Checklist, view: MachineView) -> tuple[SwapDisk, ...]:
     leaving = {(disk.pool, disk.key) for disk in view.leaving}
     return tuple(
         disk
-        for disk in away(swap, view)
+        for disk in absent_disks(swap, view)
         if disk.pool and disk.whole not in meant and (disk.pool, disk.key) not in leaving
         if _is_needed(disk, view)
     )
@@ -509,12 +509,12 @@ def _still_out(
         tuple(text),
         swap.at,
         waits=f"{names} to return",
-        answers=(Answer("meant", f"{meant} failed", "disk stays out", "", said_meant, "meant"),),
+        answers=(Answer("meant", f"{meant} failed", "disk stays out", "", on_purpose, "meant"),),
         brief=f"wrong disk{'s' * several} pulled: put {' and '.join(d.spot for d in disks)} back",
     )
 
 
-def said_meant(swap: Checklist, _: float) -> Checklist:
+def on_purpose(swap: Checklist, _: float) -> Checklist:
     """Treat the first wrong disk as pulled on purpose, with every leaf on it."""
     if not swap.wrong:  # it came back meanwhile
         return swap
