@@ -243,13 +243,9 @@ def _doing(stage: SwapStage, look: DisplayFormat, width: int) -> Iterator[Line]:
 
 def _keyed(look: DisplayFormat, action: str, text: str, width: int) -> Iterable[Line]:
     """Return a key and what it does now; a click does the same."""
-    head = Span(f" {fit(key_of(look, action), 6)}", "key", f"screen.{action}")
+    key = next(key for key in look.keys.of("Swap") if key.name == action).keys[0]
+    head = Span(f" {fit(shown(key), 6)}", "key", f"screen.{action}")
     return beside(head, look.text(text), width - 1)
-
-
-def key_of(look: DisplayFormat, action: str) -> str:
-    """Return the key of an action on the checklist screen."""
-    return shown(next(key for key in look.keys.of("Swap") if key.name == action).keys[0])
 
 
 def _steps(steps: Sequence[ListedStep], look: DisplayFormat) -> Iterator[Line]:

@@ -17,6 +17,7 @@ from textual.binding import BindingType
 
 from zconsole.actions.plan import ActionPlan, Facts
 from zconsole.errors import ZconsoleError
+from zconsole.keyed_text import KeyedText
 from zconsole.swap.disk import DONE, REPLACE_FIRST, Checklist, SwapDisk, sentence
 from zconsole.swap.report import markdown
 from zconsole.swap.steps import SwapStage
@@ -32,7 +33,7 @@ from zconsole.ui.keys import bindings
 from zconsole.ui.new_file import keep_new
 from zconsole.ui.panes.help import key_row, short_key
 from zconsole.ui.swap.followed import FollowedSwap
-from zconsole.ui.swap.swap_lines import eta_note, key_of, restored_note, swap_lines, swap_title
+from zconsole.ui.swap.swap_lines import eta_note, restored_note, swap_lines, swap_title
 from zconsole.ui.widgets.draw import Line, Span, crop, joined
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
@@ -173,7 +174,8 @@ class SwapScreen(Dialog[SwapDisk | None]):
         if stage is not None and stage.over and not self._saved:
             yield Span(f"A saved report is a new file in {report_directory()}.")
         if self._saved:
-            yield Span(f"Report saved: {self._saved} (y copies its path)", "good")
+            copies = KeyedText("", " ({keys} copies its path)", "copy")
+            yield Span(f"Report saved: {self._saved}" + copies, "good")
 
     def _hint(self) -> tuple[Line, ...]:
         width, look = self.app.size.width, self._flow.look
@@ -348,9 +350,10 @@ class SwapScreen(Dialog[SwapDisk | None]):
                 *(Span(sentence(text), "error") for text in stage.undone),
             ]
             if back is not None:
-                undo = key_of(self._flow.look, "undo")
-                said.append(Span(f"To undo it step by step instead: Esc, then {undo}."))
-                said.append(Span(f"{undo} would now: {back.text}."))
+                keys = KeyedText("Back", "{keys}", "back", "undo-step")
+                undo = KeyedText("Back", "{keys}", "undo-step")
+                said.append(Span("To undo it step by step instead: " + keys + "."))
+                said.append(Span(undo + f" would now: {back.text}."))
         question = self._question("Give up this swap?", said, close, typed, verb="Give up")
         if not swap.lit:
             await self._put(question)
