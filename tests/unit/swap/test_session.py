@@ -19,7 +19,7 @@ from zconsole.swap.disk import MachineView, SwapDisk
 from zconsole.swap.several import started
 from zconsole.swap.steps import Answer
 from zconsole.swap.store import AGE, Guide, SwapBackend, SwapSession, SwapStore
-from zconsole.swap.watch import said_meant
+from zconsole.swap.watch import on_purpose
 from zconsole.system.state_dir import StateError
 from zconsole.timeline.frame import Frame
 from zconsole.timeline.session import Session
@@ -102,7 +102,7 @@ def test_an_answer_about_a_disk_that_is_back_meanwhile_changes_nothing():
     play = Play()
     play.begin()
     assert play.guide is not None
-    meant = Answer("meant", "it was meant to go", "disk stays out", said_meant)
+    meant = Answer("meant", "it was meant to go", "disk stays out", change=on_purpose)
     play.guide.answer(play.now, meant)
     assert play.look().step == "offline"
     assert play.leaf(OLD).online
