@@ -29,6 +29,7 @@ from zconsole.swap.disk import (
     REPLACE_FIRST,
     SPARE_FIRST,
     STACKED,
+    Checklist,
     MachineView,
     SwapDisk,
     disk_of,
@@ -47,7 +48,6 @@ from zconsole.swap.effects import (
     redundancy_words,
     untouchable,
 )
-from zconsole.swap.steps import needed_steps
 
 IN_ACTIONS = KeyedText("", " ({keys} has it)", "actions")
 KERNEL_LINES = 2
@@ -72,11 +72,8 @@ class SwapWay:
 class SwapChoice:
     """Everything to know before a swap begins."""
 
-    old: SwapDisk
-    vdev: str
-    guid: str | None
-    found: tuple[str, ...]
-    """What failed, with the evidence; the device's state comes first."""
+    draft: Checklist
+    """The checklist as it would begin, without its id, time and way."""
     cause: str
     """cable, disk or unclear."""
     redundancy: tuple[str, ...]
@@ -86,28 +83,28 @@ class SwapChoice:
     """The effect of the pull on each leaf on the disk, this pool first."""
     ways: tuple[SwapWay, ...] = ()
     """The possible ways, best first; refused ones come last."""
-    gone: bool = False
-    """Whether the machine has lost the disk already."""
     refusal: Refusal | None = None
     failed: bool = True
     """Whether the device is out or gives no data any more; errors alone do not count."""
     faulty: bool = True
     """Whether the device failed, or has errors."""
-    spared: bool = False
-    """Whether a hot spare stands in for it already."""
     advice: str = ""
     """Advice to check the cable first, where that is the likely cause; else empty."""
 
     @property
-    def along(self) -> bool:
-        """Whether the disk holds other pool devices, which leave together with it."""
-        return not all(effect.is_of(self.old) for effect in self.effects)
+    def old(self) -> SwapDisk:
+        """The disk to swap."""
+        return self.draft.old
 
-    def steps(self, way: SwapWay) -> tuple[str, ...]:
-        """Return the steps of a way that this machine needs, as the checklist lists them."""
-        spared = self.spared or way.mode == SPARE_FIRST
-        chosen = way.mode == REPLACE_FIRST and way.new is not None
-        return needed_steps(way.mode, bool(self.old.light), spared, self.along, chosen)
+    def checklist(self, way: SwapWay) -> Checklist:
+        """Return the draft with a way chosen."""
+        return replace(
+            self.draft,
+            mode=way.mode,
+            new=way.new if way.mode == REPLACE_FIRST else None,
+            spare=way.new if way.mode == SPARE_FIRST else None,
+            spared=self.draft.spared or way.mode == SPARE_FIRST,
+        )
 
     @property
     def way(self) -> SwapWay | None:
@@ -136,21 +133,36 @@ def choose(view: MachineView, key: str) -> SwapChoice | None:
     gone = bool(view.devices) and view.device(old) is None
     failed = gone or target.vdev.state in FAILED
     ways = () if refused else _ways(view, target, old, lost, gone)
-    return SwapChoice(
+    draft = Checklist(
+        "",
+        old.pool,
+        situation.guid,
+        0.0,
         old,
         target.top.name,
-        situation.guid,
-        tuple(_found(view, target, old, fault, gone)),
+        PULL_FIRST,
+        why=tuple(_found(view, target, old, fault, gone)),
+        spared=bool(target.spares),
+        along=not all(effect.is_of(old) for effect in lost),
+        beside=tuple(
+            replace(old, name=each.target.vdev.name, key=each.target.key, pool=each.pool, path="")
+            for each in lost
+            if each.pool != old.pool
+        ),
+        was_gone=gone,
+        around=around(view, old),
+        boot=view.boot,
+    )
+    return SwapChoice(
+        draft,
         cause_of(view, target),
         redundancy_words(situation),
         untouchable(situation, old),
         lost,
         tuple(sorted(ways, key=lambda way: bool(way.refused))),
-        gone,
         refused,
         failed=failed,
         faulty=failed or fault is not None or target.vdev.errors.total > 0,
-        spared=bool(target.spares),
         advice=cable_advice(view, target),
     )
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
-from dataclasses import asdict, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
@@ -25,7 +25,7 @@ from zconsole.swap.disk import (
     sentence,
 )
 from zconsole.swap.effects import vdev_words
-from zconsole.swap.steps import NOT_NEEDED, STEPS, WAYS, SwapStage, standing, steps_of
+from zconsole.swap.steps import NOT_NEEDED, STEPS, WAYS, SwapStage, all_ways_back, steps_of
 from zconsole.swap.way_back import WayBack, light_words, online_line, zpool_line
 from zconsole.system.printable import inert
 from zconsole.timeline.eta.estimate import Estimate
@@ -53,7 +53,7 @@ def explained(choice: SwapChoice) -> dict[str, list[str]]:
     parts = {
         "First": [sentence(choice.advice)] if choice.advice else [],
         f"Swap {old.words}": [*_about(choice)],
-        wrong: [*choice.found, *judged],
+        wrong: [*choice.draft.why, *judged],
         "Redundancy now": [*choice.redundancy],
         "What a pull does now": [
             *(effect.text for effect in choice.effects),
@@ -71,7 +71,7 @@ def explained(choice: SwapChoice) -> dict[str, list[str]]:
 
 def _about(choice: SwapChoice) -> Iterator[str]:
     old = choice.old
-    yield f"{old.name} in {choice.vdev} of {old.pool}"
+    yield f"{old.name} in {choice.draft.vdev} of {old.pool}"
     if old.model:
         yield f"Model {old.model}"
     if not old.place:
@@ -102,8 +102,8 @@ def time_words(way: SwapWay, estimate: Estimate | None, left: float | None = Non
 
 def undone(swap: Checklist, view: MachineView) -> tuple[str, ...]:
     """Return what the swap or a wrong pull left undone, each with what to do about it."""
-    stands = (back.left for back in standing(swap, view) if back.left)
-    return (*_of_wrong(swap, view), *stands)
+    stands = (back.left for back in all_ways_back(swap, view) if back.left)
+    return (*_not_back((*swap.wrong, *swap.meant), view), *stands)
 
 
 def reminders(swap: Checklist, view: MachineView, now: float) -> tuple[str, ...]:
@@ -113,7 +113,7 @@ def reminders(swap: Checklist, view: MachineView, now: float) -> tuple[str, ...]
     undone; a light only for as long as it can be on.
     """
     if swap.state == OPEN:
-        return tuple(_of_wrong(replace(swap, wrong=()), view))
+        return tuple(_not_back(swap.meant, view))
     lights = light_words(swap)
     # A light is switched off after LASTING seconds, so a reminder of it would be wrong then.
     switched = max((e.t for e in swap.log if e.step == "light" and e.command), default=swap.begun)
@@ -121,23 +121,12 @@ def reminders(swap: Checklist, view: MachineView, now: float) -> tuple[str, ...]
     return tuple(text for text in found if text not in lights or now - switched < LASTING)
 
 
-def still_out(swap: Checklist, view: MachineView) -> tuple[str, ...]:
-    """Return sentences about disks pulled on purpose that their pool still misses.
-
-    Each names the redundancy left.
-    """
-    said: list[str] = []
-    for disk in swap.meant:
-        found = view.leaf_of(disk)
-        if found is None or is_complete(found[1].vdev):
-            continue
-        if found[1].vdev.shared and found[1].vdev.state not in FAILED:
-            continue  # a spare in use at several places is complete in none
-        left = vdev_words(*found)
-        said.append(f"{disk.words} is still out{f'; {left}' if left else ''}.")
+def still_out(swap: Checklist, view: MachineView) -> Iterator[str]:
+    """Yield warnings about disks pulled on purpose that their pool still misses."""
+    said = [f"{text}." for text in _not_back(swap.meant, view)]
+    yield from said
     if said and _old_helps(swap, view):
-        said.append(f"Put {swap.old.words} online again first: that gives redundancy back.")
-    return tuple(said)
+        yield f"Put {swap.old.words} online again first: that gives redundancy back."
 
 
 def _old_helps(swap: Checklist, view: MachineView) -> bool:
@@ -147,19 +136,20 @@ def _old_helps(swap: Checklist, view: MachineView) -> bool:
     return there and target is not None and target.vdev.state == "OFFLINE"
 
 
-def _of_wrong(swap: Checklist, view: MachineView) -> Iterator[str]:
+def _not_back(disks: Iterable[SwapDisk], view: MachineView) -> Iterator[str]:
     """Yield what is left to do about disks that were pulled by mistake or on purpose."""
-    for disk in (*swap.wrong, *swap.meant):
+    for disk in disks:
         found, out = view.leaf_of(disk), view.device(disk) is None
         if found is None:  # if its pool is imported, the pool no longer has this device
             if out and view.of(disk.pool) is None:
                 yield f"{disk.words} is still out: put it back"
             continue
-        leaf = found[1].vdev
+        leaf, words = found[1].vdev, vdev_words(*found)
+        left = f" ({words})" if words else ""
         if out:
-            yield f"{disk.words} is still out: put it back, then run {online_line(*found)}"
+            yield f"{disk.words} is still out: put it back, then run {online_line(*found)}{left}"
         elif leaf.state in FAILED:
-            yield f"{disk.words} is in again, but {leaf.state}: run {online_line(*found)}"
+            yield f"{disk.words} is in again, but {leaf.state}: run {online_line(*found)}{left}"
         elif not (is_complete(leaf) or leaf.shared):
             yield f"{disk.words} is not complete yet: wait for its resilver"
 
@@ -190,7 +180,7 @@ def way_back(swap: Checklist, view: MachineView, stage: SwapStage, clean: bool) 
     """
     if stage.alarm:
         return None
-    stands = [back for back in standing(swap, view, stage.step) if back.text]
+    stands = [back for back in all_ways_back(swap, view, stage.step) if back.text]
     if _old_helps(swap, view):  # restore redundancy before switching a light
         stands.sort(key=lambda back: back.plan is None or back.plan.action != "online")
     gives_up = clean and view.target(swap.old.key) is not None and swap.pulled is None
@@ -319,11 +309,11 @@ def choice_record(choice: SwapChoice) -> dict[str, Any]:
     """Return the JSON record of a swap that has not begun."""
     return {
         "pool": choice.old.pool,
-        "guid": choice.guid,
-        "vdev": choice.vdev,
+        "guid": choice.draft.guid,
+        "vdev": choice.draft.vdev,
         "old": _disk(choice.old),
-        "gone": choice.gone,
-        "found": list(choice.found),
+        "gone": choice.draft.was_gone,
+        "found": list(choice.draft.why),
         "cause": choice.cause,
         "redundancy": list(choice.redundancy),
         "must_stay": [_disk(disk) for disk in choice.untouchable],

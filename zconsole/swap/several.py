@@ -8,21 +8,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from zconsole.actions.executor import ExecutionEvent
-from zconsole.actions.plan import Situation
-from zconsole.actions.replace import LITTLE
-from zconsole.actions.running_scans import progress, will_defer
+from zconsole.actions.running_scans import disturbed
 from zconsole.actions.target import Swap, Target, members, others_missing
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
-from zconsole.pool.model import Scan
 from zconsole.pool.redundancy import is_complete, may_fail, parity
 from zconsole.pool.topology import FAILED
 from zconsole.scan_report.report import ScanReport
 from zconsole.scan_report.resilver_time import PastRate, member_duration, paces
-from zconsole.swap.choice import SwapChoice, SwapWay, around, cause_of, choose, free_disks
+from zconsole.swap.choice import SwapChoice, SwapWay, cause_of, choose, free_disks
 from zconsole.swap.disk import (
     OPEN,
     REPLACE_FIRST,
-    SPARE_FIRST,
     Checklist,
     MachineView,
     SwapDisk,
@@ -111,7 +107,8 @@ def together(
     least = min(map(_left_now, targets), default=0)
     text = [
         f"together: replace all {len(wanting)} at once, pull the old disks afterwards",
-        _one_resilver(view.situation, duration(longest, "of unknown duration")),
+        f"one resilver, {duration(longest, 'of unknown duration')}",
+        *disturbed(view.situation),
         f"old disks that still read count until then: {may_fail(least)} in the weakest vdev",
     ]
     if cabled := [target.name for target in wanting if cause_of(view, target) == "cable"]:
@@ -135,74 +132,21 @@ def _left_now(target: Target) -> int:
     return max(0, parity(target.top) - len(others_missing(target)) - own)
 
 
-def _one_resilver(situation: Situation, time: str) -> str:
-    """Describe how this ZFS release fills all new disks with one resilver, and the time."""
-    runs = situation.active("resilver")
-    if runs is not None:
-        return _after(situation, runs, time)
-    facts = situation.facts
-    waits = will_defer(facts, 0.0)
-    percent = facts.parameters.get("zfs_resilver_defer_percent")
-    never = facts.parameters.get("zfs_resilver_disable_defer")
-    if waits is None:
-        how = "if this release makes devices wait, the plan restarts the resilver once for all"
-    elif waits:
-        how = "all but the first wait: the plan restarts the resilver once for all"
-    elif facts.has("resilver_defer") and percent and not never:
-        how = f"until {percent} % are done, the resilver restarts for each new disk: little is lost"
-    else:
-        how = "this release lets no device wait: the resilver restarts for each new disk"
-    return f"one resilver, {time}; {how}"
-
-
-def _after(situation: Situation, runs: Scan, time: str) -> str:
-    """Describe how one resilver fills all new disks while another one is running."""
-    waits = will_defer(situation.facts, runs.percent)
-    if waits is None:
-        return (
-            f"one resilver, {time}; the running one ({progress(runs)}) restarts for all, or ends"
-            " first: what decides this is unknown"
-        )
-    if not waits or (runs.percent or 0.0) <= LITTLE:
-        return f"one resilver, {time}; the running one restarts from 0 ({progress(runs)} lost)"
-    return (
-        f"the new disks wait for the running resilver ({progress(runs)}), then one fills them all:"
-        f" {time} beyond the rest of the running one"
-    )
-
-
 def assigned(view: MachineView, targets: Sequence[Target]) -> dict[str, str]:
     """Assign free disks to as many places as possible: a dict of leaf key to disk path."""
     fits = {target.key: [device.path for device in free_disks(view, target)] for target in targets}
-    taken: dict[str, str] = {}
-    for key in fits:
-        _give(key, fits, taken, set())
-    given = {key: path for path, key in taken.items()}
+    given: dict[str, str] = {}
+    # A disk that fits a large place fits smaller ones too: first the place with the fewest disks.
+    for key in sorted(fits, key=lambda key: len(fits[key])):
+        free = (path for path in fits[key] if path not in given.values())
+        if (path := next(free, None)) is not None:
+            given[key] = path
     return {key: given[key] for key in fits if key in given}
-
-
-def _give(
-    key: str, fits: Mapping[str, Sequence[str]], taken: dict[str, str], tried: set[str]
-) -> bool:
-    """Assign a disk to a place, moving other places to another fitting disk where needed.
-
-    One augmenting step of bipartite matching (Kuhn's algorithm); ``tried`` holds the paths that
-    were visited in this step. Returns whether a disk was found.
-    """
-    for path in fits[key]:
-        if path in tried:
-            continue
-        tried.add(path)
-        if path not in taken or _give(taken[path], fits, taken, tried):
-            taken[path] = key
-            return True
-    return False
 
 
 def started(
     choice: SwapChoice,
     way: SwapWay,
-    view: MachineView,
     store: SwapStore,
     now: float,
     estimate: Estimate | None = None,
@@ -211,38 +155,17 @@ def started(
 
     ``estimate``: the predicted duration of its resilver, as shown to the operator.
     """
+    swap = choice.checklist(way)
     for known in store.read():
-        here = known.pool == choice.old.pool
-        if known.guid and choice.guid:
-            here = known.guid == choice.guid
-        if known.state == OPEN and here and known.old.key == choice.old.key:
+        here = known.pool == swap.pool
+        if known.guid and swap.guid:
+            here = known.guid == swap.guid
+        if known.state == OPEN and here and known.old.key == swap.old.key:
             return Guide(known, store)
-    old = choice.old
-    elsewhere = [(each.pool, each.target) for each in choice.effects if each.pool != old.pool]
-    swap = Checklist(
-        secrets.token_hex(4),
-        old.pool,
-        choice.guid,
-        now,
-        old,
-        choice.vdev,
-        way.mode,
-        why=choice.found,
-        predicted=None if estimate is None else estimate.eta,
-        basis="" if estimate is None or estimate.eta is None else estimate.reason,
-        new=way.new if way.mode == REPLACE_FIRST else None,
-        spare=way.new if way.mode == SPARE_FIRST else None,
-        spared=choice.spared or way.mode == SPARE_FIRST,
-        along=choice.along,
-        beside=tuple(
-            replace(old, name=leaf.vdev.name, key=leaf.key, pool=pool, path="")
-            for pool, leaf in elsewhere
-        ),
-        was_gone=choice.gone,
-        around=around(view, old),
-        boot=view.boot,
-    )
-    begun = f"begun with {old.words}: {WAYS[way.mode].title}"
+    swap = replace(swap, id=secrets.token_hex(4), begun=now)
+    if estimate is not None and estimate.eta is not None:
+        swap = replace(swap, predicted=estimate.eta, basis=estimate.reason)
+    begun = f"begun with {swap.old.words}: {WAYS[way.mode].title}"
     guide = Guide(swap.noting(now, "explain", begun), store)
     guide.save()
     return guide
@@ -272,7 +195,7 @@ def begin_replaced(
         if choice is None or choice.refusal is not None:
             continue
         new = SwapDisk(pair.new, whole=pair.new) if device is None else disk_of(device)
-        guide = started(choice, SwapWay(REPLACE_FIRST, TOGETHER, new), view, store, now)
+        guide = started(choice, SwapWay(REPLACE_FIRST, TOGETHER, new), store, now)
         guide.note(now, "replace", f"{new.words} takes the place, {TOGETHER}", command, "started")
         found.append(guide.checklist)
     return tuple(found)
@@ -288,7 +211,7 @@ def begin_adopted(
         way = choice.way if choice is not None else None
         if choice is None or way is None or way.new is None:
             continue
-        guide = started(choice, way, view, store, now)
+        guide = started(choice, way, store, now)
         if guide.checklist.begun == now:
             guide.note(now, "replace", f"started elsewhere: {way.new.words} takes the place")
         found.append(guide.checklist)

@@ -24,6 +24,7 @@ from zconsole.actions.scrub import plan_resilver, plan_scrub
 from zconsole.actions.target import Swap, Target, find_path, partition_of, stands_in
 from zconsole.hardware.device import Device
 from zconsole.hardware.light import LASTING
+from zconsole.keyed_text import KeyedText
 from zconsole.pool.redundancy import is_complete
 from zconsole.pool.scan_outcome import settling
 from zconsole.pool.topology import FAILED
@@ -52,13 +53,13 @@ from zconsole.swap.effects import (
 from zconsole.swap.way_back import (
     WayBack,
     plan_light,
-    stands_light,
-    stands_light_off,
-    stands_offline,
-    stands_pull,
-    stands_replace,
-    stands_scrub,
-    stands_spare,
+    undo_light,
+    undo_light_off,
+    undo_offline,
+    undo_pull,
+    undo_replace,
+    undo_scrub,
+    undo_spare,
 )
 from zconsole.units import counted, size
 
@@ -79,12 +80,19 @@ class Answer:
     """The full statement: ``I have pulled it``."""
     key: str
     """A label of a word or two beside the key: ``done``, ``skip light``."""
-    noted: Callable[[Checklist, float], Checklist]
-    """Returns the checklist updated with the answer; takes the time in epoch seconds."""
+    passes: str = ""
+    """The step that it marks as passed, if any."""
+    change: Callable[[Checklist, float], Checklist] = lambda swap, _: swap
+    """Returns the checklist with what else it means; takes the time in epoch seconds."""
     typed: str | None = None
     """A word to type first, where a mistake would cost data."""
     means: str = ""
     """The consequence, where the text of the step describes the other choice."""
+
+    def given(self, swap: Checklist, now: float) -> Checklist:
+        """Return the checklist once the operator gave this answer at ``now``."""
+        swap = swap.noting(now, swap.at, f'the operator said: "{self.text}"')
+        return self.change(swap.passing(self.passes) if self.passes else swap, now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,18 +116,12 @@ class SwapStage:
     paths: tuple[str, ...] = ()
     """Devices named in the plan, which are checked again before it runs."""
     answers: tuple[Answer, ...] = ()
-    ahead: SwapStep | None = None
-    """The step while it is still ahead, for its ``undo`` text; None once it is taken.
-
-    A function of ``STEPS`` sets it only if its stage is not undone as its row says.
-    """
+    undo: str | None = None
+    """What Back will do once the step is taken; None: what its row in ``STEPS`` says."""
     back: WayBack | None = None
     """What the Back action does now; None if nothing can be undone, and ``final`` says why."""
     final: str = ""
-    """What can't be undone once the step is taken; empty if all can be undone.
-
-    A text with a capital first letter is shown as it is; any other after ``No way back:``.
-    """
+    """What can't be undone once the step is taken; empty if all can be undone."""
     alarm: bool = False
     """Whether something is wrong that must be put right first."""
     brief: str = ""
@@ -141,95 +143,53 @@ class SwapStage:
         """
         return not self.over and (self.plan is not None or not self.waits)
 
-    @property
-    def final_line(self) -> str:
-        """The line about what can't be undone; empty if all can."""
-        if self.final[:1].isupper():
-            return self.final
-        return f"No way back: {self.final}" if self.final else ""
-
-    def undo_line(self, key: str) -> str:
-        """Return what Back will do once the step is taken; empty if it can do nothing.
-
-        ``key``: the key or word that means Back.
-        """
-        if self.ahead is None or not self.ahead.undo:
-            return ""
-        when = f"{self.ahead.until}," if self.ahead.until else "Afterwards:"
-        return f"{when} {key} {self.ahead.undo}"
-
-
-def _passes(step: str, text: str) -> Callable[[Checklist, float], Checklist]:
-    """Return a function that marks a step as passed, on the operator's word."""
-
-    def _noted(swap: Checklist, now: float) -> Checklist:
-        return swap.noting(now, swap.at, f"{text}: the operator said so").passing(step)
-
-    return _noted
-
-
-def _said_out(swap: Checklist, now: float) -> Checklist:
-    """Note that the old disk is out, on the operator's word."""
-    how = f"{swap.old.words} is out: the operator said so, the machine did not show it"
-    return replace(swap, pulled=now, unseen=not swap.was_gone).noting(now, "pull", how)
-
 
 SKIP_LIGHT = Answer(
     "no-light",
-    "I know the bay: go on without the light",
+    "Go on without the light: I know the bay",
     "skip light",
-    _passes("light", "the bay is known without its light"),
+    passes="light",
     means="No light is switched on. Be sure of the bay: compare the label before you pull.",
 )
 PULLED = Answer(
-    "pulled", "I have pulled it, and its label says so", "done", _said_out, typed="pulled"
+    "pulled",
+    "I have pulled it, and its label says so",
+    "done",
+    change=lambda swap, now: replace(swap, pulled=now, unseen=not swap.was_gone),
+    typed="pulled",
 )
 SAME = Answer(
     "same",
     "The same disk is back, with a better contact",
     "same disk",
-    lambda swap, _: replace(swap, unseen=False),
+    change=lambda swap, _: replace(swap, unseen=False),
 )
-ELSEWHERE = Answer(
-    "elsewhere",
-    "Use the new disk where it is",
-    "use it there",
-    _passes("elsewhere", "the new disk is used where it is"),
+ELSEWHERE = Answer("elsewhere", "Use the new disk where it is", "use it there", passes="elsewhere")
+LEAVE_LIT = Answer("leave-lit", "Leave the light as it is", "leave light on", passes="light-off")
+NO_SCRUB = Answer("no-scrub", "Skip the scrub", "skip scrub", passes="scrub")
+NO_WAIT = Answer(
+    "no-wait",
+    "Stop waiting for the scrub: it goes on by itself",
+    "skip the wait",
+    passes="scrub",
 )
 
 
 def use_now(new: SwapDisk, old: SwapDisk) -> Answer:
     """Return the answer that replaces first after all, with a disk that is in another bay."""
 
-    def _noted(swap: Checklist, now: float) -> Checklist:
-        text = f"{new.words} is in: the new disk, used before the pull"
+    def _change(swap: Checklist, now: float) -> Checklist:
         swap = replace(swap, mode=REPLACE_FIRST, new=new).retaking("light")
-        return swap.noting(now, "insert", text)
+        return swap.noting(now, "insert", f"{new.words} is in: the new disk")
 
     return Answer(
         "use-now",
         f"Go on with {new.words}, which is new and fits: replace first, pull {old.spot} afterwards",
         "use new disk",
-        _noted,
+        change=_change,
         means=f"Safer: {old.words} stays in until the new disk is filled, and is pulled then.",
     )
 
-
-LEAVE_LIT = Answer(
-    "leave-lit",
-    "Leave the light as it is",
-    "leave light on",
-    _passes("light-off", "the light stays as it is"),
-)
-NO_SCRUB = Answer(
-    "no-scrub", "Skip the scrub", "skip scrub", _passes("scrub", "no scrub is wanted")
-)
-NO_WAIT = Answer(
-    "no-wait",
-    "Stop waiting for the scrub: it goes on by itself",
-    "skip the wait",
-    _passes("scrub", "the scrub goes on without being waited for"),
-)
 
 FILLING = ("zpool replace", "zpool online", "zpool clear", "zpool resilver")
 """Commands after which a resilver starts."""
@@ -237,7 +197,7 @@ BEGINNING = 10.0
 """Longest time in seconds from a command to the start of the resilver that it causes."""
 
 
-def look_spare(swap: Checklist, view: MachineView, now: float) -> SwapStage | None:
+def spare_stage(swap: Checklist, view: MachineView, now: float) -> SwapStage | None:
     """Return the stage to attach a hot spare and wait until it is filled; None once it is."""
     situation, target = view.situation, view.target(swap.old.key)
     if swap.pulled is not None or target is None:
@@ -262,7 +222,7 @@ def look_spare(swap: Checklist, view: MachineView, now: float) -> SwapStage | No
     )
 
 
-def look_offline(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
+def offline_stage(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
     """Return the stage to take the disk's leaves offline; None once no pool uses the disk."""
     if swap.pulled is not None or (view.devices and view.device(swap.old) is None):
         return None
@@ -283,7 +243,7 @@ def look_offline(swap: Checklist, view: MachineView, _: float) -> SwapStage | No
     return None
 
 
-def look_light(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
+def light_stage(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
     """Return the stage to switch the bay's light on; None once it is on, or if there is none."""
     done = "light" in swap.passed or swap.pulled is not None or swap.left_early
     if not swap.old.light or done:
@@ -302,7 +262,7 @@ def replace_begun(swap: Checklist, view: MachineView) -> bool:
     return target is None or replacing(target) is not None
 
 
-def look_pull(swap: Checklist, view: MachineView, now: float) -> SwapStage | None:
+def pull_stage(swap: Checklist, view: MachineView, now: float) -> SwapStage | None:
     """Return the stage that waits for the pull of the right disk; None once it is out."""
     old = swap.old
     if swap.pulled is not None or (swap.mode != REPLACE_FIRST and replace_begun(swap, view)):
@@ -361,12 +321,12 @@ def _how_found(swap: Checklist, view: MachineView, now: float) -> Iterator[str]:
         "Without hot-plug: power the machine off, swap the disk, power on; this checklist goes on"
         " after the boot."
     )
-    for disk in away(swap, view):
+    for disk in absent_disks(swap, view):
         if not disk.pool:
             yield f"{disk.words} left the machine: it is not the one, but holds no pool."
 
 
-def away(swap: Checklist, view: MachineView) -> tuple[SwapDisk, ...]:
+def absent_disks(swap: Checklist, view: MachineView) -> tuple[SwapDisk, ...]:
     """Return disks that were present before and are not now, unused ones included."""
     if not view.devices:
         return ()
@@ -390,7 +350,7 @@ The number in the name of an NVMe disk need not be its controller's, so the path
 """
 
 
-def look_insert(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
+def insert_stage(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
     """Return the stage that waits for the new disk and checks it; None once one fits."""
     if replace_begun(swap, view) or view.device(swap.new) is not None:
         return None
@@ -440,7 +400,7 @@ def look_insert(swap: Checklist, view: MachineView, _: float) -> SwapStage | Non
     return None
 
 
-def look_replace(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
+def replace_stage(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
     """Return the stage to replace, or to put the same disk online; None once that has begun."""
     old, new, target = swap.old, swap.new, view.target(swap.old.key)
     if target is None or new is None or replacing(target) is not None:
@@ -499,7 +459,7 @@ def _online(swap: Checklist, view: MachineView, target: Target) -> SwapStage | N
         if swap.same
         else ("It is read, and counts for redundancy, until the new disk is filled.",),
         plan=(plan_clear if state == "FAULTED" else plan_online)(situation, target.key),
-        ahead=None if swap.same else SwapStep("Put the old disk online"),
+        undo=None if swap.same else "",
     )
 
 
@@ -510,7 +470,7 @@ def just_ran(swap: Checklist, now: float) -> bool:
     return any(0.0 <= now - entry.t < BEGINNING for entry in begun)
 
 
-def look_resilver(swap: Checklist, view: MachineView, now: float) -> SwapStage | None:
+def resilver_stage(swap: Checklist, view: MachineView, now: float) -> SwapStage | None:
     """Return the stage that waits until the new disk is filled; None once the vdev is whole."""
     situation, old = view.situation, view.target(swap.old.key)
     leaf, group = old if swap.same else new_leaf(swap, view), replacing(old)
@@ -569,7 +529,7 @@ def new_leaf(swap: Checklist, view: MachineView) -> Target | None:
     return find_path(view.pool, tuple(filter(None, paths)))
 
 
-def look_return_spare(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
+def return_spare_stage(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
     """Return the stage to detach a spare that still stands in; None if none does."""
     leaf = view.target(swap.old.key) if swap.same else new_leaf(swap, view)
     if leaf is None or leaf.group is None or leaf.group.kind != "spare":
@@ -585,7 +545,7 @@ def look_return_spare(swap: Checklist, view: MachineView, _: float) -> SwapStage
     )
 
 
-def look_light_off(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
+def light_off_stage(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
     """Return the stage to switch off the light that this checklist switched on; None if off."""
     if not swap.lit or "light-off" in swap.passed:
         return None
@@ -596,7 +556,7 @@ def look_light_off(swap: Checklist, view: MachineView, _: float) -> SwapStage | 
     )
 
 
-def look_scrub(swap: Checklist, view: MachineView, now: float) -> SwapStage | None:
+def scrub_stage(swap: Checklist, view: MachineView, now: float) -> SwapStage | None:
     """Return the stage to offer a scrub and wait for it; None once it ended or was skipped."""
     situation, asked = view.situation, swap.scrub_begun
     runs = situation.active("scrub")
@@ -630,6 +590,11 @@ def scrubbed(swap: Checklist, view: MachineView) -> str:
     return f"the scrub finished with {counted(ended.errors or 0, 'error')}"
 
 
+def _by_back(does: str, when: str = "Afterwards:") -> KeyedText:
+    """Return a sentence with what Back does, and when."""
+    return KeyedText(f"{when} Back {does}", f"{when} {{keys}} {does}", "undo-step")
+
+
 class SwapStep(NamedTuple):
     """A kind of step: its title, how it is seen to be done, and how to undo it.
 
@@ -637,14 +602,12 @@ class SwapStep(NamedTuple):
     """
 
     title: str
-    look: Callable[[Checklist, MachineView, float], SwapStage | None] = lambda *_: None
+    stage: Callable[[Checklist, MachineView, float], SwapStage | None] = lambda *_: None
     """Returns the stage (a plan, question or wait) until the step is done, then None."""
-    stands: Callable[[Checklist, MachineView], Iterable[WayBack]] = lambda *_: ()
+    ways_back: Callable[[Checklist, MachineView], Iterable[WayBack]] = lambda *_: ()
     """Returns the step's effects that are still in place; the one to undo first comes first."""
     undo: str = ""
-    """What Back will do, shown before the step is taken: ``puts it online again``."""
-    until: str = ""
-    """Until when Back can do it, if that ends."""
+    """What Back will do, shown before the step is taken."""
     final: str = ""
     """Why there is no way back; together with ``undo``, what is lost anyway."""
     brief: str = ""
@@ -653,47 +616,48 @@ class SwapStep(NamedTuple):
 
 STEPS = {
     "explain": SwapStep("Read what will happen"),
-    "spare": SwapStep("Let a hot spare stand in", look_spare, stands_spare, "detaches it again"),
+    "spare": SwapStep(
+        "Let a hot spare stand in", spare_stage, undo_spare, _by_back("detaches it again")
+    ),
     "offline": SwapStep(
-        "Take the old disk offline", look_offline, stands_offline, "puts it online again"
+        "Take the old disk offline", offline_stage, undo_offline, _by_back("puts it online again")
     ),
     "light": SwapStep(
-        "Find the bay by its light", look_light, stands_light, "switches it off again"
+        "Find the bay by its light", light_stage, undo_light, _by_back("switches it off again")
     ),
     "pull": SwapStep(
         "Pull the old disk",
-        look_pull,
-        stands_pull,
-        "has it put back into its bay, then puts it online again",
+        pull_stage,
+        undo_pull,
+        _by_back("has it put back into its bay, then puts it online again"),
     ),
     "insert": SwapStep(
         "Insert the new disk",
-        look_insert,
-        undo="has it taken out again and the old disk put back",
+        insert_stage,
+        undo=_by_back("has it taken out again and the old disk put back"),
     ),
     "replace": SwapStep(
         "Replace",
-        look_replace,
-        stands_replace,
-        "takes the new disk out again",
-        until="Until the resilver ends",
+        replace_stage,
+        undo_replace,
+        _by_back("takes the new disk out again", "Until the resilver ends,"),
         brief="new disk is overwritten",
     ),
     "resilver": SwapStep(
         "Wait for the resilver",
-        look_resilver,
-        final="when it ends, the old disk leaves the pool for good",
+        resilver_stage,
+        final="No way back: when it ends, the old disk leaves the pool for good",
         brief="no way back after this",
     ),
     "return-spare": SwapStep(
         "Return the hot spare",
-        look_return_spare,
-        final="what the spare holds is dropped; it is AVAIL again",
+        return_spare_stage,
+        final="No way back: what the spare holds is dropped; it is AVAIL again",
     ),
     "light-off": SwapStep(
-        "Switch the light off", look_light_off, stands_light_off, "switches it on again"
+        "Switch the light off", light_off_stage, undo_light_off, _by_back("switches it on again")
     ),
-    "scrub": SwapStep("Scrub", look_scrub, stands_scrub, "stops it"),
+    "scrub": SwapStep("Scrub", scrub_stage, undo_scrub, _by_back("stops it")),
     "report": SwapStep("Save the report"),
 }
 """Every step by name; ``WAYS`` has the steps of each way in order."""
@@ -728,34 +692,23 @@ def comes_before(swap: Checklist, one: str, other: str) -> bool:
     return steps_of(swap).index(one) < steps_of(swap).index(other)
 
 
-def needed_steps(
-    mode: str, light: bool, spared: bool, along: bool, chosen: bool
-) -> tuple[str, ...]:
-    """Return the steps of a way that are needed, for plan and checklist alike.
-
-    ``light``: the bay has a light; ``spared``: a hot spare stands in; ``along``: other devices are
-    on the disk, so that it must be taken offline though its own device has left the pool;
-    ``chosen``: the new disk was in the machine already.
-    """
-    idle = {
-        *(("light", "light-off") if not light else ()),
-        *(("return-spare",) if not spared else ()),
-        *(("insert",) if chosen else ()),
-        # Once replaced, the old device has left the pool, and nothing is left to take offline.
-        *(("offline",) if mode == REPLACE_FIRST and not along else ()),
-    }
-    return (*(step for step in WAYS[mode].steps if step not in idle), "report")
-
-
-def listed(swap: Checklist, at: str) -> tuple[str, ...]:
+def listed(swap: Checklist, at: str = "explain") -> tuple[str, ...]:
     """Return the steps to show, ``at`` being the current one, without those never needed."""
-    chosen = swap.mode == REPLACE_FIRST and swap.new is not None and swap.noted("insert") is None
-    needed = needed_steps(swap.mode, bool(swap.old.light), swap.spared, swap.along, chosen)
-    every = steps_of(swap)
+    every, replaces_first = steps_of(swap), swap.mode == REPLACE_FIRST
+    idle = {
+        "explain",
+        *(("light", "light-off") if not swap.old.light else ()),
+        *(("return-spare",) if not swap.spared else ()),
+        # Once replaced, the old device has left the pool: only others may have to go offline.
+        *(("offline",) if replaces_first and not swap.along else ()),
+        # The new disk may have been in the machine already.
+        *(("insert",) if replaces_first and swap.new and swap.noted("insert") is None else ()),
+    }
     # A step that ran before another way was chosen may be ahead again, but not needed there.
     reached = every[: every.index(at) + 1]
     ran = {entry.step for entry in swap.log if entry.command and entry.step in reached}
-    return tuple(name for name in every if name in {*needed, *ran} or name == at != "explain")
+    needed = {*every} - idle | ran | {at} - {"explain"}
+    return tuple(step for step in every if step in needed)
 
 
 def step_of(swap: Checklist, name: str) -> SwapStep:
@@ -764,21 +717,21 @@ def step_of(swap: Checklist, name: str) -> SwapStep:
     if name == "insert" and swap.mode == REPLACE_FIRST:
         return step._replace(undo="")  # nothing was run yet
     if name == "pull" and swap.mode == REPLACE_FIRST:
-        return step._replace(undo="", final="the old disk has left the pool already")
+        return step._replace(undo="", final="No way back: the old disk has left the pool already")
     if name in ("replace", "resilver") and swap.same:
-        return step._replace(undo="takes it offline again", until="", final="", brief="")
+        return step._replace(undo=_by_back("takes it offline again"), final="", brief="")
     return step
 
 
 def to_do(swap: Checklist, view: MachineView, now: float) -> SwapStage | None:
     """Return the stage of the first step that is not done; None once all are done."""
     for name in steps_of(swap):
-        if (stage := STEPS[name].look(swap, view, now)) is not None:
+        if (stage := STEPS[name].stage(swap, view, now)) is not None:
             return replace(stage, step=name)
     return None
 
 
-def standing(swap: Checklist, view: MachineView, at: str = "explain") -> Iterator[WayBack]:
+def all_ways_back(swap: Checklist, view: MachineView, at: str = "explain") -> Iterator[WayBack]:
     """Yield what the steps taken left in place, newest first.
 
     ``at``: the current step. A final step before it ends the list: nothing leads back behind that.
@@ -786,4 +739,4 @@ def standing(swap: Checklist, view: MachineView, at: str = "explain") -> Iterato
     for name in reversed(steps_of(swap)):
         if STEPS[name].final and comes_before(swap, name, at):
             return
-        yield from STEPS[name].stands(swap, view)
+        yield from STEPS[name].ways_back(swap, view)

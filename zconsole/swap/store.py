@@ -361,12 +361,12 @@ class Guide:
             self._keep(noticed(self.checklist, view, now))
         return current(self.checklist, view, now)
 
-    def answer(self, answer: Answer, now: float) -> None:
+    def answer(self, now: float, answer: Answer) -> None:
         """Apply an answer of the current stage."""
-        self._keep(answer.noted(self.checklist, now))
+        self._keep(answer.given(self.checklist, now))
 
     def ran(
-        self, stage: SwapStage, plan: ActionPlan, events: Sequence[ExecutionEvent], now: float
+        self, now: float, stage: SwapStage, plan: ActionPlan, events: Sequence[ExecutionEvent]
     ) -> None:
         """Log what the plan of a stage, or of its way back, did: each command with its result.
 

@@ -40,7 +40,7 @@ from zconsole.swap.steps import (
     STEPS,
     Answer,
     SwapStage,
-    away,
+    absent_disks,
     comes_before,
     just_ran,
     listed,
@@ -52,7 +52,7 @@ from zconsole.swap.steps import (
     to_do,
     use_now,
 )
-from zconsole.swap.way_back import WayBack, stands_offline
+from zconsole.swap.way_back import WayBack, undo_offline
 
 
 def current(swap: Checklist, view: MachineView, now: float) -> SwapStage:
@@ -64,14 +64,15 @@ def current(swap: Checklist, view: MachineView, now: float) -> SwapStage:
     if found is None:
         return _report(swap, view)
     left = undone(swap, view)
-    warned = () if found.alarm else still_out(swap, view)
+    warned = () if found.alarm else tuple(still_out(swap, view))
     # Only a step that is still to be taken says what Back will do afterwards: not an alarm, nor a
     # wait for something that already runs, nor a plan that can't run.
     waits = found.plan is None and found.step in ("spare", "resilver", "scrub")
     refused = found.plan is not None and found.plan.refused is not None
     if not (found.alarm or waits or refused):
         step = step_of(swap, found.step)
-        found = replace(found, ahead=found.ahead or step, final=found.final or step.final)
+        undo = step.undo if found.undo is None else found.undo
+        found = replace(found, undo=undo, final=found.final or step.final)
     if not found.alarm and (new := new_elsewhere(swap, view)) is not None:
         found = replace(found, answers=(use_now(new, swap.old), *found.answers))
     return replace(
@@ -139,7 +140,7 @@ def _report(swap: Checklist, view: MachineView | None) -> SwapStage:
             f" it went on, or by zconsole light off {swap.old.whole}."
         )
     if view is not None and not swap.undone:
-        text += filter(None, (back.left for back in stands_offline(swap, view)))
+        text += filter(None, (back.left for back in undo_offline(swap, view)))
     text += (f"{said}." for _, said in then)
     pools = tuple(disk for disk, _ in then)
     return SwapStage(STEPS["report"].title, tuple(text), "report", then=pools, over=True)
@@ -159,7 +160,7 @@ def noticed(swap: Checklist, view: MachineView, now: float) -> Checklist:
         _moved,
         _relocated,
         _baseline,
-        _strays,
+        _wrong_disks,
         _pulled,
         _adopted,
         _inserted,
@@ -170,7 +171,7 @@ def noticed(swap: Checklist, view: MachineView, now: float) -> Checklist:
     # No step counts as done during an alarm.
     if stage.alarm:
         return swap
-    swap = _stepped(swap, view, stage, now)
+    swap = _log_steps(swap, view, stage, now)
     return swap.ending(now, "done") if stage.over else swap
 
 
@@ -221,7 +222,7 @@ def _baseline(swap: Checklist, view: MachineView, _: float) -> Checklist:
     return swap if there == swap.around else replace(swap, around=there)
 
 
-def _strays(swap: Checklist, view: MachineView, now: float) -> Checklist:
+def _wrong_disks(swap: Checklist, view: MachineView, now: float) -> Checklist:
     """Note disks that are out by mistake, and those that are back and complete."""
     for disk in swap.meant:  # back in: it has to become complete, too
         if view.device(disk) is not None:
@@ -252,7 +253,7 @@ def _strays(swap: Checklist, view: MachineView, now: float) -> Checklist:
             swap = replace(
                 swap, wrong=tuple(d for d in swap.wrong if d is not disk), returned=found
             ).noting(now, PUT_BACK, f"{disk.words} is back and complete")
-    # Disks that are still out come first, as ``said_meant`` takes the first one.
+    # Disks that are still out come first, as ``on_purpose`` takes the first one.
     ordered = tuple(sorted(swap.wrong, key=lambda disk: view.device(disk) is not None))
     return swap if ordered == swap.wrong else replace(swap, wrong=ordered)
 
@@ -334,7 +335,7 @@ def _misplaced(swap: Checklist, view: MachineView, now: float) -> Checklist:
     return swap
 
 
-def _stepped(swap: Checklist, view: MachineView, stage: SwapStage, now: float) -> Checklist:
+def _log_steps(swap: Checklist, view: MachineView, stage: SwapStage, now: float) -> Checklist:
     """Add a log entry for every step that was done since the last look."""
     if stage.step == swap.at:
         return swap
@@ -362,7 +363,7 @@ def missing(swap: Checklist, view: MachineView) -> tuple[SwapDisk, ...]:
     leaving = {(disk.pool, disk.key) for disk in view.leaving}
     return tuple(
         disk
-        for disk in away(swap, view)
+        for disk in absent_disks(swap, view)
         if disk.pool and disk.whole not in meant and (disk.pool, disk.key) not in leaving
         if _is_needed(disk, view)
     )
@@ -508,20 +509,19 @@ def _still_out(
         tuple(text),
         swap.at,
         waits=f"{names} to return",
-        answers=(Answer("meant", f"{meant} failed", "disk stays out", said_meant, typed="meant"),),
+        answers=(Answer("meant", f"{meant} failed", "disk stays out", "", on_purpose, "meant"),),
         brief=f"wrong disk{'s' * several} pulled: put {' and '.join(d.spot for d in disks)} back",
     )
 
 
-def said_meant(swap: Checklist, now: float) -> Checklist:
+def on_purpose(swap: Checklist, _: float) -> Checklist:
     """Treat the first wrong disk as pulled on purpose, with every leaf on it."""
     if not swap.wrong:  # it came back meanwhile
         return swap
     gone = swap.wrong[0]
     same = tuple(disk for disk in swap.wrong if disk.whole == gone.whole)
     rest = tuple(disk for disk in swap.wrong if disk not in same)
-    how = f"{gone.words} was pulled on purpose: the operator said so"
-    return replace(swap, wrong=rest, meant=(*swap.meant, *same)).noting(now, PUT_BACK, how)
+    return replace(swap, wrong=rest, meant=(*swap.meant, *same))
 
 
 def _about_out(

@@ -32,7 +32,7 @@ class WayBack:
     """What is left undone if the swap is given up, and what to run; empty if nothing is."""
 
 
-def stands_spare(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
+def undo_spare(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
     """Yield the hot spare that this swap let stand in."""
     target = view.target(swap.old.key)
     group = None if target is None or swap.spare is None else target.group
@@ -56,10 +56,16 @@ def _detaching(view: MachineView, group: Vdev, left: str) -> WayBack:
     return WayBack(plan.title[:1].lower() + plan.title[1:], plan, left=left)
 
 
-def stands_offline(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
+def undo_offline(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
     """Yield the disk's devices that are still offline, those of other pools first."""
     target, there = view.target(swap.old.key), view.device(swap.old) is not None
-    for situation, other in taken_offline(swap, view):
+    for situation, other in filter(None, map(view.leaf_of, swap.beside if there else ())):
+        # The log has its commands quoted for a shell.
+        quoted = f" {shlex.quote(situation.pool.name)} "
+        ours = (e for e in swap.log if e.command.startswith("zpool offline "))
+        taken = any(quoted in entry.command for entry in ours)
+        if not taken or other.vdev.state != "OFFLINE":
+            continue
         name = f"{other.name} of {situation.pool.name}"
         run = online_line(situation, other)
         left = f"{name}, on the same disk, is still OFFLINE: run {run}"
@@ -67,34 +73,13 @@ def stands_offline(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
         yield WayBack(f"put {name} online again", plan, left=left)
     if target is not None and target.vdev.state == "OFFLINE":
         run = online_line(view.situation, target)
-        out = bool(view.devices) and not (there or swap.was_gone)  # stands_pull tells that
+        out = bool(view.devices) and not (there or swap.was_gone)  # undo_pull tells that
         left = "" if out else f"{swap.old.words} is still OFFLINE: run {run}"
         plan = plan_online(view.situation, target.key)
         yield WayBack(f"put {target.name} online again", plan, left=left)
 
 
-def taken_offline(swap: Checklist, view: MachineView) -> tuple[tuple[Situation, Target], ...]:
-    """Return other pools' devices that this swap took offline and that are on the old disk."""
-    if view.device(swap.old) is None:
-        return ()
-    return tuple(
-        (situation, target)
-        for situation, target in filter(None, map(view.leaf_of, swap.beside))
-        if target.vdev.state == "OFFLINE"
-        if any(_took_offline(entry.command, situation.pool.name) for entry in swap.log)
-    )
-
-
-def _took_offline(command: str, pool: str) -> bool:
-    """Return whether a logged command, quoted for a shell, took a device of this pool offline."""
-    try:
-        words = shlex.split(command)
-    except ValueError:  # a damaged log must not keep the checklist from opening
-        return False
-    return words[:2] == ["zpool", "offline"] and words[-2] == pool
-
-
-def stands_light(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
+def undo_light(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
     """Yield the bay's light while it is on."""
     for left in light_words(swap):
         plan = plan_light(view.situation, swap.old, on=False)
@@ -110,7 +95,7 @@ def light_words(swap: Checklist) -> tuple[str, ...]:
     return (f"the light of {swap.old.spot} is still on: run {off}",)
 
 
-def stands_pull(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
+def undo_pull(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
     """Yield the old disk while it is out."""
     old, target = swap.old, view.target(swap.old.key)
     if target is None or not view.devices or view.device(old) is not None:
@@ -127,7 +112,7 @@ def stands_pull(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
     yield WayBack(text, left=left)
 
 
-def stands_replace(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
+def undo_replace(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
     """Yield the new disk that is being filled, or the old one that was put online again."""
     target = view.target(swap.old.key)
     if target is None:
@@ -140,7 +125,7 @@ def stands_replace(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
         yield WayBack(f"take {target.name} offline again", plan)
 
 
-def stands_light_off(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
+def undo_light_off(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
     """Yield the bay's light once it was switched off."""
     off = "light-off" in swap.passed and not swap.lit
     if off and swap.old.light and swap.scrub_begun is None:
@@ -148,7 +133,7 @@ def stands_light_off(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
         yield WayBack("switch the light on again", plan)
 
 
-def stands_scrub(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
+def undo_scrub(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
     """Yield the running scrub that this swap began."""
     if swap.scrub_begun is not None and view.situation.active("scrub") is not None:
         yield WayBack("stop the scrub", plan_stop(view.situation))

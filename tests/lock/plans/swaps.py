@@ -21,7 +21,7 @@ from zconsole.swap.choice import SwapChoice, choose
 from zconsole.swap.disk import PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
 from zconsole.swap.report import explained, markdown
 from zconsole.swap.several import estimated, in_turn, together, urgent_first
-from zconsole.swap.steps import SwapStage
+from zconsole.swap.steps import SwapStage, listed
 
 DETAILS = (
     *(f"{room}{word}: " for room in ("    ", "      ") for word in adapter.DETAILS),
@@ -105,8 +105,8 @@ def _shown(stage: SwapStage) -> Iterator[str]:
         yield f"  back: {stage.back.text}{' (closes it)' if stage.back.closes else ''}"
         if stage.back.plan is not None:
             yield from (f"    {line}" for line in adapter.lines(stage.back.plan))
-    undo = stage.undo_line("Back") or "Afterwards: Back "
-    yield from (f"  {text}" for text in (stage.final_line, undo) if text)
+    undo = stage.undo or "Afterwards: Back "
+    yield from (f"  {text}" for text in (stage.final, undo) if text)
     if stage.over:
         yield "  over"
 
@@ -121,7 +121,7 @@ def _chosen(choice: SwapChoice) -> Iterator[str]:
         yield f"{heading}:"
         yield from (f"  {line}" for line in lines)
     for way in choice.ways:
-        yield f"steps of {way.mode}: {', '.join(choice.steps(way))}"
+        yield f"steps of {way.mode}: {', '.join(listed(choice.checklist(way)))}"
 
 
 def _choices(scenario: str) -> Iterator[str]:

@@ -421,7 +421,9 @@ async def test_after_the_resilver_each_old_disk_is_still_to_be_found():
         assert "Pull Slot 07" in await s.read(s.do())
         assert "Switch off the light" in await s.read(s.pull("Slot 07"))
         await s.press("escape")
-        await s.to("JE64U42M")  # the other swap's new disk
+        other = next(c for c in s.swap.make_store(False).read() if c.old.bay == "Slot 08")
+        assert other.new is not None
+        await s.to(other.new.serial)
         await s.press("C")
         assert "SWAP Slot 08" in await s.read(s.on(SwapScreen))
         assert "Switch on the light of Slot 08" in await s.read(s.pass_by())

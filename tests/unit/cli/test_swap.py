@@ -54,7 +54,7 @@ class Machine:
         return asyncio.run(self._in_session(lambda s: ask(SwapListing(args, s, self.store))))
 
     def begin(self, bay: str) -> Checklist:
-        """Begin the swap of a disk in the first way offered."""
+        """Begin the swap of a disk by its pull."""
 
         backend = simulated_backend(self.source.world)
 
@@ -66,7 +66,7 @@ class Machine:
             way = next(way for way in choice.ways if way.mode == PULL_FIRST)
             store = self.store
             try:
-                return started(choice, way, v, store, backend.clock()).checklist
+                return started(choice, way, store, backend.clock()).checklist
             finally:
                 store.close()
 

@@ -118,7 +118,7 @@ class Play:
             for way in choice.ways
             if (way.mode == mode if mode else way.mode != REPLACE_FIRST or way.new is not None)
         )
-        self.guide = started(choice, way, self.view(), self.store, self.now)
+        self.guide = started(choice, way, self.store, self.now)
         return self.look()
 
     @property
@@ -136,7 +136,7 @@ class Play:
     def answer(self, name: str) -> SwapStage:
         (answer,) = [answer for answer in self.look().answers if answer.name == name]
         assert self.guide is not None
-        self.guide.answer(answer, self.now)
+        self.guide.answer(self.now, answer)
         return self.look()
 
     def pulled(self) -> None:
@@ -173,7 +173,7 @@ class Play:
         assert plan.refused is None, plan.refused
         assert self.guide is not None
         events = self.execute(plan)
-        self.guide.ran(stage, plan, events, self.now)
+        self.guide.ran(self.now, stage, plan, events)
         assert events[-1].kind == "done", events
         self.wait(1.0)
         return self.look()

@@ -40,7 +40,7 @@ def test_a_report_has_disks_times_commands_and_results():
 def test_a_report_compares_the_time_predicted_with_the_time_taken(play: Play):
     choice = play.choice()
     told = Estimate(5400.0, 3600.0, 7200.0, "estimated from the last scrub's speed")
-    play.guide = started(choice, choice.ways[-1], play.view(), play.store, play.now, told)
+    play.guide = started(choice, choice.ways[-1], play.store, play.now, told)
     play.do()
     play.exchanged()
     took = play.checklist.resilvered

@@ -19,7 +19,7 @@ from zconsole.swap.disk import MachineView, SwapDisk
 from zconsole.swap.several import started
 from zconsole.swap.steps import Answer
 from zconsole.swap.store import AGE, Guide, SwapBackend, SwapSession, SwapStore
-from zconsole.swap.watch import said_meant
+from zconsole.swap.watch import on_purpose
 from zconsole.system.state_dir import StateError
 from zconsole.timeline.frame import Frame
 from zconsole.timeline.session import Session
@@ -62,7 +62,7 @@ def test_a_disk_has_one_open_checklist(place: Path):
     play = Play(store=SwapStore(place))
     play.begin()
     choice = play.choice()
-    again = started(choice, choice.ways[0], play.view(), play.store, play.now)
+    again = started(choice, choice.ways[0], play.store, play.now)
     assert again.checklist.id == play.checklist.id
 
 
@@ -81,7 +81,7 @@ def test_a_command_that_failed_is_in_the_log_with_its_words():
     assert play.guide is not None
     step = replace(stage.plan.steps[0], argv=("zpool", "offline", "tank", "none"))
     plan = replace(stage.plan, steps=(step,))
-    play.guide.ran(stage, plan, play.execute(plan), play.now)
+    play.guide.ran(play.now, stage, plan, play.execute(plan))
     entry = play.checklist.log[-1]
     assert entry.command == "zpool offline tank none"
     assert "no such device in pool" in entry.result
@@ -94,7 +94,7 @@ def test_what_was_refused_is_in_the_log():
     assert stage.plan is not None
     assert play.guide is not None
     play.pool.guid += 1
-    play.guide.ran(stage, stage.plan, play.execute(stage.plan), play.now)
+    play.guide.ran(play.now, stage, stage.plan, play.execute(stage.plan))
     assert "not run: another pool" in play.checklist.log[-1].text
 
 
@@ -102,8 +102,8 @@ def test_an_answer_about_a_disk_that_is_back_meanwhile_changes_nothing():
     play = Play()
     play.begin()
     assert play.guide is not None
-    meant = Answer("meant", "it was meant to go", "disk stays out", said_meant)
-    play.guide.answer(meant, play.now)
+    meant = Answer("meant", "it was meant to go", "disk stays out", change=on_purpose)
+    play.guide.answer(play.now, meant)
     assert play.look().step == "offline"
     assert play.leaf(OLD).online
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.records import replace
 from tests.table import rows
-from tests.unit.actions.pools import OLD_FEATURES, disk, group, pool, running, top
+from tests.unit.actions.pools import disk, group, pool, running, top
 from tests.unit.swap.playing import EMPTY, OLD, Play, fresh
 from tests.unit.swap.views import DISKS, device, view
 from zconsole.actions.replace import plan_batch
@@ -128,30 +128,12 @@ def test_a_duration_is_predicted_from_the_last_scan():
     assert found.eta == pytest.approx(last.duration, rel=0.1)
 
 
-RELEASES = [
-    ({"features": OLD_FEATURES.features}, "lets no device wait: the resilver restarts for each"),
-    ({"version": (2, 2, 7), "parameters": {}}, "wait: the plan restarts the resilver once for all"),
-    ({}, "until 10 % are done, the resilver restarts for each new disk"),
-    ({"parameters": {"zfs_resilver_disable_defer": 1}}, "lets no device wait"),
-    ({"features": {}}, "if this release makes devices wait, the plan restarts the resilver once"),
-]
-
-
-@rows(("facts", "text"), RELEASES)
-def test_one_resilver_for_all_is_told_as_the_release_does_it(facts, text):
-    v = view(disks=(*DISKS, *FREE))
-    s = v.situation
-    v = replace(v, situation=replace(s, facts=replace(s.facts, **facts)))
-    assert text in " ".join(both(v)[1].text)
-
-
 def test_a_resilver_that_runs_costs_time_too():
     joins = view(disks=(*DISKS, *FREE), scans=(running("resilver", 5.0),))
     waits = view(disks=(*DISKS, *FREE), scans=(running("resilver", 40.0),))
     said = [" ".join(both(v)[1].text) for v in (joins, waits)]
-    assert "the running one restarts from 0 (5.0 % lost)" in said[0]
-    assert "the new disks wait for the running resilver (40.0 %), then one fills them" in said[1]
-    assert "beyond the rest of the running one" in said[1]
+    assert "the running resilver restarts from 0 to include it (5.0 % lost)" in said[0]
+    assert "resilver running (40.0 %): the device waits for it" in said[1]
 
 
 def test_each_place_gets_a_free_disk_though_one_fits_in_both():

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.records import replace
+from zconsole.swap import store as swap_store
 from zconsole.swap.disk import DONE, Checklist, SwapDisk, SwapEntry
-from zconsole.swap.store import KEPT, Guide, SwapStore, dumped, loaded
+from zconsole.swap.store import Guide, SwapStore, dumped, loaded
 from zconsole.system.state_dir import StateError
 
 ONE = Checklist(
@@ -92,10 +93,11 @@ def test_without_a_directory_the_swap_is_led_all_the_same():
 
 
 @pytest.mark.slow
-def test_closed_checklists_are_kept_for_their_reports_and_the_oldest_go(place: Path):
+def test_closed_checklists_are_kept_for_their_reports_and_the_oldest_go(place: Path, monkeypatch):
+    monkeypatch.setattr(swap_store, "KEPT", 3)
     store = SwapStore(place)
-    for n in range(KEPT + 2):
+    for n in range(5):
         store.save(replace(ONE, id=f"{n:08x}", begun=float(n), state=DONE))
     kept = store.read()
-    assert len(kept) == KEPT
-    assert kept[0].begun == KEPT + 1
+    assert len(kept) == 3
+    assert kept[0].begun == 4

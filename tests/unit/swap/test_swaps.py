@@ -26,7 +26,7 @@ def test_the_right_way(play: Play):
     play.hands.insert(NEW, OLD)
     stage = play.look()
     assert stage.step == "replace"
-    assert stage.undo_line("Z") == "Until the resilver ends, Z takes the new disk out again"
+    assert stage.undo == "Until the resilver ends, Back takes the new disk out again"
     stage = play.do()
     assert stage.step == "resilver"
     assert stage.final
@@ -342,7 +342,7 @@ def test_the_steps_of_the_plan_are_those_of_the_checklist(play: Play):
         play.lights = lights
         for mode in (REPLACE_FIRST, PULL_FIRST):
             choice = play.choice()
-            (steps,) = (choice.steps(way) for way in choice.ways if way.mode == mode)
+            (steps,) = (listed(choice.checklist(way)) for way in choice.ways if way.mode == mode)
             stage = play.begin(mode)
             assert steps == listed(play.checklist, stage.step)
             assert ("light-off" in steps) == lights
@@ -354,7 +354,7 @@ def test_the_steps_of_the_plan_are_those_of_the_checklist(play: Play):
 def test_the_steps_with_a_hot_spare_return_it(play: Play):
     play.pool.spares.append(fresh())
     choice = play.choice()
-    (steps,) = (choice.steps(way) for way in choice.ways if way.mode == SPARE_FIRST)
+    (steps,) = (listed(choice.checklist(way)) for way in choice.ways if way.mode == SPARE_FIRST)
     play.begin(SPARE_FIRST)
     assert "return-spare" in steps
     assert "return-spare" in listed(play.checklist, "spare")
@@ -365,7 +365,7 @@ def test_a_disk_that_left_the_pool_by_its_replacement_is_not_taken_offline(play:
     choice = play.choice()
     assert choice.way is not None
     assert choice.way.mode == REPLACE_FIRST
-    assert "offline" not in choice.steps(choice.way)
+    assert "offline" not in listed(choice.checklist(choice.way))
     play.begin()
     play.do()
     play.until("pull")

@@ -20,14 +20,14 @@ def test_no_way_back_is_told_of_a_step_that_cannot_be_taken_now(play: Play):
     stage = play.answer("meant")
     assert stage.plan is not None
     assert stage.plan.refused
-    assert stage.ahead is None
+    assert stage.undo is None
 
 
 def follows(play: Play, step: str) -> SwapStage:
     """Return the stage after ``step``, which must announce its way back, or that it has none."""
     stage = play.look()
     assert stage.step == step
-    assert stage.undo_line("Z") or stage.final
+    assert stage.undo or stage.final
     return play.do()
 
 
@@ -41,13 +41,13 @@ def test_back_undoes_what_was_announced():
     stage = follows(play, "light")
     assert stage.back is not None
     assert stage.back.text == "switch the light off"
-    assert stage.undo_line("Z"), "that of the pull"
+    assert stage.undo, "that of the pull"
     play.hands.pull(OLD)
     stage = play.look()
     assert stage.back is not None
     assert stage.back.text.startswith("put the old disk")
     assert f"back into {OLD}:" in stage.back.text
-    assert stage.undo_line("Z")
+    assert stage.undo
     play.hands.insert(NEW, OLD)
     stage = follows(play, "replace")
     assert stage.back is not None

@@ -248,7 +248,8 @@ def test_a_disk_meant_to_go_is_named_until_it_is_back(play: Play):
     play.hands.pull("Slot 06")
     stage = play.answer("meant")
     assert not stage.alarm
-    assert "is still out; raidz2-0 has no redundancy left." in stage.warnings[0]
+    assert "is still out: put it back" in stage.warnings[0]
+    assert "(raidz2-0 has no redundancy left)" in stage.warnings[0]
     assert "Put Slot 07" in stage.warnings[1]
     assert "online again first" in stage.warnings[1]
     assert stage.back is not None
@@ -306,7 +307,7 @@ def test_clearing_a_wrong_disk_says_what_is_lost(play: Play):
     play.look()
     play.hands.insert(len(play.hands.drawer()) - 1, "Slot 08")
     play.leaf("Slot 08").state = FAULTED
-    assert play.look().final_line == "Error counts are reset. Cannot be undone"
+    assert play.look().final == "Error counts are reset. Cannot be undone"
 
 
 def test_a_disk_put_into_the_bay_of_a_wrong_one_is_in_the_report_once(play: Play):
@@ -323,14 +324,12 @@ def test_a_disk_put_into_the_bay_of_a_wrong_one_is_in_the_report_once(play: Play
 
 def test_a_replace_whose_new_disk_a_hot_spare_stands_in_for_is_gone_on_with():
     choice = chosen(view())
-    swap = started(choice, choice.ways[0], view(), SwapStore(None, memory={}), 5.0).checklist
+    swap = started(choice, choice.ways[0], SwapStore(None, memory={}), 5.0).checklist
     newcomer = group("spare", disk("new", 9, "FAULTED"), disk("sp", 10))
     busy = view(group("replacing", disk("d00", 1000), newcomer))
     for seen in (
         noticed(swap, busy, 6.0),
-        started(
-            chosen(busy), chosen(busy).ways[0], busy, SwapStore(None, memory={}), 6.0
-        ).checklist,
+        started(chosen(busy), chosen(busy).ways[0], SwapStore(None, memory={}), 6.0).checklist,
     ):
         assert seen.new is not None
         assert seen.new.name == "new"

@@ -254,7 +254,7 @@ class SwapFlow:
                 return choice_lines(choice, way, time, notes, denied, context.look, width)
 
             def _make(store: SwapStore, now: float) -> tuple[Checklist, ...]:
-                found = () if way is None else (started(choice, way, view, store, now, estimate),)
+                found = () if way is None else (started(choice, way, store, now, estimate),)
                 return tuple(guide.checklist for guide in found)
 
             async def _run(_: str | None) -> AsyncIterator[Span]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
-from zconsole.actions.executor import ExecutionEvent
-from zconsole.actions.plan import ActionPlan, Situation
+from zconsole.actions.plan import Situation
 from zconsole.actions.refresh import situation_of
 from zconsole.errors import ZconsoleError
 from zconsole.swap.disk import Checklist, MachineView
-from zconsole.swap.steps import Answer, SwapStage, comes_before
+from zconsole.swap.steps import SwapStage, comes_before
 from zconsole.swap.store import Guide, SwapStore
 from zconsole.swap.watch import current
 from zconsole.system.daemon_thread import in_daemon_thread
@@ -112,24 +111,9 @@ class FollowedSwap:
         self._last = view or self._last
         return view
 
-    async def _write(self, write: Callable[[Guide, float], None]) -> None:
-        """Call ``write`` in a thread, unless this console never led."""
+    async def write(self, change: Callable[..., None], *args: object) -> None:
+        """Call a method of ``Guide`` with the time and ``args``, unless this console never led."""
         guide, now = self._guide, self._context.backend.clock()
         if guide is not None:
             async with self._turn:
-                await in_daemon_thread(write, guide, now)
-
-    async def answer(self, answer: Answer) -> None:
-        """Apply an answer of the current stage."""
-        await self._write(lambda guide, now: guide.answer(answer, now))
-
-    async def ran(
-        self, stage: SwapStage, plan: ActionPlan, events: Sequence[ExecutionEvent]
-    ) -> None:
-        """Log what a plan did."""
-        await self._write(lambda guide, now: guide.ran(stage, plan, events, now))
-
-    async def close(self) -> None:
-        """Close the checklist: backed out, or given up with something left undone."""
-        undone = self.stage.undone if self.stage is not None else ()
-        await self._write(lambda guide, now: guide.close(now, undone))
+                await in_daemon_thread(change, guide, now, *args)

@@ -53,7 +53,7 @@ def choice_lines(
     shown = ((head, lines) for head, lines in parts.items() if head not in _APART)
     blocks += ((head, lines, _PART_ROLES.get(head, "")) for head, lines in shown)
     if way is not None:
-        blocks.append(("Steps", [*_numbered(choice.steps(way))], ""))
+        blocks.append(("Steps", [*_numbered(listed(choice.checklist(way)))], ""))
     return tuple(
         line
         for head, texts, role in blocks
@@ -212,9 +212,9 @@ def _stage(
         yield from _said(text, "error" if stage.alarm else "")
     yield from _doing(stage, look, width)
     if stage.final:
-        yield from _said(stage.final_line, "warning")
-    if line := stage.undo_line(key_of(look, "undo")):
-        yield from _said(line)
+        yield from _said(stage.final, "warning")
+    if stage.undo:
+        yield from _said(stage.undo)
     for disk in stage.then[:1]:
         yield from _keyed(look, "other_pool", f"Begin the swap of {disk.pool}", width)
     if stage.over and not filed:
@@ -243,13 +243,9 @@ def _doing(stage: SwapStage, look: DisplayFormat, width: int) -> Iterator[Line]:
 
 def _keyed(look: DisplayFormat, action: str, text: str, width: int) -> Iterable[Line]:
     """Return a key and what it does now; a click does the same."""
-    head = Span(f" {fit(key_of(look, action), 6)}", "key", f"screen.{action}")
+    key = next(key for key in look.keys.of("Swap") if key.name == action).keys[0]
+    head = Span(f" {fit(shown(key), 6)}", "key", f"screen.{action}")
     return beside(head, look.text(text), width - 1)
-
-
-def key_of(look: DisplayFormat, action: str) -> str:
-    """Return the key of an action on the checklist screen."""
-    return shown(next(key for key in look.keys.of("Swap") if key.name == action).keys[0])
 
 
 def _steps(steps: Sequence[ListedStep], look: DisplayFormat) -> Iterator[Line]:

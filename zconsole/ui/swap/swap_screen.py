@@ -17,10 +17,11 @@ from textual.binding import BindingType
 
 from zconsole.actions.plan import ActionPlan, Facts
 from zconsole.errors import ZconsoleError
-from zconsole.swap.disk import DONE, Checklist, SwapDisk, sentence
+from zconsole.keyed_text import KeyedText
+from zconsole.swap.disk import DONE, REPLACE_FIRST, Checklist, SwapDisk, sentence
 from zconsole.swap.report import markdown
 from zconsole.swap.steps import SwapStage
-from zconsole.swap.store import Hands
+from zconsole.swap.store import Guide, Hands
 from zconsole.swap.way_back import light_words, plan_light
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.plan_lines import said_lines, wrapped
@@ -32,7 +33,7 @@ from zconsole.ui.keys import bindings
 from zconsole.ui.new_file import keep_new
 from zconsole.ui.panes.help import key_row, short_key
 from zconsole.ui.swap.followed import FollowedSwap
-from zconsole.ui.swap.swap_lines import eta_note, key_of, restored_note, swap_lines, swap_title
+from zconsole.ui.swap.swap_lines import eta_note, restored_note, swap_lines, swap_title
 from zconsole.ui.widgets.draw import Line, Span, crop, joined
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
@@ -173,7 +174,8 @@ class SwapScreen(Dialog[SwapDisk | None]):
         if stage is not None and stage.over and not self._saved:
             yield Span(f"A saved report is a new file in {report_directory()}.")
         if self._saved:
-            yield Span(f"Report saved: {self._saved} (y copies its path)", "good")
+            copies = KeyedText("", " ({keys} copies its path)", "copy")
+            yield Span(f"Report saved: {self._saved}" + copies, "good")
 
     def _hint(self) -> tuple[Line, ...]:
         width, look = self.app.size.width, self._flow.look
@@ -239,7 +241,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
         if stage is None:
             return
         if stage.back is None or stage.back.closes:
-            self._say(f"{stage.final_line}." if stage.final else NO_WAY_BACK)
+            self._say(f"{stage.final}." if stage.final else NO_WAY_BACK)
         elif stage.back.plan is not None:
             self._ask(partial(self._confirm, stage, stage.back.plan))
         else:
@@ -250,9 +252,12 @@ class SwapScreen(Dialog[SwapDisk | None]):
         swap, stage = self._followed.checklist, self._followed.stage
         if not swap.old.light:
             self._say("The bay has no light that can be switched.")
-        elif stage is not None and elsewhere(swap, stage) and swap.new is not None:
+        elif stage is not None and elsewhere(swap, stage):
+            new = swap.new
             self._say(
-                f"The disk to compare is in {swap.new.spot}: zconsole light on {swap.new.whole}."
+                f"{swap.old.spot} is not touched yet."
+                if new is None
+                else f"The disk to compare is in {new.spot}: zconsole light on {new.whole}."
             )
         elif stage is not None and stage.alarm:
             self._say(f"The light of {swap.old.spot} stays until the alarm is over.")
@@ -309,13 +314,13 @@ class SwapScreen(Dialog[SwapDisk | None]):
         """Show the plan with the step's warnings, and let it be run."""
         situation = await self._followed.situation()
         facts = situation.facts if situation else Facts()
-        ran = partial(self._followed.ran, stage, plan)
+        ran = partial(self._followed.write, Guide.ran, stage, plan)
         made = self._flow.confirmation(plan, facts, stage.paths, ran)
         # Warnings of the step do not apply to its light or to the way back.
         own = plan is stage.plan
         warned = [Span(text, "error") for text in stage.warnings if own]
         if stage.final and own:
-            warned.append(Span(f"{stage.final_line}.", "warning"))
+            warned.append(Span(f"{stage.final}.", "warning"))
 
         def _body(width: int) -> tuple[Line, ...]:
             return (*said_lines(warned, self._flow.look, width), *made.body(width))
@@ -329,13 +334,14 @@ class SwapScreen(Dialog[SwapDisk | None]):
             own = [Span(stage.title, "bold"), *(Span(text) for text in stage.text)]
             said = [Span(answer.means)] if answer.means else own
             said += [Span(text, "error") for text in stage.warnings]
-            do = partial(self._followed.answer, answer)
+            do = partial(self._followed.write, Guide.answer, answer)
             questions.append(self._question(answer.text, said, do, answer.typed))
         await self._put(*questions)
 
     async def _give_up(self, stage: SwapStage) -> None:
         """Ask whether to close the checklist; a word must be typed if something is left undone."""
-        back, swap, close = stage.back, self._followed.checklist, self._followed.close
+        back, swap = stage.back, self._followed.checklist
+        close = partial(self._followed.write, Guide.close, stage.undone)
         typed, said = None, [Span("Nothing is left to undo. The report is kept.")]
         if back is None or not back.closes:
             typed = GIVE_UP
@@ -344,9 +350,10 @@ class SwapScreen(Dialog[SwapDisk | None]):
                 *(Span(sentence(text), "error") for text in stage.undone),
             ]
             if back is not None:
-                undo = key_of(self._flow.look, "undo")
-                said.append(Span(f"To undo it step by step instead: Esc, then {undo}."))
-                said.append(Span(f"{undo} would now: {back.text}."))
+                keys = KeyedText("Back", "{keys}", "back", "undo-step")
+                undo = KeyedText("Back", "{keys}", "undo-step")
+                said.append(Span("To undo it step by step instead: " + keys + "."))
+                said.append(Span(undo + f" would now: {back.text}."))
         question = self._question("Give up this swap?", said, close, typed, verb="Give up")
         if not swap.lit:
             await self._put(question)
@@ -363,13 +370,14 @@ class SwapScreen(Dialog[SwapDisk | None]):
     async def _dark_and_close(self, stage: SwapStage, _: str | None) -> AsyncIterator[Span]:
         """Switch the light off, then close the checklist; it stays open if the light stays on."""
         plan = await self._light_plan()
-        ran = partial(self._followed.ran, stage, plan)
+        ran = partial(self._followed.write, Guide.ran, stage, plan)
         async for said in self._flow.confirmation(plan, Facts(), (), ran).run(None):
             yield said
         if self._followed.checklist.lit:
             raise ZconsoleError("The light is still on, and the checklist open.")
         await self._followed.look()
-        await self._followed.close()
+        now = self._followed.stage or stage
+        await self._followed.write(Guide.close, now.undone)
 
     async def _light(self, stage: SwapStage) -> None:
         await self._confirm(stage, await self._light_plan())
@@ -506,6 +514,8 @@ class DemoSwapScreen(SwapScreen):
 
 def elsewhere(swap: Checklist, stage: SwapStage) -> bool:
     """Return whether the step is about a new disk in another bay than the old one."""
+    if stage.step == "insert":
+        return swap.mode == REPLACE_FIRST and swap.pulled is None
     return stage.step == "replace" and swap.new is not None and swap.new.spot != swap.old.spot
 
 
