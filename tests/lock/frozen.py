@@ -79,7 +79,7 @@ class Clock:
     def alarm(self, seconds: float | None, call: Callable[[], object]) -> Iterator[None]:
         """Call ``call`` after some time, unless the block is left before."""
         if seconds is not None:
-            is_main = threading.current_thread() is threading.main_thread()
+            is_main = threading.get_ident() == threading.main_thread().ident
             with self._lock:
                 self._alarms[call] = (self.now + seconds, is_main)
         try:
@@ -179,7 +179,7 @@ def _replace_selectors(clock: Clock, others: Others) -> None:
 
     def _selecting(own: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
         def _selected(self: selectors.BaseSelector, timeout: float | None = None) -> list[Any]:
-            is_main = threading.current_thread() is threading.main_thread()
+            is_main = threading.get_ident() == threading.main_thread().ident
             loop: Any = asyncio._get_running_loop() if is_main else None
             end = None if timeout is None else clock.now + timeout
             while True:

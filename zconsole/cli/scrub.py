@@ -51,7 +51,8 @@ def _check(args: argparse.Namespace) -> None:
 
 def line(window: ScrubWindow) -> str:
     """Return a line of text about a pool's scrub hours, by what is recorded of its scrub."""
-    state = "paused" if window.paused else "running" * window.begun
+    running = "running" if window.begun else ""
+    state = "paused" if window.paused else running
     words = hours_words(window, state, datetime.now().astimezone())
     return f"{window.pool}: scrub only in the hours {window.hours} ({words})"
 

@@ -116,7 +116,7 @@ class SwapChoice:
         """Why no swap can begin now; empty when one can."""
         if self.refusal is not None:
             return self.refusal.why
-        return "" if self.way else "; ".join(way.refused for way in self.ways)
+        return "" if self.way else "; ".join(dict.fromkeys(way.refused for way in self.ways))
 
 
 def choose(view: MachineView, key: str) -> SwapChoice | None:
@@ -211,7 +211,7 @@ def _ways(
         why = f"its replacement by {new.words} has begun already: the checklist goes on from there"
         yield SwapWay(REPLACE_FIRST, why, new, begun=group.children[-1].resilvering)
         return
-    kept = kept_words(view.situation, target)
+    kept = kept_words(view.situation, target, old.words)
     # The pull of a disk that is out, or that a spare stands in for, costs nothing more.
     missed = gone or stands_in(target)
     insert: SwapWay | None = None

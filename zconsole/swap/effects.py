@@ -275,14 +275,13 @@ def vdev_words(situation: Situation, target: Target) -> str:
     return "" if entry is None else _of_vdev(entry)
 
 
-def kept_words(situation: Situation, target: Target) -> str:
-    """Describe the redundancy while the old device stays in until the new one is filled."""
+def kept_words(situation: Situation, target: Target, name: str) -> str:
+    """Describe the redundancy while the old device, called ``name``, stays until it is replaced."""
     entry = _entry(situation, target)
     if entry is not None and not entry.left:
         return "Redundancy stays as it is: none left"
     # Which blocks of a device need repair is unknown (see ``is_complete``), hence "unless".
     if target.vdev.errors.total and is_complete(target.vdev):
-        name = target.name
         return f"{name} counts for redundancy meanwhile, unless ZFS has to repair blocks on it"
     reduced = entry is not None and entry.left < parity(target.top)
     return f"Redundancy {'does not drop further' if reduced else 'never drops'}"
