@@ -124,7 +124,7 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         " self.view.show(folder_lines(self._rows, self._look, width)) <> self._show_hint()",
         "ui.swap.swap_screen.SwapScreen.on_mount: swap"
         " self.set_interval(LOOK, self._again) <> self.look_again()",
-        "zfs.sources.kernel.client._Helper.hear: swap self.channel.abandon()"
+        "zfs.sources.kernel.client._Helper.on_output: swap self.channel.abandon()"
         " <> self._end(_HelperEndedError('it gave no answer'))",
     ),
     "options are found by name, and no person starts this command, to read its help": (

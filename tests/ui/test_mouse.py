@@ -88,6 +88,13 @@ async def test_a_click_moves_the_cursor_of_a_menu_and_a_double_click_chooses():
         assert a.app.screen is not menu
 
 
+async def test_a_double_click_on_a_tunable_asks_for_its_value():
+    async with acting("mirror-scrub") as a:
+        await a.press("T")
+        await a.pilot.click(offset=(3, 3), times=2)
+        assert (await a.read(a.rest())).startswith(" SET zfs_")
+
+
 async def test_a_click_moves_the_cursor_of_the_devices_and_a_double_click_opens_the_detail():
     async with view_state(frames.resilver(), size=(100, 40)) as (app, pilot, _):
         await pilot.click("#devices", offset=(5, 4))

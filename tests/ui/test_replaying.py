@@ -113,6 +113,28 @@ async def test_events_are_found_on_and_back_and_then_the_ends(recorded, waiting)
     assert await went(recorded, search, -1) == 10
 
 
+async def test_events_searched_for_at_once_are_counted(recorded):
+    for ask in (1, 1):
+        recorded.playback.search(ask)
+    assert await went(recorded, recorded.playback.search, 1) == 2 * (len(STATES) - 1)
+    recorded.playback.search(-1)
+    assert await went(recorded, recorded.playback.search, -1) == 2
+
+
+async def test_another_search_during_one_is_counted_too(recorded):
+    recorded.playback.seek(1.0)
+    await recorded.next()
+    recorded.playback.search(-1)
+    searching = asyncio.create_task(recorded.next())
+    await asyncio.sleep(0.01)
+    assert recorded.playback.event < 0
+    recorded.playback.search(-1)
+    await searching
+    while recorded.playback.jumps:
+        await recorded.next()
+    assert recorded.playback.t == 1002.0
+
+
 async def test_a_pause_ends_the_search_for_an_event(recorded):
     await went(recorded, recorded.playback.search, 1)
     recorded.playback.search(1)
@@ -150,9 +172,9 @@ async def test_a_recording_without_places_says_so(feed):
         await until(pilot, lambda: "0.0 %" in screen_text(app))
         feed.playback.span = None
         for key in ("full_stop", "comma", "greater_than_sign", "left_parenthesis"):
-            app.messages.forget("no seeking")
+            app.messages.forget("in a compressed")
             await pilot.press(key)
-            assert said(app) == ["no seeking in a packed recording or a pipe"]
+            assert said(app) == ["in a compressed recording or a pipe one cannot move about"]
             assert not feed.playback.jumps
         line = screen_text(app).splitlines()[-2]
         assert "{ } speed" in line

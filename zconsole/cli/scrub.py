@@ -51,8 +51,8 @@ def _check(args: argparse.Namespace) -> None:
 
 def line(window: ScrubWindow) -> str:
     """Return a line of text about a pool's scrub hours, by what is recorded of its scrub."""
-    running = "running" if window.begun else ""
-    state = "paused" if window.paused else running
+    begun = "paused" if window.paused else "running"
+    state = begun if window.begun else ""
     words = hours_words(window, state, datetime.now().astimezone())
     return f"{window.pool}: scrub only in the hours {window.hours} ({words})"
 

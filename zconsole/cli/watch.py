@@ -62,7 +62,7 @@ async def _rounds(args: argparse.Namespace, rounds: AsyncGenerator[Update, None]
             if args.until_done and scans_ended(update.frames):
                 return ending_code(update.frames, seen_running)
     if args.until_done:
-        say("--count is reached, and a scan still runs")
+        say("--count is reached before every scan was seen to end")
         return ExitCode.FAILED
     return ExitCode.OK
 

@@ -15,7 +15,7 @@ from zconsole.output.text import cells, padded
 from zconsole.pool.scan_outcome import WELL
 from zconsole.scan_report.report import DeviceReport, Moment, ScanReport
 from zconsole.scan_report.statistics import (
-    Prediction,
+    CheckedPrediction,
     differences,
     different_tunables,
     limits_by_time,
@@ -225,7 +225,7 @@ def _cause(name: str) -> str:
     return CAUSES.get(name, name)
 
 
-def _error(prediction: Prediction) -> str:
+def _error(prediction: CheckedPrediction) -> str:
     far = prediction.error >= FAR
     return f"{prediction.error + 1:.0f} times" if far else _signed(prediction.error)
 

@@ -13,7 +13,7 @@ SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
+class CheckedPrediction:
     """A predicted time to the end of a scan, and the actual one."""
 
     share: float
@@ -29,7 +29,7 @@ class Prediction:
         return self.predicted / self.actual - 1 if self.actual > 0 else 0.0
 
 
-def predictions(report: ScanReport) -> tuple[Prediction, ...]:
+def predictions(report: ScanReport) -> tuple[CheckedPrediction, ...]:
     """Return the ETA at each of SHARES of a finished scan's duration at which it was watched."""
     if report.state != "finished" or report.end is None:
         return ()
@@ -40,7 +40,7 @@ def predictions(report: ScanReport) -> tuple[Prediction, ...]:
         near = (moment for moment in report.moments if abs(moment.t - t) <= far)
         nearest = min(near, key=lambda moment: abs(moment.t - t), default=None)
         if nearest is not None and nearest.told_end is not None:
-            found.append(Prediction(share, nearest.told_end - nearest.t, report.end - nearest.t))
+            found.append(CheckedPrediction(share, nearest.told_end - nearest.t, report.end - nearest.t))
     return tuple(found)
 
 

@@ -282,15 +282,16 @@ class ReplayFeed(SessionFeed):
         return None
 
     async def _search_on(self, update: Update | None) -> Update | None:
-        """Play to an event that was not shown, or to the end, but not for longer than _SEARCHED.
+        """Play to the event that was asked for, or to the end, but not for longer than _SEARCHED.
 
         ``update`` is a round that was taken already.
         """
         playback, until = self.playback, asyncio.get_running_loop().time() + _SEARCHED
         known = set() if self._newest is None else _events(self._newest)
         while True:
-            if update is not None and _events(update) - known:
-                playback.event = 0
+            if update is not None and (new := _events(update) - known):
+                playback.event = max(0, playback.event - 1)
+                known |= new
             is_over = playback.event <= 0 or asyncio.get_running_loop().time() > until
             if update is not None and is_over:
                 return update
@@ -301,10 +302,10 @@ class ReplayFeed(SessionFeed):
             await asyncio.sleep(0)  # lets keys and painting continue
 
     async def _search_back(self, shown: float | None) -> Update | None:
-        """Request the round of the last event before ``shown``, or the first round.
+        """Request the round of an event before ``shown``, or the first round.
 
         What changed between two samples is known only after playing: play more and more of what
-        was before, until there is an event.
+        was before, until there are as many events.
         """
         playback, update, back = self.playback, None, WARM
         first = playback.span[0] if playback.span is not None else 0.0
@@ -315,9 +316,10 @@ class ReplayFeed(SessionFeed):
             playback.target = before
             update = await self._go_to(before, back)
             events = set() if update is None else _events(update)
-            past = [event.t for event in events if event.t <= before]
-            if playback.event < 0 and (past or before - back <= first):
-                playback.go_to(max([first, *past]))
+            past = sorted({event.t for event in events if event.t <= before})
+            wanted = -playback.event
+            if wanted > 0 and (len(past) >= wanted or before - back <= first):
+                playback.go_to(past[-wanted] if len(past) >= wanted else first)
             back *= 4
         return update
 

@@ -34,7 +34,7 @@ from zconsole.pool.scan_outcome import ScanOutcome, scan_outcome
 from zconsole.pool.spares import SpareProblem
 from zconsole.pool.topology import data_vdevs
 from zconsole.system.day_hours import day_hours
-from zconsole.timeline.eta.estimate import MAX_SPREAD, MEASURING, Estimate, nothing, ranged
+from zconsole.timeline.eta.estimate import LONGEST, MAX_SPREAD, MEASURING, Estimate, nothing, ranged
 from zconsole.timeline.eta.past import Comparison
 from zconsole.timeline.eta.progress import doing
 from zconsole.timeline.rates import RateSeries
@@ -159,12 +159,14 @@ def _in_hours(view: ScanView, hours: str, local: datetime) -> ScanView:
     scan, told = view.scan, view.estimate
     if not hours or scan.function != "scrub" or not scan.active:
         return view
-    left = (scan.to_issue_bytes or 0) - (scan.issued_bytes or 0)
     if scan.state == "paused" and scan.pass_issued and scan.pass_start and scan.paused_since:
+        if scan.to_issue_bytes is None or scan.issued_bytes is None:
+            return view
         ran = scan.paused_since - scan.pass_start - (scan.pass_paused or 0.0)
         rate = scan.pass_issued / max(1.0, ran)
-        told = ranged(max(0, left) / rate, MAX_SPREAD, f"it ran at {units.rate(rate)} until paused")
-    if told.eta is None or told.low is None or told.high is None:
+        left = max(0, scan.to_issue_bytes - scan.issued_bytes) / rate
+        told = ranged(left, MAX_SPREAD, f"it ran at {units.rate(rate)} until paused")
+    if told.eta is None or told.low is None or told.high is None or told.eta > LONGEST:
         return view
     eta, low, high = (
         day_hours(hours).until_worked(at, local) for at in (told.eta, told.low, told.high)

@@ -408,7 +408,7 @@ class Console(ThemedApp):
         if playback is None or (is_on and self._has_ended()):
             return
         if not move(playback):
-            self.notify("no seeking in a packed recording or a pipe", timeout=4)
+            self.notify("in a compressed recording or a pipe one cannot move about", timeout=4)
         elif self.view_state.ended:
             # The feed had ended: read it again, from the new place.
             self.view_state.ended = False

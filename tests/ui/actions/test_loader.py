@@ -25,12 +25,12 @@ async def test_of_a_recording_an_action_says_why_it_is_none():
         assert [n.message for n in app.messages] == ["this is a recording: nothing can be changed"]
 
 
-async def test_a_console_that_only_watches_says_why_its_keys_are_grey():
+async def test_a_console_that_only_watches_says_why_its_keys_are_gray():
     reason = "this pool can only be watched from here"
     feed = FakeFeed()
     feed.put(frames.resilver())
     app = make_console(feed, ConsoleOptions(zone=UTC), UTF8)
-    async with app.run_test(size=(80, 60)) as pilot:
+    async with app.run_test(size=(80, 70)) as pilot:
         await pilot.pause()
         assert app.view_state.denied == reason
         offered = {command.title: command.help for command in app.get_system_commands(app.screen)}

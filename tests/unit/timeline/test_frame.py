@@ -81,9 +81,9 @@ def test_a_scrub_that_is_paused_until_its_hours_ends_by_the_rate_it_had():
     assert seen.joined(Additions(hours=NIGHT)).scan.left is None
     assert found.reason.startswith("only 22:00-06:00 counts; it ran at 291K/s")
     assert seen.joined(Additions(flags=("SET",))).scan.estimate == nothing("paused")
-    imported = paused._replace(pass_issued=0)
-    seen = replace(seen, scans=(view(imported, nothing("paused")),))
-    assert seen.joined(Additions(hours=NIGHT)).scan.estimate == nothing("paused")
+    for hardly_begun in ({"pass_issued": 0}, {"pass_issued": 2**16}, {"total_bytes": None}):
+        untold = replace(seen, scans=(view(paused._replace(**hardly_begun), nothing("paused")),))
+        assert untold.joined(Additions(hours=NIGHT)).scan.estimate == nothing("paused")
 
 
 def clock_time(at: str) -> float:

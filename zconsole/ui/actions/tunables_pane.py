@@ -89,7 +89,7 @@ class TunablesScreen(PickScreen):
             return about_lines(self._now[index], look(), width, self._held)
 
         super().__init__("TUNABLES", _lines, start=start, wide=True, about=_about)
-        self.request = ""
+        self.request = "set"
 
     def draw(self) -> None:
         """Draw the values read last, and start to reread them for the next drawing."""

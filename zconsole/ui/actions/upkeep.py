@@ -19,6 +19,7 @@ from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.pool.model import Activity
 from zconsole.pool.topology import data_vdevs
 from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.system.day_hours import day_hours
 from zconsole.timeline.feed import Update
 from zconsole.timeline.frame import AUTOPILOT, SET_HERE, ActivityView, Additions, Frame
 from zconsole.tunables.control import Past, Restored
@@ -123,8 +124,14 @@ class Upkeep:
         if window is None:
             return "", ()
         scrubs = (view.scan for view in frame.scans if view.scan.function == "scrub")
-        state = next((scan.state for scan in scrubs if scan.active), "")
-        words = hours_words(window, state, datetime.fromtimestamp(frame.t, UTC).astimezone())
+        scrub = next((scan for scan in scrubs if scan.active), None)
+        local = datetime.fromtimestamp(frame.t, UTC).astimezone()
+        paused_since = scrub.paused_since if scrub else None
+        inside = day_hours(window.hours).includes(local)
+        if not inside and paused_since is not None and frame.t - paused_since < 2 * LOOK_SECONDS:
+            window = replace(window, paused=True)  # its file says so, but may not be read yet
+        state = scrub.state if scrub else ""
+        words = hours_words(window, state, local)
         by_hand = state == "paused" and not window.paused
         row = ActivityView(Activity("scrub hours", window.hours, note=words))
         return "" if by_hand else window.hours, (row,)

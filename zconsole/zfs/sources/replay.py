@@ -60,7 +60,7 @@ class Playback:
     steps: int = 0
     """Rounds still to go: on, or back if negative."""
     event: int = 0
-    """1 while the next event is searched for, -1 for the previous one, else 0."""
+    """Events to find: later ones, or earlier ones if negative."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -110,10 +110,17 @@ class Playback:
         return True
 
     def search(self, direction: int) -> bool:
-        """Pause at the next event (1) or the previous one (-1); return whether that is possible."""
+        """Pause at the next event (1) or the previous one (-1); return whether that is possible.
+
+        During a search in that direction, it goes one event farther.
+        """
         if self.span is None or self.t is None:
             return False
-        self.paused, self.target, self.steps, self.event = True, None, 0, direction
+        if self.event * direction > 0:
+            self.event += direction
+        else:
+            self.target, self.event = None, direction
+        self.paused, self.steps = True, 0
         self._changed.set()
         return True
 
