@@ -40,7 +40,9 @@ def predictions(report: ScanReport) -> tuple[CheckedPrediction, ...]:
         near = (moment for moment in report.moments if abs(moment.t - t) <= far)
         nearest = min(near, key=lambda moment: abs(moment.t - t), default=None)
         if nearest is not None and nearest.told_end is not None:
-            found.append(CheckedPrediction(share, nearest.told_end - nearest.t, report.end - nearest.t))
+            found.append(
+                CheckedPrediction(share, nearest.told_end - nearest.t, report.end - nearest.t)
+            )
     return tuple(found)
 
 

@@ -137,7 +137,9 @@ def activity_advice(activity: Activity, pool: Pool, still: float | None) -> str:
         if resilvers:
             return "goes on after the resilver"
         first = f"{bad}, then " if (bad := _bad_devices(activity, pool)) else ""
-        act = KeyedText(f"zpool clear {shlex.quote(pool.name)}", "clear the pool ({keys})", "actions")
+        act = KeyedText(
+            f"zpool clear {shlex.quote(pool.name)}", "clear the pool ({keys})", "actions"
+        )
         return f"no resilver is running: {first}" + act
     if still is not None and resilvers:
         return "goes on after the resilver"

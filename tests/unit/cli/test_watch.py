@@ -114,7 +114,8 @@ async def test_a_scan_that_still_runs_after_the_last_sample_is_not_done(capsys):
     for until_done, code in ((True, ExitCode.FAILED), (False, ExitCode.OK)):
         args = argparse.Namespace(json=True, until_done=until_done)
         assert await _rounds(args, two()) == code
-    assert capsys.readouterr().err == "zconsole: --count is reached before every scan was seen to end\n"
+    said = "zconsole: --count is reached before every scan was seen to end\n"
+    assert capsys.readouterr().err == said
 
 
 LOST = {"t": 1.0, "clock": 1.0, "pool": "tank", "problem": "zpool hangs", "kstat": "SUSPENDED"}
