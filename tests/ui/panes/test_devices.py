@@ -12,6 +12,7 @@ from tests.ui.drawn import LOOK
 from tests.ui.fakes import FakeFeed, view_state
 from tests.ui.panes.test_device_columns import at_bays
 from zconsole.diagnosis.bottleneck.finding import Verdict
+from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import ErrorCounters
 from zconsole.ui.panes.device_columns import Needs
 from zconsole.ui.panes.devices import HOLD, DeviceMemory
@@ -271,3 +272,6 @@ def test_columns_that_were_needed_stay():
     memory.take(replace(calm, rows=(*calm.rows[:9], bad, *calm.rows[10:])), LOOK)
     memory.take(calm, LOOK)
     assert memory.has == Needs(errors=True, notes=True)
+    in_bay = replace(row, vdev=replace(row.vdev, disk=LeafDisk(bay="Slot 07")))
+    memory.take(replace(calm, rows=(*calm.rows[:9], in_bay, *calm.rows[10:])), LOOK)
+    assert memory.has == Needs(errors=True, notes=True, bay=7), "what is found later, too"

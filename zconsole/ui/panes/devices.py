@@ -52,8 +52,7 @@ class DeviceMemory:
     def take(self, frame: Frame, look: DisplayFormat) -> None:
         """Update from a frame."""
         self.tree = tree_facts(frame)
-        if not (self.has.errors and self.has.notes):
-            self.has = needs(frame, look, self.tree, self.has)
+        self.has = needs(frame, look, self.tree, self.has)
         if frame.limit is None:
             self.culprit = None
             return
