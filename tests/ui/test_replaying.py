@@ -60,13 +60,11 @@ async def test_it_says_where_it_is_and_keys_move_it(feed):
 STATES = ("ONLINE", *["DEGRADED"] * 4, *["ONLINE"] * 300)
 
 
-@pytest.fixture
-async def recorded(tmp_path):
-    """Two pools, of which one changes with the second and the sixth sample."""
-    path = tmp_path / "r"
+async def begun(path, interval, pad=0):
+    """Return the feed of two pools, of which one changes with the second and the sixth sample."""
     path.write_text(
         "".join(
-            f"{json.dumps({'t': 1000.0 + 2 * n + late, 'text': text})}\n"
+            f"{json.dumps({'t': 1000.0 + interval * n + late, 'text': text})}{' ' * pad}\n"
             for n, state in enumerate(STATES)
             for late, text in ((0.0, POOL.replace("ONLINE", state)), (0.3, OTHER))
         )
@@ -74,6 +72,19 @@ async def recorded(tmp_path):
     feed = ReplayFeed(ReplaySource(str(path), 1.0), Session(), Session)
     await feed.next()
     return feed
+
+
+@pytest.fixture
+async def recorded(tmp_path):
+    return await begun(tmp_path / "r", 2)
+
+
+async def test_a_jump_remembers_more_of_a_recording_with_few_samples(tmp_path):
+    feed = await begun(tmp_path / "slow", 60, pad=2**14)
+    feed.playback.seek(0.5)
+    shown = await feed.next()
+    assert shown.frames[0].t > 1000.0 + 60 * 150
+    assert {event.t for event in shown.frames[0].events} == {1060.0, 1300.0}
 
 
 async def went(feed, ask, direction, *, waiting=False):

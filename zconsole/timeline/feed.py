@@ -223,7 +223,10 @@ class SessionFeed(Feed):
 
 
 WARM = 180.0
-"""Seconds before a jump's target that are played first, to get rates and estimates."""
+"""Seconds before a jump's target that are played at least, to get rates and estimates."""
+WARM_ROUNDS = 300
+"""Rounds that are played, if these take longer: what happened before the target is to be known,
+and this many are read in about two seconds."""
 AHEAD = 300.0
 """Seconds ahead up to which a jump skips nothing, so that the history continues."""
 _SEARCHED = 0.5
@@ -323,6 +326,12 @@ class ReplayFeed(SessionFeed):
             back *= 4
         return update
 
+    def _interval_at(self, t: float) -> float:
+        """Return the seconds between the last two rounds before a time; 0 if there are no two."""
+        last = self._recording.before(t)
+        earlier = None if last is None else self._recording.before(last)
+        return 0.0 if last is None or earlier is None else last - earlier
+
     async def _go_to(self, target: float, back: float = 0.0) -> Update | None:
         """Return the round at ``target``, or the last one before a newer request.
 
@@ -331,7 +340,8 @@ class ReplayFeed(SessionFeed):
         now, update = self.playback.t, None
         if back or now is None or not now < target <= now + AHEAD:
             self._session = self._anew()
-            self._recording.go_to(target - (back or WARM))
+            least = WARM_ROUNDS * self._interval_at(target)
+            self._recording.go_to(target - max(back or WARM, least))
         while self.playback.target == target:
             found = await super().sample()
             there = found is None or (self.playback.t or target) >= target

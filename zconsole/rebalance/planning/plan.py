@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
@@ -28,6 +28,7 @@ from zconsole.rebalance.planning.forecast import BATCH_BYTES, DirectoryPlan, Reb
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.rebalance.planning.survey import Ages, Sink, Survey, TooLarge
+from zconsole.rebalance.planning.walk import Inode, own_files
 from zconsole.system.mounts import is_inside, mount_at
 from zconsole.units import percent, size
 
@@ -69,17 +70,19 @@ def make(
     found: Sequence[JobDirectory],
     settings: Settings,
     sink: Sink | None = None,
+    journal: Path | None = None,
 ) -> RebalancePlan:
     """Walk the directories and make the plan; every portion walked also goes to ``sink``.
 
-    Raises NotFoundError for a directory that is gone, UnavailableError, and what ``sink`` raises.
+    The ``journal`` it is made for is no file to move, as nothing of zconsole's own is. Raises
+    NotFoundError for a directory that is gone, UnavailableError, and what ``sink`` raises.
     """
     # Read one pool only: if the directories are on several, the plan is refused anyway.
     names = sorted({place.dataset.pool for place in found if place.dataset})
     pool = reader.pool(names[0]) if names else None
     if pool is not None and os.geteuid() == 0:
         pool = replace(pool, added=reader.added(pool.name))
-    surveys, split = _surveyed(sys, found, pool, settings.limits, sink)
+    surveys, split = _surveyed(sys, found, pool, settings.limits, sink, own_files(journal))
     in_use, shared = Users().look(), exports.look(reader.run)
     plans = [
         _directory_plan(sys, reader, place, pool, settings, measured, in_use, shared)
@@ -125,6 +128,7 @@ def _surveyed(
     pool: PoolFacts | None,
     limits: Limits,
     sink: Sink | None,
+    own: Set[Inode],
 ) -> tuple[list[Survey], list[survey.Split]]:
     """Walk every directory; return the surveys, and the inodes with names outside all of them."""
     surveys = []
@@ -134,7 +138,7 @@ def _surveyed(
         special = forecast.special_limit(place.dataset)
         surveys.append(Survey(place.root, ages, room, special, floor))
     try:
-        return surveys, survey.survey(sys, surveys, sink)
+        return surveys, survey.survey(sys, surveys, sink, own)
     except OSError as error:
         raise NotFoundError(f"{error.filename or ''}: {error.strerror}") from error
 

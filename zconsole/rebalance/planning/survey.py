@@ -11,7 +11,7 @@ import errno
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, field
 from random import Random
@@ -26,7 +26,7 @@ from zconsole.rebalance.engine.metadata import Abilities
 from zconsole.rebalance.engine.syscalls import SOURCE, Sys
 from zconsole.rebalance.planning.plan_document import PlannedPart
 from zconsole.rebalance.planning.settings import Floor
-from zconsole.rebalance.planning.walk import Portion, Walk
+from zconsole.rebalance.planning.walk import Inode, Portion, Walk
 
 
 @dataclass(slots=True)
@@ -345,16 +345,19 @@ Sink = Callable[[Portion, Ages], None]
 """Called with every portion walked, and the ages that apply to its files."""
 
 
-def survey(sys: Sys, surveys: Sequence[Survey], sink: Sink | None = None) -> list[Split]:
+def survey(
+    sys: Sys, surveys: Sequence[Survey], sink: Sink | None = None, own: Set[Inode] = frozenset()
+) -> list[Split]:
     """Walk the roots once, filling the surveys; every portion also goes to ``sink``.
 
-    Returns the inodes that have names outside the roots. Raises OSError if a root can't be read.
+    ``own`` are files and directories that are left out (`own_files`). Returns the inodes that have
+    names outside the roots. Raises OSError if a root can't be read.
     """
     raise_limit()  # the walk keeps a descriptor open per level
     with closing(Links()) as links:
         numbers = 0
         for index, found in enumerate(surveys):
-            walk = Walk(sys, [found.root], numbers)
+            walk = Walk(sys, [found.root], numbers, own)
             for portion in walk:
                 found.add(portion)
                 links.add(index, portion)

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from sys import getfilesystemencodeerrors, getfilesystemencoding
 
 from zconsole.rebalance.engine.directories import DirectoryRow, open_path
 from zconsole.rebalance.engine.item import is_temporary
 from zconsole.rebalance.engine.syscalls import DIRECTORY, Sys
 from zconsole.system.mounts import LOCAL, MountPoint, ancestors, mount_number, mounts_below
+from zconsole.system.state_dir import state_dirs
 
 PORTION = 1000
 """Most files in a portion."""
@@ -27,6 +30,30 @@ _CODING = (getfilesystemencoding(), getfilesystemencodeerrors())
 _REGULAR, _DIRECTORY = stat.S_IFREG, stat.S_IFDIR
 
 Found = tuple[bytes, os.stat_result]
+Inode = tuple[int, int]
+"""Device and inode number."""
+
+
+JOURNAL_ENDS = ("", "-wal", "-shm", ".request")
+"""What follows a journal's name in the names of its files: SQLite's, and requests to the job."""
+
+
+def own_files(journal: Path | None) -> frozenset[Inode]:
+    """Return the inodes of zconsole's state directories, and of a journal's files.
+
+    A job must not open its own journal as a file to move: when a process closes any descriptor of a
+    database, it loses SQLite's locks on it, and the next process that opens the database deletes
+    the log that the job still writes to (sqlite.org/howtocorrupt.html, section 2.2).
+    """
+    paths = list(state_dirs())
+    if journal is not None:
+        paths += (journal.with_name(journal.name + end) for end in JOURNAL_ENDS)
+    found = set[Inode]()
+    for path in paths:
+        with suppress(OSError):
+            status = path.stat()
+            found.add((status.st_dev, status.st_ino))
+    return frozenset(found)
 
 
 @dataclass(slots=True)
@@ -52,8 +79,12 @@ class _Level:
 class Walk:
     """One pass over several roots; directories are numbered in the order of the walk."""
 
-    def __init__(self, sys: Sys, roots: list[bytes], number: int = 0) -> None:
+    def __init__(
+        self, sys: Sys, roots: list[bytes], number: int = 0, own: Set[Inode] = frozenset()
+    ) -> None:
+        """``own`` are files and directories that are left out (`own_files`)."""
         self._sys = sys
+        self._own = own
         self._roots = roots
         self.number = number
         """Number of the last directory walked; the first one gets the initial value plus 1."""
@@ -143,7 +174,9 @@ class Walk:
                     portion.skipped.append((name, "changed"))
                     continue
                 kind = status.st_mode & 0o170000
-                if kind == _REGULAR and is_temporary(name):
+                if self._own and (status.st_dev, status.st_ino) in self._own:
+                    portion.skipped.append((name, "zconsole's own"))
+                elif kind == _REGULAR and is_temporary(name):
                     portion.skipped.append((name, "temporary name of a job"))
                 elif kind == _REGULAR:
                     portion.files.append((name, status))

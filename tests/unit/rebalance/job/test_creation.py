@@ -114,6 +114,19 @@ def test_a_job_that_counts_says_so_and_takes_new_limits(tree: Path) -> None:
     assert status.state == "planned"
 
 
+def test_a_job_never_opens_its_own_journal(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise it loses SQLite's locks on it, and whoever asks it something deletes its log."""
+    monkeypatch.setenv("ZCONSOLE_STATE", str(tree / "state"))
+    settings = Settings((str(tree),), allow_non_zfs=True)
+    asked = creation.create(settings, FactsReader(), agreed=True)
+    named = creation.create(settings, FactsReader(), tree / "d1/named.db", agreed=True)
+    for made in (asked, named):
+        with closing(Journal.open(made.record.journal)) as journal:
+            rows = [row.name for _, row in journal.todo((-1, -1, -1), 100)]
+        assert rows == [b"f"] * FILES
+        assert made.plan.document.directories[0].skipped["zconsole's own"] >= 1
+
+
 def test_a_stop_of_a_job_nobody_agreed_to_leaves_nothing(tree: Path) -> None:
     with pytest.raises(StopJobError):
         create(tree, meanwhile(lambda record: control.steer(LOG, record, "stop")), agreed=False)

@@ -16,7 +16,7 @@ import pytest
 from zconsole.rebalance.engine.descriptors import raise_limit
 from zconsole.rebalance.engine.directories import Directories, DirectoryRow
 from zconsole.rebalance.engine.syscalls import Sys
-from zconsole.rebalance.planning.walk import Walk
+from zconsole.rebalance.planning.walk import Walk, own_files
 from zconsole.system.mounts import mounts_below
 
 LINE = b"36 25 8:1 /x %s rw,noatime shared:1 - ext4 /dev/sda1 rw\n"
@@ -107,6 +107,21 @@ def test_directories_are_opened_however_deep_they_are(tmp_path: Path) -> None:
     assert os.fstat(directories.get(deepest).fd).st_ino == status.st_ino
     assert len(directories) == deepest
     directories.close()
+
+
+def test_a_journal_and_the_state_directory_are_no_files_to_move(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree, state = tmp_path / "tree", tmp_path / "tree/below/state"
+    monkeypatch.setenv("ZCONSOLE_STATE", str(state))
+    state.mkdir(parents=True)
+    for name in ("job.db", "job.db-wal", "job.db-shm", "job.db-notes", "below/state/audit"):
+        (tree / name).touch()
+    portions = [*Walk(Sys(), [bytes(tree)], own=own_files(tree / "job.db"))]
+    assert [name for each in portions for name, _ in each.files] == [b"job.db-notes"]
+    skipped = sorted(pair for each in portions for pair in each.skipped)
+    ours = (b"job.db", b"job.db-shm", b"job.db-wal", b"state")
+    assert skipped == [(name, "zconsole's own") for name in ours]
 
 
 def test_names_that_another_job_made_are_left_to_it(tmp_path: Path) -> None:
