@@ -49,7 +49,7 @@ class World:
         self.skipped = 0.0
         """Simulated seconds that were skipped on request."""
         self.lock = RLock()
-        """Held for each step and each reading, as the demo's keeper runs in a thread of its own."""
+        """Held for each step, change and sample, as the demo's keeper runs in its own thread."""
         self.is_over = False
         """Whether the demo has ended."""
         for pool in self.pools:

@@ -62,7 +62,10 @@ IDLE_SECONDS = 2.0
 ORDER_SECONDS = 5.0
 """Seconds that a client has to send its order once it is connected."""
 LOCK_RETRY_SECONDS = 1.0
-"""Seconds before a standing duty tries again to take its lock, which `wake` holds for a moment."""
+"""Seconds before a standing duty tries a second time to take its lock.
+
+`wake` holds it for a moment; a process of another version may hold it for hours.
+"""
 LOCK_SECONDS = 10.0
 """Seconds for taking a lock, on a disk that a scan keeps busy."""
 BEGIN_SECONDS = 30.0
@@ -312,6 +315,8 @@ class StandingDuty(ABC):
         self._lock: int | None = None
         self._next = clock()
         """When to act next (steady seconds)."""
+        self._retry = LOCK_RETRY_SECONDS
+        """Seconds to wait if another process holds the lock."""
 
     def due(self, now: float) -> float:
         """Return the seconds until it should act; 0.0 or less for at once."""
@@ -323,10 +328,14 @@ class StandingDuty(ABC):
         Raises what ``look`` raises.
         """
         if self._lock is None:
+            retry, self._retry = self._retry, LOCK_RETRY_SECONDS
             try:
                 if not await in_daemon_thread(self.is_empty):
                     self._lock = await in_daemon_thread(self._take)
-                    self._next = self._clock() + LOCK_RETRY_SECONDS * (self._lock is None)
+                    self._next = self._clock()
+                    if self._lock is None:
+                        self._next += retry
+                        self._retry = LONGEST_WAIT
                     return True
             except (NoAnswerError, NotAskedError):
                 self._next = self._clock() + LONGEST_WAIT

@@ -9,6 +9,7 @@ console, or by the next boot, which resets all values.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 from collections.abc import Callable, Sequence
@@ -179,6 +180,8 @@ class Autopilot:
         self._is_claimed = True
         """Whether no other autopilot can begin."""
         self._is_restored = False
+        self._restoring = asyncio.Lock()
+        """Held while restoring, as `act` and `undo` may both be at it."""
 
     def due(self, now: float) -> float:
         """Return seconds to the next act, at most CHECK_SECONDS to see soon whether to end."""
@@ -213,7 +216,7 @@ class Autopilot:
         if not self._ends:
             await self._end(self._over or "told to stop")
         elif not self._is_restored:
-            await self._restore()
+            await asyncio.shield(self._restore())
 
     async def _steered(self) -> str:
         """Make one step; return the reason to end, empty if there is none."""
@@ -260,30 +263,28 @@ class Autopilot:
         """Restore and log why it ends; if restoring fails, `act` and `undo` try again."""
         self._over, self._ends = why, True
         try:
-            await self._restore()
+            # If `undo` is given up, as a disk hangs, its thread still restores: so does this.
+            await asyncio.shield(self._restore())
         finally:
             self._log.note(self._wall(), "ended", kind="autopilot", action=ACTION, result=why)
             await self._source.aclose()
 
     async def _restore(self) -> None:
-        """Restore the originals, and drop the claim; but keep it while the kernel refuses.
+        """Restore the originals, and then drop the claim, which stays until they are restored.
 
         Only the holder of the claim restores: once it was dropped, another autopilot may have set
         tunables, and it restores both its own and what this one left.
         """
-        take = self._claim.take
-        if not self._is_claimed and not await in_daemon_thread(take, self._pilot.parameters):
-            return
-        self._is_claimed = False
-        try:
-            await in_daemon_thread(self._pilot.restore, self._wall())
-            self._is_restored = True
-        except (OSError, ZconsoleError):
-            self._is_claimed = True
-            raise
-        finally:
+        async with self._restoring:
+            self._is_restored = False
             if not self._is_claimed:
+                take, parameters = self._claim.take, self._pilot.parameters
+                self._is_claimed = await in_daemon_thread(take, parameters)
+            if self._is_claimed:
+                await in_daemon_thread(self._pilot.restore, self._wall())
                 await in_daemon_thread(self._claim.drop)
+                self._is_claimed = False
+            self._is_restored = True
 
 
 @dataclass(slots=True)
@@ -304,14 +305,16 @@ class PilotClaim:
     def take(self, parameters: Parameters) -> bool:
         """Become the only autopilot; return False if there is another. May hang.
 
-        Raises ZconsoleError or OSError if nothing can be set here.
+        What it holds already, it keeps. Raises ZconsoleError or OSError if nothing can be set here.
         """
         for name in levers(parameters):  # fail now if one may not be written, not during a scan
             os.close(parameters.open(name))
-        self._claim = parameters.claim()
+        if self._claim is None:
+            self._claim = parameters.claim()
         # The claim covers the kernel. This lock's file also has our mark, by which consoles tell
         # the autopilot's values from others.
-        self._lock = None if self._claim is None else self.store.lock(PILOT)
+        if self._claim is not None and self._lock is None:
+            self._lock = self.store.lock(PILOT)
         if self._lock is None:
             self.release()
             return False

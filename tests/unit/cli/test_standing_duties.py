@@ -12,7 +12,7 @@ from tests.unit.system.test_no_threads import refuse_threads
 from tests.unit.tunables.conftest import Kernel
 from tests.unit.tunables.test_guard import DEAD
 from zconsole.hardware.light import HOLDER, LightDuty
-from zconsole.system.keeper import LONGEST_WAIT, StandingDuty
+from zconsole.system.keeper import LOCK_RETRY_SECONDS, LONGEST_WAIT, StandingDuty
 from zconsole.system.patient import NoAnswerError, NotAskedError
 from zconsole.system.record_file import LockedRecord
 from zconsole.system.state_dir import StateError
@@ -76,6 +76,22 @@ async def test_it_goes_on_though_no_thread_could_be_started(duty, monkeypatch):
         assert duty.due(0.0) == LONGEST_WAIT
     assert await duty.act()
     assert duty.due(0.0) <= 0.0
+
+
+async def test_a_lock_that_another_process_holds_for_long_is_not_asked_for_all_the_time(duty):
+    """Whoever wakes the keeper holds it for a moment, a process of another version for hours."""
+    take = duty._take
+    for _ in range(2):
+        duty._take = lambda: None
+        waits = []
+        for _ in range(3):
+            assert await duty.act()
+            waits.append(duty.due(0.0))
+        assert waits == [LOCK_RETRY_SECONDS, LONGEST_WAIT, LONGEST_WAIT]
+        duty._take = take
+        assert await duty.act()
+        assert duty.due(0.0) <= 0.0
+        await duty.undo()
 
 
 async def test_it_is_over_where_its_file_is_damaged(duty, monkeypatch):

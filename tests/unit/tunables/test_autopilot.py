@@ -273,6 +273,17 @@ async def test_what_another_version_says_of_its_own_autopilot_is_left(kernel, mo
     assert autopilot.status(kernel.state) is None
 
 
+def test_a_claim_that_is_taken_twice_is_dropped_at_once(kernel):
+    kernel.state.chmod(0o700)
+    place, other = (PilotClaim(kernel.state, mark) for mark in ("1:1", "2:2"))
+    for _ in range(2):
+        assert place.take(kernel.parameters)
+    assert not other.take(kernel.parameters)
+    place.drop()
+    assert other.take(kernel.parameters)
+    other.drop()
+
+
 async def test_one_that_cannot_begin_leaves_room_for_the_next(kernel):
     (kernel.state / PILOT).mkdir()
     with pytest.raises(ZconsoleError, match=PILOT):
@@ -281,24 +292,42 @@ async def test_one_that_cannot_begin_leaves_room_for_the_next(kernel):
     await (await begin(kernel)).undo()
 
 
-async def test_what_it_sets_after_it_was_told_to_stop_goes_back_as_well(kernel, monkeypatch):
+@pytest.mark.parametrize("restoring", [False, True])
+async def test_what_it_sets_after_it_was_told_to_stop_goes_back_as_well(
+    kernel, monkeypatch, restoring
+):
+    """Even if it sets that between the restored values and the end of restoring."""
     flight = Flight(kernel, Rounds("scrub"))
     setting, told, control_set = threading.Event(), threading.Event(), Control.set
+    restored, ends, restore = threading.Event(), threading.Event(), Pilot.restore
 
     def slow(*args: Any, **words: Any) -> Any:
         setting.set()
         told.wait()
         return control_set(*args, **words)
 
+    def restore_slowly(*args: Any) -> None:
+        restore(*args)
+        restored.set()
+        ends.wait()
+
     monkeypatch.setattr(Control, "set", slow)
+    monkeypatch.setattr(Pilot, "restore", restore_slowly)
     while not setting.is_set():
         flight.now += INTERVAL
         acting = asyncio.create_task(flight.duty.act())
         await asyncio.wait([acting], timeout=0.1)
-    await flight.duty.undo()
+    undoing = asyncio.create_task(flight.duty.undo())
+    await asyncio.to_thread(restored.wait)
+    if restoring:
+        told.set()
+        await asyncio.wait([acting], timeout=0.1)
+    ends.set()
+    await undoing
     told.set()
     assert not await acting
     assert (kernel.read(TIME), kernel.read(NAME)) == (3000, 3)
+    await (await begin(kernel)).undo()
 
 
 def refuse_until(monkeypatch, accepts: threading.Event) -> None:
@@ -352,7 +381,7 @@ async def test_told_to_stop_after_it_failed_it_restores_though_its_console_ended
     assert (flown.kernel.read(TIME), flown.kernel.read(NAME)) == (3000, 3)
 
 
-async def test_where_the_disk_hangs_at_its_end_it_makes_room_and_leaves_its_successor_alone(
+async def test_where_the_disk_hangs_at_its_end_no_other_one_begins_until_it_has_restored(
     kernel, monkeypatch
 ):
     flying, hangs = await begin(kernel), threading.Event()
@@ -360,7 +389,10 @@ async def test_where_the_disk_hangs_at_its_end_it_makes_room_and_leaves_its_succ
         patched.setattr(Pilot, "restore", lambda *_: hangs.wait())
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(flying.undo(), 0.05)
+        with pytest.raises(ZconsoleError, match="an autopilot runs already"):
+            await begin(kernel)
         hangs.set()
+        await flying.undo()
     later = await begin(kernel)
     kernel.console(process_mark(os.getpid())).set({TIME: 2000}, 1.0)
     assert not await flying.act()

@@ -116,7 +116,8 @@ def _view(record: Record, journal: Journal, alive: bool, named: int) -> JobView:
     state, why = _state(record, data, alive, job is None, agreed)
     if state not in RUNNING:  # the figures are from when files were being moved
         data |= dict.fromkeys(("rate", "eta_seconds", "current", "limits"))
-    elif state == "waiting" and data.get("eta_seconds") and data.get("t"):
+    elif state == "waiting" and not data.get("rate") and data.get("eta_seconds") and data.get("t"):
+        # It waits for its hours: with a rate it would wait for busy disks, which hold its end back.
         # Written when the wait began, and not again until it ends: let sleeping disks sleep.
         passed = max(0.0, time.time() - data["t"])
         data["eta_seconds"] = max(0.0, data["eta_seconds"] - passed)

@@ -8,11 +8,11 @@ from __future__ import annotations
 import errno
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -205,7 +205,8 @@ class JobRunner:
         service = self._engine.leases.service
         self._holds = Holds(job, reader, places, self.accounts, service)
         self._batches = Batches(job)
-        self._at = cache(self._places_at)
+        self._at: Mapping[int, Sequence[JobDirectory]] = {}
+        """Directories by device; empty before ``adopt_devices``, as numbers may have changed."""
         self._phase = WorkPhase.COPYING
 
     def run(self) -> dict[str, Any]:
@@ -221,6 +222,7 @@ class JobRunner:
             # interrupted run left unfinished before anything else is done with the files.
             sys, journal = self._place.sys, self.job.journal
             creation.adopt_devices(sys, journal, self.places)
+            self._at = self._by_device()
             self._recover()
             if back := creation.requeue_restored(sys, journal, self._directories):
                 self.accounts.notes.append(f"{back} moved files had come back: moved again")
@@ -253,19 +255,25 @@ class JobRunner:
         self._recover()
         return State.PENDING in self.job.journal.counts()
 
-    def _places_at(self, device: int) -> list[JobDirectory]:
-        """Return the job's directories on a device; its number may be new since the walk."""
-        roots = {row.name for row in self.job.journal.roots() if row.dev == device}
-        return [place for place in self.places if place.root in roots]
+    def _by_device(self) -> dict[int, list[JobDirectory]]:
+        """Return the job's directories by device; numbers may be new since the walk."""
+        by_root = {place.root: place for place in self.places}
+        found: dict[int, list[JobDirectory]] = {}
+        for row in self.job.journal.roots():
+            if row.name in by_root:
+                found.setdefault(row.dev, []).append(by_root[row.name])
+        return found
 
     def _copies(self, device: int) -> int:
         """Return the ``copies`` property of the dataset on a device; 1 without ZFS."""
-        numbers = (place.dataset.number("copies") for place in self._at(device) if place.dataset)
+        numbers = (
+            place.dataset.number("copies") for place in self._at.get(device, ()) if place.dataset
+        )
         return next(numbers, None) or 1
 
     def _room(self, device: int) -> int:
         """Return how large a file may be for its copy to fit, by the blocks that it takes now."""
-        roots = [os.fsdecode(place.root) for place in self._at(device)]
+        roots = [os.fsdecode(place.root) for place in self._at.get(device, ())]
         grown = max((self.job.terms.grown.get(root, 1.0) for root in roots), default=1.0)
         return int(self.job.space.room(device) / max(1.0, grown))
 

@@ -398,7 +398,7 @@ def of_options(
     if sent and "P" not in letters and pool.version >= SINCE["P"][0]:
         yield "--rewrite-options P (zfs rewrite -P) keeps incremental sends from growing"
     spared = ("snapshots", "clones", "block_clones")
-    pinned = any(plan.pinned.get(c) or plan.held_most for plan in rewritten for c in spared)
+    pinned = any(plan.held_most or any(map(plan.pinned.get, spared)) for plan in rewritten)
     if pinned and not {"S", "C"} & set(letters) and pool.version >= SINCE["S"][0]:
         yield "--rewrite-options SC (zfs rewrite -S -C) leaves alone what snapshots or clones hold"
 

@@ -82,8 +82,9 @@ class SimulatedParameters(Parameters):
         """Set a parameter for all pools. Raises ZconsoleError if it does not exist."""
         if self.read(name) is None:
             raise ZconsoleError(f"{name}={value}: refused: No such file or directory")
-        for pool in self._world.pools:
-            pool.tunables[name] = value
+        with self._world.lock:
+            for pool in self._world.pools:
+                pool.tunables[name] = value
 
 
 def simulated_facts(world: World) -> MachineFacts:

@@ -66,59 +66,62 @@ class SimulatedHands:
 
         Raises ZconsoleError if the bay is empty.
         """
-        leaves = self._in_bay(bay)
-        if not leaves:
-            raise ZconsoleError(f"{bay} is empty")
-        for leaf in leaves:
-            leaf.present = False
-            for pool in self._world.pools:
-                _gone(pool, leaf)
-        host = self._host
-        host.shelf = [x for x in host.shelf if x not in leaves]
-        host.drawer = [*host.drawer, leaves[0]]
-        return f"{_described(leaves[0])} is out of {bay}"
+        with self._world.lock:
+            leaves = self._in_bay(bay)
+            if not leaves:
+                raise ZconsoleError(f"{bay} is empty")
+            for leaf in leaves:
+                leaf.present = False
+                for pool in self._world.pools:
+                    _gone(pool, leaf)
+            host = self._host
+            host.shelf = [x for x in host.shelf if x not in leaves]
+            host.drawer = [*host.drawer, leaves[0]]
+            return f"{_described(leaves[0])} is out of {bay}"
 
     def insert(self, number: int, bay: str) -> str:
         """Insert disk ``number`` of the drawer into ``bay`` and return a sentence that says so.
 
         Raises ZconsoleError if the bay is not empty, the number is wrong or the disk doesn't fit.
         """
-        host, slots = self._host, self._slots
-        if bay not in slots or self._in_bay(bay):
-            raise ZconsoleError(f"{bay} is not an empty bay")
-        if not 0 <= number < len(host.drawer):
-            raise ZconsoleError(f"there is no disk {number} in the drawer")
-        disk = host.drawer[number]
-        if disk.is_nvme != (not slots[bay][0]):
-            raise ZconsoleError(f"{_described(disk)} doesn't fit into {bay}")
-        host.drawer = [leaf for leaf in host.drawer if leaf is not disk]
-        # A disk with partitions in pools returns with all its leaves.
-        leaves = (leaf for pool in self._world.pools for leaf in pool.leaves())
-        in_pools = [leaf for leaf in leaves if leaf.devid == disk.devid]
-        for leaf in in_pools or [disk]:
-            leaf.present, leaf.slot = True, self._number(slots[bay])
-        if not in_pools:
-            self._name(disk)
-            host.shelf = [*host.shelf, disk]
-        return f"{_described(disk)} is in {bay}"
+        with self._world.lock:
+            host, slots = self._host, self._slots
+            if bay not in slots or self._in_bay(bay):
+                raise ZconsoleError(f"{bay} is not an empty bay")
+            if not 0 <= number < len(host.drawer):
+                raise ZconsoleError(f"there is no disk {number} in the drawer")
+            disk = host.drawer[number]
+            if disk.is_nvme != (not slots[bay][0]):
+                raise ZconsoleError(f"{_described(disk)} doesn't fit into {bay}")
+            host.drawer = [leaf for leaf in host.drawer if leaf is not disk]
+            # A disk with partitions in pools returns with all its leaves.
+            leaves = (leaf for pool in self._world.pools for leaf in pool.leaves())
+            in_pools = [leaf for leaf in leaves if leaf.devid == disk.devid]
+            for leaf in in_pools or [disk]:
+                leaf.present, leaf.slot = True, self._number(slots[bay])
+            if not in_pools:
+                self._name(disk)
+                host.shelf = [*host.shelf, disk]
+            return f"{_described(disk)} is in {bay}"
 
     def wait(self, pool: str) -> str:
         """Simulate until the scans of ``pool`` end, and return a sentence with the time passed.
 
         The next sample is taken that much later.
         """
-        played = next(each for each in self._world.pools if each.name == pool)
-        scan, rebuilds, begun = played.scan, [top.rebuild for top in played.tops], played.t
+        with self._world.lock:
+            played = next(each for each in self._world.pools if each.name == pool)
+            scan, rebuilds, begun = played.scan, [top.rebuild for top in played.tops], played.t
 
-        def _runs() -> bool:
-            is_scan = scan is not None and scan is played.scan and scan.running
-            return is_scan or any(each is not None and each.active for each in rebuilds)
+            def _runs() -> bool:
+                is_scan = scan is not None and scan is played.scan and scan.running
+                return is_scan or any(each is not None and each.active for each in rebuilds)
 
-        while _runs() and not played.suspended and played.t < begun + LONGEST:
-            simulation.advance(played, played.t + STEP, STEPS)
-        seconds = played.t - begun + BEYOND if played.t > begun else WHILE
-        self._world.skipped += seconds
-        return f"time passes: {duration(seconds)}"
+            while _runs() and not played.suspended and played.t < begun + LONGEST:
+                simulation.advance(played, played.t + STEP, STEPS)
+            seconds = played.t - begun + BEYOND if played.t > begun else WHILE
+            self._world.skipped += seconds
+            return f"time passes: {duration(seconds)}"
 
     def _number(self, slot: SlotKey) -> int:
         """Return the number of a slot through all shelves, or the number of the NVMe slot."""

@@ -16,10 +16,17 @@ from zconsole.actions.locate import MachineLights
 from zconsole.actions.plan import LightOrder
 from zconsole.hardware.device import Device
 from zconsole.hardware.light import LASTING
-from zconsole.sim.backends.actions import _Snapshots, locate_of, simulated_backend, simulated_facts
+from zconsole.sim.backends.actions import (
+    SimulatedParameters,
+    _Snapshots,
+    locate_of,
+    simulated_backend,
+    simulated_facts,
+)
+from zconsole.sim.backends.swap import SimulatedHands
 from zconsole.sim.places import lights as lights_of
 from zconsole.sim.places import places
-from zconsole.sim.source import SimulatedSource, World
+from zconsole.sim.source import SimulatedSource, World, snapshot
 from zconsole.sim.state import Incident
 from zconsole.system.patient import begun
 from zconsole.tunables.guard import GuardOrder
@@ -118,3 +125,51 @@ def test_no_other_thread_reads_a_world_in_the_middle_of_a_step(reads):
     pool.incidents = [Incident(pool.t + 5.0, in_between)]
     world.advance(10.0)
     assert reading[0].result(10.0)
+
+
+class WatchedLock:
+    """A lock that keeps what a world was like when it was first taken and last released."""
+
+    def __init__(self, world: World) -> None:
+        self._world, self._lock = world, world.lock
+        self._depth = 0
+        self.moments = [self.moment()]
+
+    def moment(self) -> str:
+        pools = self._world.pools
+        host = pools[0].host
+        return repr((list(map(snapshot, pools)), host.drawer, host.shelf, self._world.skipped))
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._depth += 1
+        if self._depth == 1:
+            self.moments.append(self.moment())
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self.moments.append(self.moment())
+        self._lock.release()
+
+
+CHANGES = {
+    "a disk is pulled": lambda world: SimulatedHands(world).pull("Slot 07"),
+    "a disk is inserted": lambda world: SimulatedHands(world).insert(0, "Slot 11"),
+    "time passes": lambda world: SimulatedHands(world).wait(world.pools[0].name),
+    "a tunable is set": lambda world: SimulatedParameters(world).write(
+        "zfs_resilver_min_time_ms", 5000
+    ),
+}
+
+
+@rows("changes", CHANGES)
+def test_no_other_thread_reads_a_world_in_the_middle_of_a_change(changes):
+    world = world_of("swap")
+    SimulatedHands(world)  # fills the drawer
+    watched = world.lock = WatchedLock(world)
+    CHANGES[changes](world)
+    before, taken, *_, released = watched.moments
+    assert before == taken
+    assert taken != released
+    assert released == watched.moment()
