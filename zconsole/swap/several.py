@@ -8,7 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from zconsole.actions.executor import ExecutionEvent
-from zconsole.actions.running_scans import disturbed
+from zconsole.actions.plan import Situation
+from zconsole.actions.replace import LITTLE
+from zconsole.actions.running_scans import discarded, progress, will_defer
 from zconsole.actions.target import Swap, Target, members, others_missing
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
 from zconsole.pool.redundancy import is_complete, may_fail, parity
@@ -107,8 +109,8 @@ def together(
     least = min(map(_left_now, targets), default=0)
     text = [
         f"together: replace all {len(wanting)} at once, pull the old disks afterwards",
-        f"one resilver, {duration(longest, 'of unknown duration')}",
-        *disturbed(view.situation),
+        _one_resilver(view.situation, duration(longest, "of unknown duration")),
+        *discarded(view.situation),
         f"old disks that still read count until then: {may_fail(least)} in the weakest vdev",
     ]
     if cabled := [target.name for target in wanting if cause_of(view, target) == "cable"]:
@@ -132,15 +134,51 @@ def _left_now(target: Target) -> int:
     return max(0, parity(target.top) - len(others_missing(target)) - own)
 
 
+def _one_resilver(situation: Situation, time: str) -> str:
+    """Describe how one resilver, which takes ``time``, fills all new disks; and a running one."""
+    runs = situation.active("resilver")
+    if runs is None:
+        how = "it restarts for each new disk, or once for all that have to wait; little is lost"
+        return f"one resilver, {time}: {how}"
+    waits = will_defer(situation.facts, runs.percent)
+    if waits and (runs.percent or 0.0) > LITTLE:
+        return (
+            f"the new disks wait for the running resilver ({progress(runs)}), then one fills them"
+            f" all: {time} beyond the rest of the running one"
+        )
+    # The plan restarts a resilver that the new disks wait for while little of it is done.
+    how = f"the running one restarts from 0 ({progress(runs)} lost)"
+    if waits is None:
+        how = (
+            f"the running one ({progress(runs)}) restarts for all, or ends first: what decides this"
+            " is unknown"
+        )
+    return f"one resilver, {time}; {how}"
+
+
 def assigned(view: MachineView, targets: Sequence[Target]) -> dict[str, str]:
     """Assign free disks to as many places as possible: a dict of leaf key to disk path."""
     fits = {target.key: [device.path for device in free_disks(view, target)] for target in targets}
-    given: dict[str, str] = {}
-    # A disk that fits a large place fits smaller ones too: first the place with the fewest disks.
-    for key in sorted(fits, key=lambda key: len(fits[key])):
-        free = (path for path in fits[key] if path not in given.values())
-        if (path := next(free, None)) is not None:
-            given[key] = path
+    taken: dict[str, str] = {}
+
+    def _give(key: str, tried: set[str]) -> bool:
+        """Return whether a place gets a disk, others moving to another one that fits if needed.
+
+        One augmenting step of bipartite matching (Kuhn's algorithm); ``tried`` holds the paths
+        that were visited in this step.
+        """
+        for path in fits[key]:
+            if path in tried:
+                continue
+            tried.add(path)
+            if path not in taken or _give(taken[path], tried):
+                taken[path] = key
+                return True
+        return False
+
+    for key in fits:
+        _give(key, set())
+    given = {key: path for path, key in taken.items()}
     return {key: given[key] for key in fits if key in given}
 
 

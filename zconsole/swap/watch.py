@@ -46,6 +46,7 @@ from zconsole.swap.steps import (
     listed,
     new_leaf,
     replace_begun,
+    replacing_first,
     scrubbed,
     step_of,
     steps_of,
@@ -292,7 +293,7 @@ def _adopted(swap: Checklist, view: MachineView, now: float) -> Checklist:
     new = view.newcomer(group)
     swap = swap.noting(now, "replace", f"started elsewhere: {new.words} takes the place")
     if swap.pulled is None and view.device(swap.old) is not None:
-        return replace(swap, new=new, mode=REPLACE_FIRST)  # its pull is still to come
+        return replacing_first(swap, new)  # its pull is still to come
     # In the other ways the pull comes before the replace, so it counts as done.
     pulled = swap.pulled if swap.mode == REPLACE_FIRST else swap.pulled or now
     return replace(swap, new=new, pulled=pulled)
@@ -509,7 +510,15 @@ def _still_out(
         tuple(text),
         swap.at,
         waits=f"{names} to return",
-        answers=(Answer("meant", f"{meant} failed", "disk stays out", "", on_purpose, "meant"),),
+        answers=(
+            Answer(
+                "meant",
+                f"{meant} failed",
+                "disk stays out",
+                change=on_purpose,
+                typed="meant",
+            ),
+        ),
         brief=f"wrong disk{'s' * several} pulled: put {' and '.join(d.spot for d in disks)} back",
     )
 

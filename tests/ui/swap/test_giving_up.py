@@ -55,6 +55,18 @@ async def test_giving_up_switches_the_light_off():
         assert "light" not in undone
 
 
+async def test_a_disk_pulled_while_giving_up_is_asked_is_named_as_left_undone():
+    async with swapping() as s:
+        await s.begin()
+        await s.press("X")
+        assert "Nothing is left to undo" in await s.read(s.on(ConfirmScreen))
+        s.swap.hands.pull("Slot 01")
+        s.feed.step(1.0)
+        await s.press("right", "enter")
+        await s.until(lambda: s.store_new().state == "backed out")
+        assert "Slot 01" in " ".join(s.store_new().undone)
+
+
 async def test_giving_up_may_leave_the_light_on():
     async with swapping() as s:
         await s.to_pull()

@@ -128,12 +128,32 @@ def test_a_duration_is_predicted_from_the_last_scan():
     assert found.eta == pytest.approx(last.duration, rel=0.1)
 
 
-def test_a_resilver_that_runs_costs_time_too():
-    joins = view(disks=(*DISKS, *FREE), scans=(running("resilver", 5.0),))
-    waits = view(disks=(*DISKS, *FREE), scans=(running("resilver", 40.0),))
-    said = [" ".join(both(v)[1].text) for v in (joins, waits)]
-    assert "the running resilver restarts from 0 to include it (5.0 % lost)" in said[0]
-    assert "resilver running (40.0 %): the device waits for it" in said[1]
+@rows(
+    ("percent", "changes", "said"),
+    [
+        (None, {}, "restarts for each new disk, or once for all that have to wait; little is lost"),
+        (5.0, {}, "2h00m; the running one restarts from 0 (5.0 % lost)"),
+        (40.0, {}, "wait for the running resilver (40.0 %), then one fills them all: 2h00m beyond"),
+        (5.0, {"version": (2, 2, 7), "parameters": {}}, "restarts from 0 (5.0 % lost)"),
+        (40.0, {"parameters": {"zfs_resilver_disable_defer": 1}}, "from 0 (40.0 % lost)"),
+        (40.0, {"features": {}}, "the running one (40.0 %) restarts for all, or ends first"),
+    ],
+)
+def test_how_one_resilver_fills_all_is_said_once_and_what_it_means_for_a_running_one(
+    percent, changes, said
+):
+    scans = () if percent is None else (running("resilver", percent),)
+    v = view(disks=(*DISKS, *FREE), scans=scans)
+    s = v.situation
+    v = replace(v, situation=replace(s, facts=replace(s.facts, **changes)))
+    text = both(v)[1].text
+    assert [said in line for line in text] == [False, True, False]
+    assert "pass of its own" not in " ".join(text)
+
+
+def test_a_scrub_that_the_new_disks_discard_is_said():
+    v = view(disks=(*DISKS, *FREE), scans=(running("scrub", 40.0),))
+    assert "the running scrub is discarded at 40.0 %" in " ".join(both(v)[1].text)
 
 
 def test_each_place_gets_a_free_disk_though_one_fits_in_both():
@@ -147,6 +167,20 @@ def test_each_place_gets_a_free_disk_though_one_fits_in_both():
     v = replace(v, situation=replace(v.situation, pool=pool(*tops)))
     targets = [find(v.situation.pool, key) for key in ("1010", "1000")]
     assert assigned(v, targets) == {"1010": small.path, "1000": large.path}
+
+
+def test_of_disks_with_several_sector_sizes_as_many_as_possible_are_given():
+    size = 2**38
+    low = [leaf._replace(size_bytes=size) for leaf in top("mirror", 1, 2).children]
+    tops = (top("mirror", 0, 2), top("mirror", 1, 2, *low)._replace(size_bytes=size, ashift=9))
+    small = device("n1", size=2**39, logical=512)
+    large, native = device("n2", logical=512), device("n3", logical=4096)
+    v = view(disks=(*DISKS, small, large, native))
+    v = replace(v, situation=replace(v.situation, pool=pool(*tops)))
+    targets = [find(v.situation.pool, key) for key in ("1000", "1010", "1011")]
+    given = assigned(v, targets)
+    assert given["1000"] == native.path
+    assert {given["1010"], given["1011"]} == {small.path, large.path}
 
 
 def test_a_disk_that_is_being_replaced_needs_no_other():

@@ -141,6 +141,22 @@ def test_a_hot_spare_stands_in_first_and_returns(play: Play):
     assert not any(leaf is spare for leaf in play.pool.tops[0].leaves())
 
 
+@pytest.mark.parametrize("filling", [False, True])
+def test_an_old_disk_that_somebody_replaced_before_the_spare_stands_in_is_still_pulled(
+    play: Play, filling
+):
+    play.pool.spares.append(fresh())
+    play.begin(SPARE_FIRST)
+    if filling:
+        play.do()
+    play.hands.insert(NEW, EMPTY)
+    commands.replace(play.pool, str(play.leaf().guid), str(play.pool.host.shelf[-1].guid))
+    assert play.look().step == "resilver"
+    assert play.until("pull").title.startswith(f"Pull {OLD}")
+    play.hands.pull(OLD)
+    assert play.until("scrub").plan is not None
+
+
 def test_a_spare_that_acted_first_is_left_to_stand_in(play: Play):
     spare = fresh()
     play.pool.spares.append(spare)

@@ -6,6 +6,7 @@ Leaving the screen leaves the checklist open.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -341,7 +342,6 @@ class SwapScreen(Dialog[SwapDisk | None]):
     async def _give_up(self, stage: SwapStage) -> None:
         """Ask whether to close the checklist; a word must be typed if something is left undone."""
         back, swap = stage.back, self._followed.checklist
-        close = partial(self._followed.write, Guide.close, stage.undone)
         typed, said = None, [Span("Nothing is left to undo. The report is kept.")]
         if back is None or not back.closes:
             typed = GIVE_UP
@@ -354,14 +354,14 @@ class SwapScreen(Dialog[SwapDisk | None]):
                 undo = KeyedText("Back", "{keys}", "undo-step")
                 said.append(Span("To undo it step by step instead: " + keys + "."))
                 said.append(Span(undo + f" would now: {back.text}."))
-        question = self._question("Give up this swap?", said, close, typed, verb="Give up")
+        question = self._question("Give up this swap?", said, self._close, typed, verb="Give up")
         if not swap.lit:
             await self._put(question)
             return
         off = Span(f"The light of {swap.old.spot} goes off: the state found before is restored.")
         rest = [span for span in said if span.text not in map(sentence, light_words(swap))]
         title = "Give up this swap, and switch the light off?"
-        dark = self._question(title, [off, *rest], close, typed, verb="Give up")
+        dark = self._question(title, [off, *rest], self._close, typed, verb="Give up")
         await self._put(
             replace(dark, run=partial(self._dark_and_close, replace(stage, step="light-off"))),
             replace(question, title="Give up this swap, and leave the light on?"),
@@ -375,9 +375,17 @@ class SwapScreen(Dialog[SwapDisk | None]):
             yield said
         if self._followed.checklist.lit:
             raise ZconsoleError("The light is still on, and the checklist open.")
-        await self._followed.look()
-        now = self._followed.stage or stage
-        await self._followed.write(Guide.close, now.undone)
+        await self._close()
+
+    async def _close(self) -> None:
+        """Close the checklist with what is undone now, unless it ended meanwhile."""
+        # A disk may have been pulled while the question was open. A machine that can't be read must
+        # not keep the checklist open.
+        with suppress(ZconsoleError):
+            await self._followed.look()
+        stage = self._followed.stage
+        if stage is not None and not stage.over:
+            await self._followed.write(Guide.close, stage.undone)
 
     async def _light(self, stage: SwapStage) -> None:
         await self._confirm(stage, await self._light_plan())
