@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import json
 import os
+import signal
 import sqlite3
 import sys
 import time
@@ -70,6 +71,8 @@ def run(args: argparse.Namespace) -> int:
     if args.action not in CHANGE_NOTHING:
         refuse_denied(args, f"{args.action} changes files", undoes=args.action in ("pause", "stop"))
     action = partial(actions[args.action], args)
+    # Sent when somebody writes to a file that is leased to try it; its default action is to end us.
+    signal.signal(signal.SIGIO, signal.SIG_IGN)
     with (
         _journal_errors(),
         left_when_deaf(PLAN_EXITS_AFTER if args.action == "plan" else EXITS_AFTER),

@@ -96,6 +96,18 @@ def tree(tmp_path: Path) -> Path:
     return root
 
 
+WRITTEN_TO = """
+import argparse, os, signal
+from zconsole.cli import rebalance
+rebalance._plan = lambda _: os.kill(os.getpid(), signal.SIGIO)
+rebalance.run(argparse.Namespace(action="plan"))
+"""
+
+
+def test_a_writer_to_a_file_that_is_tried_does_not_end_a_plan() -> None:
+    assert subprocess.run([sys.executable, "-c", WRITTEN_TO], check=False).returncode == 0
+
+
 def test_a_plan_changes_nothing_and_says_everything(shell: Shell, tree: Path) -> None:
     before = {p.name: p.stat() for p in tree.iterdir()}
     done = shell("plan", tree, "--allow-non-zfs", "--json")
