@@ -74,7 +74,7 @@ def make(
 ) -> RebalancePlan:
     """Walk the directories and make the plan; every portion walked also goes to ``sink``.
 
-    The ``journal`` it is made for is no file to move, as nothing of zconsole's own is. Raises
+    The ``journal`` it is made for is not moved, nor is anything of zconsole's own. Raises
     NotFoundError for a directory that is gone, UnavailableError, and what ``sink`` raises.
     """
     # Read one pool only: if the directories are on several, the plan is refused anyway.

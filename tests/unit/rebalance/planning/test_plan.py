@@ -138,7 +138,7 @@ def test_a_copy_without_leases_is_refused_and_says_which_release_grants_them(
     for accepted in (False, True):
         settings = Settings((), "copy", allow_non_zfs=True, accept_races=accepted)
         for sys, none in ((Unleased(), True), (Sys(), False)):
-            (survey,), _ = plan._surveyed(sys, [place], None, settings.limits, None)
+            (survey,), _ = plan._surveyed(sys, [place], None, settings.limits, None, frozenset())
             found = plan._directory_plan(
                 sys, FactsReader(), place, None, settings, survey, Users().look(), []
             )
