@@ -127,8 +127,8 @@ async def test_the_newest_job_is_shown_while_it_is_stopped_and_older_ones_are_no
         shown.append([view.activity.state for view in watch.shown("tank")])
     assert shown == [["stopped"], [JOB.state], ["stopped"], []]
     note = activity(stopped).activity.note
-    assert note.startswith("at 25.0 %  ")
-    assert DisplayFormat().said(note).endswith("(B lists it, Enter opens it, P resumes it)")
+    said = DisplayFormat().said(note)
+    assert said.startswith("at 25.0 %  (B lists it, Enter opens it, P resumes it)  /")
 
 
 def test_the_line_of_a_job_counts_what_it_left_out():

@@ -106,7 +106,8 @@ def activity(job: JobView) -> ActivityView:
     """Return the activity line of a job, for display among the scans."""
     if job.interrupted or job.state == "stopped":
         done = "" if job.share is None else f"at {percent(job.share, 1)}  "
-        note = f"{done}{' '.join(job.settings.dirs)}  (" + _how_to_resume(job.job) + ")"
+        # The keys come before the directories, which may be cut.
+        note = f"{done}(" + _how_to_resume(job.job) + f")  {' '.join(job.settings.dirs)}"
         state = "interrupted" if job.interrupted else "stopped"
         return ActivityView(Activity("rebalance", state, note=note))
     why = job.why or ""
