@@ -64,7 +64,7 @@ BANNED = {
     r"left and came back": "disconnected, returned",
     r"look there": "it may have failed: check it",
     r"look twice": "warnings",
-    r"may be used before": "usable above the reserve",
+    r"may be used before": "usable beyond what is kept free",
     r"mend(?:s|ed)?": "fix, fixed",
     r"no JSON\b(?! output)": "not JSON",
     r"no ZFS on this machine": "ZFS not found",

@@ -346,7 +346,7 @@ def test_a_quota_is_not_overrun(vm: Machine) -> None:
     lopsided(vm, 60, 1_000_000, "-O compression=off")
     vm.run("zfs snapshot tank@before; zfs set quota=80M tank")
     made = plan(vm, f"/tank/data {races(vm)}")
-    assert "free above the reserve" in made["refused"]
+    assert "usable beyond what is kept free" in made["refused"]
 
 
 @pytest.mark.slow

@@ -73,13 +73,17 @@ def hours_words(window: ScrubWindow, state: str, local: datetime) -> str:
     ``state`` is that of the scrub, empty if there is none that is running or paused; ``local`` is
     the machine's local time.
     """
-    if not state:
-        return "ended" if window.begun else "not started"
-    if state != "paused":
-        return "running"
-    if not window.paused:
-        return "paused by hand"
     inside = day_hours(window.hours).includes(local)
+    if not state and window.begun:
+        return "ended"
+    if not state:  # inside, something may keep it from starting
+        return "not started" if inside else f"starts at {window.begins}"
+    if state != "paused" and not inside:
+        return "outside its hours, will be paused"
+    if state != "paused":
+        return "running" if window.begins == window.ends else f"running until {window.ends}"
+    if not window.paused:
+        return "paused by hand, stays paused"
     return "resumes now" if inside else f"paused until {window.begins}"
 
 
@@ -123,15 +127,28 @@ def window_of(situation: Situation, windows: Iterable[ScrubWindow]) -> ScrubWind
 def plan_beside_window(situation: Situation, windows: tuple[ScrubWindow, ...] = ()) -> ActionPlan:
     """Plan to start or resume a scrub, with a warning if a window would pause it."""
     made, window = plan_scrub(situation), window_of(situation, windows)
+    if window is None or window.begins == window.ends:
+        return made
+    said = f"hours are set ({window.hours}): "
+    if day_hours(window.hours).includes(_local(situation)):
+        said += f"the scrub runs until {window.ends}, then is paused until {window.begins}"
+    else:
+        said += "outside them the scrub is paused again; to scrub now,"
+        said += " choose Scrub at any hour again first ("
+        by_hand = shlex.join(("zconsole", "scrub", "off", situation.pool.name))
+        said += KeyedText(by_hand, "{keys}", "scans") + ")"
+    return replace(made, warnings=(said, *made.warnings))
+
+
+def plan_pause_beside_window(
+    situation: Situation, windows: tuple[ScrubWindow, ...] = ()
+) -> ActionPlan:
+    """Plan to pause the scrub; say that a window does not resume it, if there is one."""
+    made, window = plan_pause(situation), window_of(situation, windows)
     if window is None:
         return made
-    said = (
-        f"hours are set ({window.hours}): outside them the scrub is paused again; to scrub now,"
-        " choose Scrub at any hour again first ("
-    )
-    by_hand = shlex.join(("zconsole", "scrub", "off", situation.pool.name))
-    said += KeyedText(by_hand, "{keys}", "scans") + ")"
-    return replace(made, warnings=(said, *made.warnings))
+    stays = f"the hours set ({window.hours}) don't resume it: it stays paused until you do"
+    return replace(made, consequences=(*made.consequences, stays))
 
 
 def plan_window_off(situation: Situation, windows: tuple[ScrubWindow, ...]) -> ActionPlan:
@@ -166,10 +183,15 @@ def opened(situation: Situation, hours: str) -> ScrubWindow:
     return ScrubWindow(situation.pool.name, situation.guid or "", hours, began, paused)
 
 
+def _local(situation: Situation) -> datetime:
+    """Return the time of the situation in the machine's time zone."""
+    return datetime.fromtimestamp(situation.t, UTC).astimezone()
+
+
 def _now(situation: Situation, hours: str) -> str:
     """Return the immediate effect as a sentence."""
     scan = situation.active("scrub")
-    inside = day_hours(hours).includes(datetime.fromtimestamp(situation.t, UTC).astimezone())
+    inside = day_hours(hours).includes(_local(situation))
     start = opened(situation, hours).begins
     if inside:
         if scan is None:

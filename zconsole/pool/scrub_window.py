@@ -31,3 +31,8 @@ class ScrubWindow:
     def begins(self) -> str:
         """Begin of the hours, such as ``22:00``."""
         return self.hours.partition("-")[0]
+
+    @property
+    def ends(self) -> str:
+        """End of the hours, such as ``06:00``; equal to ``begins`` if they are the whole day."""
+        return self.hours.partition("-")[2]

@@ -95,7 +95,7 @@ def _hindrance(pool: PoolState, current: Rewrite) -> str:
         return f"a {running} is running"
     tops = pool.normal_tops()
     free = sum(top.free for top in tops) / sum(top.space for top in tops)
-    return "free space is at the floor" if free <= current.floor else ""
+    return "no free space beyond what is kept free" if free <= current.floor else ""
 
 
 def scanning(pool: PoolState) -> str:

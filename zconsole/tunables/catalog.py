@@ -19,6 +19,8 @@ from zconsole.units import parse_size, parse_whole, size
 
 BYTES = "bytes"
 """The unit of a value that is shown and read with a suffix."""
+SHARE = "1/N"
+"""The unit of a value that divides a whole: 20 means 1/20."""
 TABLE = Path(__file__).parents[1] / "share" / "tunables.json"
 
 
@@ -68,9 +70,9 @@ class Tunable(NamedTuple):
     def number(self, text: str) -> int | None:
         """Parse a value such as ``3000``, or for bytes ``16M`` or ``1.5G``; None if it is invalid.
 
-        A suffix means n·1024^k, as zpool prints it.
+        A suffix means n·1024^k, as zpool prints it. A share of N may be written ``1/N``.
         """
-        whole = parse_whole(text)
+        whole = parse_whole(text.removeprefix("1/") if self.unit == SHARE else text)
         if whole is not None or self.unit != BYTES:
             return whole
         return parse_size(text.upper().replace("I", "i"))

@@ -274,6 +274,22 @@ async def test_what_is_set_is_said_before_and_after_in_the_same_words(kernel):
     assert console.upkeep.left_behind() == (), "what is to stay needs no question"
 
 
+async def test_what_auto_undo_would_do_is_said_also_while_it_is_on_for_others(kernel):
+    """Values that are set while it is on are not restored at the end until E is pressed again."""
+    console = Console(kernel, "resilver")
+    console.answers.extend((asking("set"), "5000", AGREED, asking("until")))
+    console.answers.extend((asking("set", 1), "5", AGREED))
+    said = await console.pane()
+    assert "when the scan ends, as those set before: E" in flat(console.plan)
+    assert "by then; to restore it now: U" in said
+    assert "until a reboot: E" not in said, "E has the second one restored at the end, too"
+    assert "to keep it until a reboot: E" in await console.pane("until")
+    console.answers.extend((asking("set"), "3000", AGREED))
+    await tunables_flow(console, "")
+    assert "Back to the value before: nothing to restore later." in flat(console.plan)
+    assert "when the scan ends" not in flat(console.plan)
+
+
 async def test_what_becomes_of_a_value_is_whole_on_a_small_screen():
     async with acting("resilver", (60, 15)) as a:
         await a.press("T", "enter", *"5000", "enter", *RUN, "escape")

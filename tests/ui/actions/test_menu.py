@@ -269,6 +269,9 @@ async def test_a_scrub_is_kept_to_some_hours_until_they_are_dropped():
     assert "zconsole scrub off mirrors" in ui.plan
     assert f"drops the hours {hours}" in ui.plan
     assert ui.backend.windows.windows() == ()
+    ui.pass_time(1.0, 1.0)
+    shown = [view.activity.kind for view in ui.frame.activities]
+    assert "scrub hours" not in shown, "it is known at once"
 
 
 async def test_the_question_for_hours_says_what_is_set():

@@ -191,6 +191,15 @@ async def test_a_preset_lists_only_what_it_changes():
     assert any("nothing to change" in text for text in ui.messages)
 
 
+async def test_the_limit_that_a_preset_aims_at_is_no_warning(monkeypatch):
+    monkeypatch.setattr("zconsole.ui.actions.tunables_flow.likely_limit", lambda _: "scan-reads")
+    ui = ScriptedSession("resilver", asking("faster-resilver"), AGREED)
+    await tunables_flow(ui, "")
+    warned, told = ui.plan.split("What it does")
+    assert "Aims at the likely limit" in told
+    assert "Aims at the likely limit" not in warned
+
+
 async def test_without_a_scan_it_says_at_which_end_values_go_back():
     ui = ScriptedSession("healthy", asking("set"), "5000", AGREED, asking("until"))
     await tunables_flow(ui, "")

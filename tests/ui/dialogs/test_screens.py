@@ -10,7 +10,7 @@ from tests.ui.fakes import FakeFeed, view_state
 from zconsole.ui.actions import log_flow, tunables_pane
 from zconsole.ui.dialogs import confirm, what_if_screen
 from zconsole.ui.dialogs.confirm import ConfirmScreen
-from zconsole.ui.dialogs.screens import AskScreen, Dialog, PickScreen
+from zconsole.ui.dialogs.screens import AskScreen, Dialog, PickScreen, Prompt
 from zconsole.ui.panes import overview
 from zconsole.ui.panes.chassis import ChassisScreen
 from zconsole.ui.rebalance import flow
@@ -75,6 +75,14 @@ async def test_a_round_between_push_and_compose_paints_nothing_and_ends_nothing(
         assert " POOL  " in read()
         await pilot.press("escape")
         assert "›one" in read()
+
+
+async def test_an_answer_to_correct_is_added_to_and_not_replaced():
+    async with view_state(frames.resilver()) as (app, pilot, _):
+        app.push_screen(screen := AskScreen("ASK", _lines, typed="30"))
+        await pilot.pause()
+        await pilot.press("m", "s")
+        assert screen.query_one("#answer", Prompt).value == "30ms"
 
 
 async def test_a_dialog_that_was_left_is_drawn_no_more(monkeypatch):

@@ -72,7 +72,7 @@ class Planning(ScriptedSession):
 async def test_a_new_job_stops_where_the_vdevs_are_even():
     ui = Planning(SCENARIO, runs=True).choosing(directory="/storage")
     await rebalance_flow(ui, "")
-    assert any("5 % (even), else all files move" in shown for shown in ui.shown)
+    assert any("5 % (even), or all files moved" in shown for shown in ui.shown)
     assert "--until-spread=0.05" in ui.plan
     assert "stop at a spread of 5 % (even): needs " in ui.plan
     ui.pass_time(60.0, 10.0)
@@ -373,7 +373,7 @@ async def test_an_interrupted_job_is_told_of_and_resumed(monkeypatch):
         asked = dies(desk_of(a), monkeypatch)
         await a.pass_time(6, 1)
         assert "rebalance interrupted" in a.screen
-        assert "(B shows it, P there resumes it)" in a.screen
+        assert "(B lists it, Enter opens it, P resumes it)" in a.screen
         assert "REBALANCE" not in a.screen.splitlines()[0]
         said = await a.read(to_list(a))
         assert "interrupted" in said

@@ -71,7 +71,7 @@ async def test_a_stop_that_was_ordered_is_news_and_another_a_warning():
     assert [news.severity for news in told[3]] == ["warning"]
     for news in (*told[1], *told[3]):
         assert "zconsole rebalance resume abc123 resumes it." in news.text
-        assert "B shows it, P there resumes it." in DisplayFormat().said(news.text)
+        assert "B lists it, Enter opens it, P resumes it." in DisplayFormat().said(news.text)
 
 
 async def test_a_look_that_began_before_another_does_not_undo_it():
@@ -115,6 +115,20 @@ async def test_frames_are_marked_with_the_job_at_work_or_interrupted():
     await watch.look("tank")
     assert watch.problem == "stuck"
     assert frame.joined(Additions(watch.shown("tank"))) == marked
+
+
+async def test_the_newest_job_is_shown_while_it_is_stopped_and_older_ones_are_not():
+    stopped = replace(JOB, state="stopped", why="stop")
+    over = replace(JOB, job="def456", state="finished")
+    backend = Backend((stopped,), (JOB, stopped), (stopped, over), (over, stopped))
+    watch, shown = JobWatch(lambda: backend), []
+    for _ in range(4):
+        await watch.look("tank")
+        shown.append([view.activity.state for view in watch.shown("tank")])
+    assert shown == [["stopped"], [JOB.state], ["stopped"], []]
+    note = activity(stopped).activity.note
+    said = DisplayFormat().said(note)
+    assert said.startswith("at 25.0 %  (B lists it, Enter opens it, P resumes it)  /")
 
 
 def test_the_line_of_a_job_counts_what_it_left_out():

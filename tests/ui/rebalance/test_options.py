@@ -88,7 +88,7 @@ def test_a_target_that_was_typed_does_not_read_like_the_default():
         plain(option_lines(NewJob(SETTINGS, each), DisplayFormat(), 80)[1])
         for each in (False, True)
     )
-    assert default.endswith("5 % (even), else all files move")
+    assert default.endswith("5 % (even), or all files moved")
     assert typed.endswith("  5 % (even)")
 
 
@@ -178,7 +178,7 @@ def row(ui: ScriptedSession, label: str) -> str:
 async def test_every_option_is_chosen_from_a_list_or_asked_for():
     made: list[Settings] = []
     ui = planning(
-        "Aim", "new parity width",
+        "Aim", "new data-to-parity ratio",
         "Stop at", "10",
         "Rate limit", "nonsense", ESC,
         "More", "Engine", "copy: verified copies", "Rewrite", "-P: incremental sends do not grow",
@@ -187,7 +187,7 @@ async def test_every_option_is_chosen_from_a_list_or_asked_for():
     )  # fmt: skip
     await rebalance_flow(ui, "")
     assert ui.messages == ["nonsense: not a size such as 200M"]
-    assert row(ui, "Aim") == "new parity width, after a raidz expansion"
+    assert row(ui, "Aim") == "new data-to-parity ratio, after a raidz expansion"
     assert row(ui, "Rate limit") == "none"
     assert row(ui, "More") == "set: Engine, Risk (copy engine)"
     (settings,) = made
@@ -211,9 +211,9 @@ async def test_a_choice_shows_all_its_values_and_enter_on_the_present_one_keeps_
 
 
 async def test_options_stay_while_other_directories_are_chosen():
-    ui = planning("Aim", "new parity width", ESC, directories)
+    ui = planning("Aim", "new data-to-parity ratio", ESC, directories)
     await rebalance_flow(ui, "")
-    assert row(ui, "Aim") == "new parity width, after a raidz expansion"
+    assert row(ui, "Aim") == "new data-to-parity ratio, after a raidz expansion"
 
 
 async def test_the_risk_of_a_lost_write_is_asked_about_and_taken_back_with_the_options():

@@ -9,11 +9,12 @@ import pytest
 from tests.records import replace
 from tests.table import rows
 from tests.unit.actions.pools import raidz2, running, said
-from zconsole.actions.scrub import plan_scrub
+from zconsole.actions.scrub import plan_pause, plan_scrub
 from zconsole.actions.scrub_window import (
     due,
     hours_words,
     plan_beside_window,
+    plan_pause_beside_window,
     plan_window,
     plan_window_off,
     read_hours,
@@ -51,11 +52,14 @@ def test_what_is_due_follows_from_the_clock_and_the_scrub(window, scans, local, 
     ("window", "state", "local", "words"),
     [
         ({}, "", IN, "not started"),
-        ({"begun": True}, "running", IN, "running"),
-        ({"begun": True, "paused": True}, "running", IN, "running"),
+        ({}, "", OUT, "starts at 22:00"),
+        ({"begun": True}, "running", IN, "running until 06:00"),
+        ({"begun": True}, "running", OUT, "outside its hours, will be paused"),
+        ({"begun": True, "hours": "00:00-00:00"}, "running", OUT, "running"),
+        ({"begun": True, "paused": True}, "running", IN, "running until 06:00"),
         ({"begun": True, "paused": True}, "paused", IN, "resumes now"),
         ({"begun": True, "paused": True}, "paused", OUT, "paused until 22:00"),
-        ({"begun": True}, "paused", IN, "paused by hand"),
+        ({"begun": True}, "paused", IN, "paused by hand, stays paused"),
         ({"begun": True}, "", OUT, "ended"),
     ],
 )
@@ -143,8 +147,22 @@ def test_hours_that_are_not_set_cannot_be_dropped():
     assert "drops the hours 22:00-06:00" in said(plan)
 
 
+def test_a_pause_by_hand_says_that_the_hours_do_not_resume_the_scrub():
+    """As ``due`` leaves it paused."""
+    stays = "the hours set (22:00-06:00) don't resume it: it stays paused until you do"
+    assert stays in plan_pause_beside_window(raidz2(RUNS), (NIGHT,)).consequences
+    assert plan_pause_beside_window(raidz2(RUNS)).consequences == plan_pause(raidz2()).consequences
+
+
 def test_a_scrub_that_is_started_beside_hours_says_that_they_pause_it():
-    warned = "hours are set (22:00-06:00): outside them the scrub is paused again"
-    assert any(warned in text for text in plan_beside_window(raidz2(), (NIGHT,)).warnings)
+    local = datetime.fromtimestamp(raidz2().t, UTC).astimezone()
+    begins, ends = (f"{(local.hour + later) % 24:02}:00" for later in (2, 4))
+    away, now = (replace(NIGHT, hours=h) for h in (f"{begins}-{ends}", f"{ends}-{begins}"))
+    warned = f"hours are set ({away.hours}): outside them the scrub is paused again"
+    assert any(warned in text for text in plan_beside_window(raidz2(), (away,)).warnings)
+    runs = (
+        f"hours are set ({now.hours}): the scrub runs until {begins}, then is paused until {ends}"
+    )
+    assert runs in plan_beside_window(raidz2(), (now,)).warnings
     other = ScrubWindow("media", "2", NIGHT.hours)
     assert plan_beside_window(raidz2(), (other,)).warnings == plan_scrub(raidz2()).warnings

@@ -62,8 +62,8 @@ def test_resume_starts_a_keeper_for_the_hours_that_are_set(state, monkeypatch):
 
 
 def test_a_line_says_how_far_it_is():
-    assert line(ScrubWindow("a", "1", "01:00-02:00")).endswith("(not started)")
-    assert line(ScrubWindow("a", "1", "01:00-02:00", begun=True)).endswith("(running)")
+    assert line(ScrubWindow("a", "1", "00:00-00:00")).endswith("(not started)")
+    assert line(ScrubWindow("a", "1", "00:00-00:00", begun=True)).endswith("(running)")
 
 
 def test_hours_are_dropped_and_what_follows_is_said(monkeypatch, capsys):

@@ -57,6 +57,12 @@ def test_bytes_are_understood_with_a_suffix_or_in_full(text, value):
 def test_only_bytes_have_a_suffix():
     assert BY_NAME["zfs_txg_timeout"].number("16M") is None
     assert BY_NAME["zfs_txg_timeout"].number("16") == 16
+
+
+def test_a_share_is_read_as_it_is_shown():
+    share = BY_NAME["zfs_scan_mem_lim_fact"]
+    assert [share.number(text) for text in ("1/10", "10", "2/10", "1/")] == [10, 10, None, None]
+    assert BY_NAME["zfs_txg_timeout"].number("1/10") is None
     assert BY_NAME["zfs_txg_timeout"].exact(4096) == "4096"
     assert BY_NAME["zfs_txg_timeout"].exact(None) == "-"
 

@@ -169,7 +169,7 @@ With a few KB left, one file after another would be skipped as too large while s
 the pool.
 """
 SLOW_DISKS = "disk latency is high"
-AT_FLOOR = "free space is at the floor"
+AT_FLOOR = "no free space beyond what is kept free"
 NO_SPACE = "No space left on device"
 QUOTA = "Disk quota exceeded"
 NO_WRITING = "Read-only file system"
@@ -209,7 +209,8 @@ class Trend:
         left = now / falls if falls > 0 else FAR
         if left >= FAR:
             return None
-        return f"free space falls by {size(falls * 60)} a minute: at the floor in {duration(left)}"
+        ends = f"only what is kept free is left in {duration(left)}"
+        return f"free space falls by {size(falls * 60)} a minute: {ends}"
 
 
 @dataclass(slots=True)

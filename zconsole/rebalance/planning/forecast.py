@@ -62,7 +62,7 @@ class DirectoryPlan:
 
     @property
     def room(self) -> int:
-        """Free bytes above the reserve, for blocks that move and blocks that stay."""
+        """Free bytes beyond what is kept free, for blocks that move and blocks that stay."""
         return self.found.room if self.pinned_room is None else self.pinned_room
 
     @property

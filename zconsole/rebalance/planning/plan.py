@@ -271,12 +271,12 @@ def _space_refusal(
     for lasts, room in ((lasting, plan.available_bytes), (grows, free)):
         if lasts and lasts + in_flight > room:
             needed = size(lasts + in_flight)
-            return f"needs {needed}, with only {size(room)} free above the reserve"
+            return f"needs {needed}, with only {size(room)} usable beyond what is kept free"
     if free <= 0:
-        return "no free space above the reserve"
+        return "no free space beyond what is kept free"
     too_large = any(each.found.skipped[TOO_LARGE] for each in plans)
     if too_large and not plan.files:
-        return f"every file is too large for the {size(free)} free above the reserve"
+        return f"every file is too large for the {size(free)} usable beyond what is kept free"
     return None
 
 

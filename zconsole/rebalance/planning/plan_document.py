@@ -191,7 +191,7 @@ def cost_sentences(plan: PlanDocument, show: Callable[[float], str]) -> Iterator
     needs, has = sum(each.space_needed_bytes for each in plan.directories), plan.available_bytes
     extra = f"up to {show(needs)} extra" if needs else "no extra space"
     fits, role = ("enough space", "dim") if needs <= has else ("space may run out", "warning")
-    free = f"{show(has)} is usable above the reserve"
+    free = f"{show(has)} is usable beyond what is kept free"
     yield f"{fits}: the move needs {extra}, {free} (parity not counted)", role
     if words := busy_words(plan, show):
         yield words, "notice"

@@ -66,7 +66,7 @@ class Settings:
 
 HELP = {
     "engine": "copy files, rewrite them in place, or choose",
-    "aim": "what to gain: even fill (default); parity width after an expansion; "
+    "aim": "what to gain: even fill (default); data-to-parity ratio after an expansion; "
     "new compression or checksum; new recordsize",
     "rewrite_options": "options of zfs rewrite: P keeps incremental sends from growing (OpenZFS"
     " 2.4); S and C leave alone what snapshots hold and what was cloned (2.5)",
@@ -75,7 +75,7 @@ HELP = {
     "during_scan": "don't wait for scans to end",
     "rate": "move at most this much per second",
     "max_latency": "throttle while the latency of the disks is above this",
-    "max_bytes": "never move more than this; larger files stay where they are",
+    "max_bytes": "never move more than this in total; larger files stay where they are",
     "until_spread": "stop when the fills of the vdevs differ by no more than this",
     "min_free": "keep this share of the pool free",
     "window": "work only in these hours of the day",

@@ -178,7 +178,7 @@ class Survey:
     root: bytes
     ages: Ages
     room: int
-    """Free bytes above the reserve; a copy of a larger file does not fit."""
+    """Free bytes beyond what is kept free; a copy of a larger file does not fit."""
     special: float = 0.0
     """Size in bytes up to which files belong on special vdevs."""
     floor: Floor = field(default=Floor(0, 0.0))

@@ -9,7 +9,6 @@ from zconsole.actions.plan import Situation
 from zconsole.actions.scrub import (
     EXAMPLE,
     ScrubDates,
-    plan_pause,
     plan_resilver,
     plan_scrub,
     plan_scrub_dates,
@@ -20,6 +19,7 @@ from zconsole.actions.scrub import (
 )
 from zconsole.actions.scrub_window import (
     plan_beside_window,
+    plan_pause_beside_window,
     plan_window,
     plan_window_off,
     read_hours,
@@ -53,10 +53,11 @@ def scan_entries(situation: Situation, windows: tuple[ScrubWindow, ...] = ()) ->
     window = window_of(situation, windows)
     hours = f" (set: {window.hours})" if window else ""
     begin = partial(plan_beside_window, windows=windows)
+    pause = partial(plan_pause_beside_window, windows=windows)
     again = not situation.active("resilver") and plan_resilver(situation).refused is None
     entries = [
         Entry("Start or resume a scrub", (begin,)),
-        Entry("Pause the scrub", (plan_pause,)),
+        Entry("Pause the scrub", (pause,)),
         Entry("Stop the scrub", (plan_stop,)),
         Entry("Scrub only known errors", (lambda s: plan_scrub(s, errors_only=True),)),
         Entry("Scrub only what is new", (plan_scrub_new,)),

@@ -476,6 +476,8 @@ class FlowSession:
                 follow_up.record(plan.pool, t, f"{plan.title}: failed", OUTCOME, "error")
         if kind == "done" and (past := self.outcomes_shown.pop((plan.pool, plan.action), "")):
             self.app.withdraw(past)  # such as "scrub paused", once the scrub runs again
+        if kind == "done" and any(step.window for step in plan.steps):
+            await self.read_windows()  # the main screen shows them at once
         if kind == "done" and plan.follow is not None:
             follow_up.follow(plan, facts, self.backend.clock())
             if plan.action == "replace" or (plan.action, plan.begins) == ("attach", "resilver"):

@@ -125,8 +125,14 @@ def _promised(ui: FlowSession, hold: Hold | None) -> str:
     said = f"{promise(hold, ui.scans())}; to restore it now: {keys.shown('restore')}"
     if not hold.can_switch:
         return said
-    other = "when the scan ends" if hold.until is None else "to keep it until a reboot"
-    return f"{said}, {other}: {keys.shown('restore-at-end')}"
+    key, others = keys.shown("restore-at-end"), ui.past.holds.values()
+    if hold.until is None:
+        like = ", as those set before" * any(other.own and other.until for other in others)
+        return f"{said}, when the scan ends{like}: {key}"
+    # While any is not restored at the end, the key first has all of them restored then.
+    if any(other.can_switch and other.until != hold.until for other in others):
+        return said
+    return f"{said}, to keep it until a reboot: {key}"
 
 
 async def _ask_value(ui: FlowSession, setting: Setting) -> None:
@@ -156,11 +162,11 @@ async def _preset(ui: FlowSession, name: str) -> None:
     values = {n: value for n, value in chosen.values.items() if live(n) != value}
     if not values:
         raise ZconsoleError(f"preset {name}: nothing to change, all values are set already")
-    aims = f"Aims at the likely limit: {LIFTS[limit]}." if limit else ""
     doubt = hopeless(frame) if frame is not None and faster else None
-    remarks = (aims, doubt or "", *chosen.warnings)
+    remarks = (doubt or "", *chosen.warnings)
+    aims = f"Aims at the likely limit: {LIFTS[limit]}." if limit else ""
     action = f"preset {name}"
-    await _confirm_values(ui, action.capitalize(), values, *remarks, action=action)
+    await _confirm_values(ui, action.capitalize(), values, *remarks, action=action, aims=aims)
 
 
 async def _confirm_values(
@@ -169,8 +175,10 @@ async def _confirm_values(
     values: Mapping[str, int],
     *remarks: str,
     action: str = "set",
+    aims: str = "",
 ) -> None:
     control, live = ui.backend.control, ui.backend.parameters.read
+    now = {each.tunable.name: each for each in await in_daemon_thread(control.list)}
     arrow = ui.look.glyphs.arrow
     changes = [_change(name, live(name), value, arrow) for name, value in values.items()]
     remarks = (_ends_autopilot(ui, values), *remarks)
@@ -178,8 +186,14 @@ async def _confirm_values(
     held = {name: value for name, value in values.items() if named(name).guarded and value}
     here = Hold(Setter.CONSOLE, "here", own=True)
     guard = Hold(Setter.GUARD, "here", own=True, seconds=FROZEN)
-    would = [_promised(ui, guard if name in held else here) for name in values]
-    effects = [ACTS, *(f"{said[0].upper()}{said[1:]}." for said in dict.fromkeys(would))]
+    would = [
+        "back to the value before: nothing to restore later"
+        if now[name].ours and value == now[name].original
+        else _promised(ui, guard if name in held else here)
+        for name, value in values.items()
+    ]
+    sentences = (f"{said[0].upper()}{said[1:]}." for said in dict.fromkeys(would))
+    effects = [*[aims] * bool(aims), ACTS, *sentences]
     said += [*part("Will set", changes, "bold"), *part("What it does", effects, "")]
 
     async def _run(_: str | None) -> AsyncIterator[Span]:

@@ -384,7 +384,13 @@ class AskScreen(TextScreen[str | None]):
     def compose(self) -> ComposeResult:
         """Yield the question and the answer."""
         yield LinesView(id="question")
-        yield Prompt(self._typed, placeholder=self._example, id="answer")
+        # An answer to correct is not selected: the first key would replace all of it.
+        yield Prompt(
+            self._typed,
+            placeholder=self._example,
+            id="answer",
+            select_on_focus=not self._typed,
+        )
         yield FooterView(id="keys")
 
     def draw(self) -> None:

@@ -14,7 +14,7 @@ from zconsole.keyed_text import KeyedText
 from zconsole.pool.model import Activity
 from zconsole.timeline.eta.estimate import Estimate, nothing
 from zconsole.timeline.frame import ActivityView
-from zconsole.units import counted
+from zconsole.units import counted, percent
 
 if TYPE_CHECKING:
     from zconsole.rebalance.backend import JobView, RebalanceBackend
@@ -93,18 +93,23 @@ class JobWatch:
         return any(job.state != "finished" for jobs in self.jobs.values() for job in jobs)
 
     def shown(self, pool: str) -> tuple[ActivityView, ...]:
-        """Return a line for each live job of a pool, else for each interrupted one."""
+        """Return a line for each live job of a pool, else for each interrupted one.
+
+        Without either, for the newest job if it was stopped: an older one was given up.
+        """
         jobs = self.jobs.get(pool, ())
         shown = [job for job in jobs if job.live] or [job for job in jobs if job.interrupted]
-        return tuple(map(activity, shown))
+        return tuple(map(activity, shown or [job for job in jobs[:1] if job.state == "stopped"]))
 
 
 def activity(job: JobView) -> ActivityView:
     """Return the activity line of a job, for display among the scans."""
-    if job.interrupted:
-        done = "" if job.share is None else f"at {job.share:.0%}  "
-        note = f"{done}{' '.join(job.settings.dirs)}  (" + _how_to_resume(job.job) + ")"
-        return ActivityView(Activity("rebalance", "interrupted", note=note))
+    if job.interrupted or job.state == "stopped":
+        done = "" if job.share is None else f"at {percent(job.share, 1)}  "
+        # The keys come before the directories, which may be cut.
+        note = f"{done}(" + _how_to_resume(job.job) + f")  {' '.join(job.settings.dirs)}"
+        state = "interrupted" if job.interrupted else "stopped"
+        return ActivityView(Activity("rebalance", state, note=note))
     why = job.why or ""
     none = nothing(why or "no rate yet")
     return ActivityView(
@@ -136,8 +141,9 @@ def _left_out(job: JobView) -> str:
 
 def _how_to_resume(job: str) -> KeyedText:
     """Return what resumes a job; ``job`` is its id."""
-    by_key = "{key} shows it, {key} there resumes it"
-    return KeyedText(f"zconsole rebalance resume {job} resumes it", by_key, "rebalance", "hold")
+    by_key = "{key} lists it, {key} opens it, {key} resumes it"
+    command = f"zconsole rebalance resume {job} resumes it"
+    return KeyedText(command, by_key, "rebalance", "choose", "hold")
 
 
 def reason(job: JobView) -> str:

@@ -145,7 +145,7 @@ LIMITS = (
     Limit(
         "max_bytes",
         "Move at most",
-        "Bytes, for example 2T; none for no limit",
+        "Bytes in total, for example 2T; none for no limit",
         _bytes,
         lambda look, value: look.size(value),
     ),
@@ -162,7 +162,7 @@ LIMITS = (
 
 AIMS = {
     "balance": "spread evenly over the vdevs",
-    "width": "new parity width, after a raidz expansion",
+    "width": "new data-to-parity ratio, after a raidz expansion",
     "properties": "new compression or checksum",
     "recordsize": "new recordsize (copies only)",
 }
@@ -390,7 +390,7 @@ def _value(entry: OptionChoice | Limit, new: NewJob, look: DisplayFormat) -> str
         return f"{BEYOND}: all their files move"
     limits = new.settings.limits
     is_default = entry is TARGET and limits.until_spread == EVEN and not new.typed
-    return entry.shown(limits, look) + ", else all files move" * is_default
+    return entry.shown(limits, look) + ", or all files moved" * is_default
 
 
 def _dirs(settings: Settings, look: DisplayFormat) -> str:

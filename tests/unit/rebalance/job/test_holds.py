@@ -534,7 +534,7 @@ def test_the_floor_is_the_pools_where_a_quota_is_tighter(
         made.job.limits = Limits(min_free=min_free)
         dataset = [JobDirectory(os.fsencode(tmp_path), "zfs", "tank/a", Dataset("tank/a", {}))]
         holds = Holds(made.job, FactsReader(run), dataset, made.accounts, lambda: None)
-        assert holds._space(phase) == ("free space is at the floor" if waits else None)
+        assert holds._space(phase) == ("no free space beyond what is kept free" if waits else None)
 
 
 @contextmanager

@@ -52,7 +52,10 @@ def followed(rooms: list[int]) -> str | None:
 
 def test_space_that_falls_is_told_with_the_time_it_lasts() -> None:
     rooms = [(1000 - 15 * number) * MIB for number in range(21)]
-    assert followed(rooms) == "free space falls by 60M a minute: at the floor in 14m10s"
+    assert (
+        followed(rooms)
+        == "free space falls by 60M a minute: only what is kept free is left in 14m10s"
+    )
 
 
 def test_copies_in_flight_are_no_trend() -> None:
@@ -141,19 +144,27 @@ def test_every_filesystem_has_its_own_room(monkeypatch: pytest.MonkeyPatch) -> N
     assert space.room() == 20
     space.job.limits = Limits(min_free=1.0)
     assert space.room(fresh=True) == 0
-    assert space.why(between=False) == "free space is at the floor"
+    assert space.why(between=False) == "no free space beyond what is kept free"
 
 
 def test_no_portion_is_begun_hardly_above_the_floor(monkeypatch: pytest.MonkeyPatch) -> None:
     disk = Filesystem(1 << 10, 1 << 10, 1)
     monkeypatch.setattr(os, "statvfs", lambda path: disk)
     monkeypatch.setattr(Path, "stat", lambda path, **_: disk)
-    for planned, reason in ((1 << 40, "free space is at the floor"), (1 << 20, None), (0, None)):
+    for planned, reason in (
+        (1 << 40, "no free space beyond what is kept free"),
+        (1 << 20, None),
+        (0, None),
+    ):
         space = space_of({"/a": Floor(1000, float(1 << 20))}, {"/a": planned})
         assert [space.why(between) for between in (False, True)] == [None, reason]
     space.job.limits = Limits(min_free=1.0)
     assert space.room(fresh=True) == 0
-    assert space.why(between=False) == space.why(between=True) == "free space is at the floor"
+    assert (
+        space.why(between=False)
+        == space.why(between=True)
+        == "no free space beyond what is kept free"
+    )
 
 
 ROW = FileRow(1, 1, b"file", 2, 1000, 1)

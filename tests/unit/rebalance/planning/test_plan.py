@@ -79,7 +79,10 @@ def test_files_that_exceed_the_byte_limit_are_said_to_stay(
 def test_what_fits_nowhere_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = tree(tmp_path / "tree", "large", "larger")
     found = made(root, monkeypatch, 2 << 20)
-    assert found.document.refused == "every file is too large for the 2M free above the reserve"
+    assert (
+        found.document.refused
+        == "every file is too large for the 2M usable beyond what is kept free"
+    )
 
 
 def test_an_empty_directory_is_not_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,7 +207,10 @@ def test_what_is_refused_stays_so_whatever_there_is_to_gain(
     (place,) = plan.locate([str(tree(tmp_path / "tree", "large"))], FactsReader())
     place = replace(place, dataset=Dataset("tank", {}))
     found = plan.make(Sys(), FactsReader(), [place], Settings((), "copy", aim=aim))
-    assert found.document.refused == "every file is too large for the 2M free above the reserve"
+    assert (
+        found.document.refused
+        == "every file is too large for the 2M usable beyond what is kept free"
+    )
 
 
 TIB = 1 << 40
@@ -247,7 +253,7 @@ def test_only_old_blocks_of_what_a_limit_lets_move_need_room(
     limits: Limits, length: int, pinned: int, refused: bool
 ) -> None:
     made = judged(limits, 3 * TIB, length * TIB, snapshots=pinned * TIB)
-    assert ("above the reserve" in (made.refused or "")) == refused, made.refused
+    assert ("beyond what is kept free" in (made.refused or "")) == refused, made.refused
     (directory,) = made.directories
     fits = directory.space_needed_bytes <= made.available_bytes
     assert fits != refused
@@ -257,11 +263,15 @@ def test_only_old_blocks_of_what_a_limit_lets_move_need_room(
 @rows(
     ("quotas", "above", "refused"),
     [
-        ({}, None, "needs 8.00T, with only 10G free above the reserve"),
+        ({}, None, "needs 8.00T, with only 10G usable beyond what is kept free"),
         ({"refquota": 20}, None, None),
-        ({"refquota": 20, "quota": 21}, None, "needs 8.00T, with only 6T free above the reserve"),
+        (
+            {"refquota": 20, "quota": 21},
+            None,
+            "needs 8.00T, with only 6T usable beyond what is kept free",
+        ),
         ({"refquota": 20, "quota": 24}, None, None),
-        ({"refquota": 20}, 3, "needs 8.00T, with only 3T free above the reserve"),
+        ({"refquota": 20}, 3, "needs 8.00T, with only 3T usable beyond what is kept free"),
         ({"refquota": 20}, 9, None),
     ],
 )
@@ -294,7 +304,7 @@ def test_old_blocks_that_stay_count_in_no_refquota(
     assert (needs > made.available_bytes) == bool(refused)
 
 
-@rows(("growth", "refused"), [(0, None), (9, None), (50, "needs 50.2G, with only 10G free")])
+@rows(("growth", "refused"), [(0, None), (9, None), (50, "needs 50.2G, with only 10G usable")])
 def test_files_that_grow_count_in_a_refquota(
     monkeypatch: pytest.MonkeyPatch, growth: int, refused: str | None
 ) -> None:
@@ -421,7 +431,7 @@ def test_what_is_written_larger_than_it_was_needs_room(
     ):
         made = judged(limits, room, dataset=dataset, extents=extents)
         assert made.directories[0].space_needed_bytes == needed * TIB
-        assert ("above the reserve" in (made.refused or "")) == (needed * TIB > room)
+        assert ("beyond what is kept free" in (made.refused or "")) == (needed * TIB > room)
 
 
 @rows(

@@ -151,7 +151,7 @@ def test_every_vdev_is_told_before_and_after() -> None:
         "  raidz1-1: 0.0% full now, 60.4% then",
         r"  mirror-2\x1b: 10.0% full now, 20.0% then at most (special)",
         "order of files: large before small",
-        "enough space: the move needs no extra space, 3T is usable above the reserve"
+        "enough space: the move needs no extra space, 3T is usable beyond what is kept free"
         " (parity not counted)",
         "the pool's free space is 12 % fragmented",
     ]
@@ -160,7 +160,7 @@ def test_every_vdev_is_told_before_and_after() -> None:
 def test_without_a_pool_there_is_room_and_order() -> None:
     assert plan_lines(PlanDocument((), available_bytes=3 << 40, order="large before small")) == [
         "order of files: large before small",
-        "enough space: the move needs no extra space, 3T is usable above the reserve"
+        "enough space: the move needs no extra space, 3T is usable beyond what is kept free"
         " (parity not counted)",
     ]
 
@@ -192,5 +192,5 @@ def test_whether_it_fits_is_said_by_what_it_needs_beside_the_files(spare, said):
     needs = part.space_needed_bytes
     assert needs >= 600
     made = PlanDocument((part,), available_bytes=needs + spare)
-    (line,) = (line for line in plan_lines(made) if "usable above the reserve" in line)
+    (line,) = (line for line in plan_lines(made) if "usable beyond what is kept free" in line)
     assert line.startswith(f"{said}: the move needs up to ")
