@@ -11,7 +11,7 @@ from typing import NamedTuple
 from zconsole.pool.model import Event, parse_version
 from zconsole.sim.disk import Leaf
 from zconsole.sim.topology import Top
-from zconsole.tunables.catalog import HISTORICAL, TUNABLES
+from zconsole.tunables.catalog import TUNABLES
 
 DAY = 86400.0
 _SIZE = 256
@@ -32,8 +32,6 @@ def defaults(version: str) -> Tunables:
     """Return the initial parameters of a kernel with this OpenZFS, where its source has values."""
     running = parse_version(version)
     known = {tunable.name: tunable.default(running) for tunable in TUNABLES}
-    if running < SORTED:
-        known |= {name: row["default"] for name, row in HISTORICAL.items()}
     return Tunables({name: value for name, value in known.items() if value is not None})
 
 

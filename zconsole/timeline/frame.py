@@ -130,6 +130,8 @@ class Additions(NamedTuple):
     hours: str = ""
     """The only hours in which the pool's scrub runs, such as ``22:00-06:00``; empty if it may run
     at any time, or was paused by hand."""
+    set_here: tuple[str, ...] = ()
+    """Names of tunables that consoles have set."""
 
 
 class VdevRow(NamedTuple):
@@ -263,6 +265,7 @@ class Frame:
             scans=tuple(_in_hours(view, added.hours, local) for view in self.scans),
             activities=(*self.activities, *added.activities),
             flags=(*self.flags, *of_work, *added.flags),
+            limit=self.limit.with_set_here(added.set_here) if self.limit else None,
             troubles=tuple(troubles),
         )
 

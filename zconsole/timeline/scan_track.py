@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from math import inf
 
 from zconsole import units
 from zconsole.pool.model import Sample, Scan, Vdev
 from zconsole.pool.scan_outcome import scan_notes, skipped_devices
 from zconsole.timeline.eta.estimate import (
+    MEASURING,
     PAST_TOTAL,
     SUSPENDED,
     Estimate,
@@ -42,6 +44,7 @@ from zconsole.timeline.eta.progress import (
 from zconsole.timeline.eta.windows import ROUNDINGS
 from zconsole.timeline.frame import ScanView
 from zconsole.timeline.scan_rate import (
+    RECENT,
     KnownChange,
     PastRates,
     PastRecorder,
@@ -64,6 +67,8 @@ ENDED_SHARE = 0.98
 """Share issued from which a scan that is gone is assumed to have finished."""
 FINAL = (PAST_TOTAL, SUSPENDED)
 """Reasons for no estimate that an earlier scan does not change."""
+SORT_MEMORY = "zfs_scan_mem_lim_fact"
+"""Tunable that determines how long an alternating scan walks, and then issues."""
 MAX_NOTES = 8
 """Notes kept per scan."""
 MARKED_TUNABLES = 2
@@ -92,6 +97,8 @@ class ScanTrack:
         self.rates = PastRecorder(past)
         """Issue rate since it began, with marks; includes the scan that this one restarts."""
         self._tunables: Mapping[str, int] = {}
+        self._resized = -inf
+        """Running seconds at which SORT_MEMORY changed."""
         self.course = ProgressCurve() if course is None else course
         self._known = KnownChange(self.rates.past.tuned, self.course.points)
         self.restarts = restarts
@@ -168,6 +175,8 @@ class ScanTrack:
         changed = [f"{n}={v}" for n, v in sample.tunables.items() if known.get(n, v) != v]
         if changed:
             self._known.add()
+            if known.get(SORT_MEMORY) != self._tunables.get(SORT_MEMORY):
+                self._resized = self.course.points[-1].x if self.course.points else -inf
             many = len(changed) > MARKED_TUNABLES
             text = f"{len(changed)} tunables changed" if many else ", ".join(changed)
             self.rates.mark(sample.t, text)
@@ -216,11 +225,25 @@ class ScanTrack:
         usual = self._forecast(sample, scan, known)
         work = scan_work(scan, sample.pool.root) if scan.state == "running" else None
         self.forecast = self._known.follow(usual, self.course, work)
+        if work is not None and work.alternates and self._walks_longer():
+            reason = f"{MEASURING}, the memory to sort in has changed"
+            self.forecast = self.forecast._replace(estimate=nothing(reason))
         shown, told = self.forecast.estimate.eta, usual.estimate.eta
         if self.comparison is not None and told is not None and shown is not None:
             ahead = self.comparison.ahead + told - shown  # relative to the estimate that is shown
             self.comparison = self.comparison._replace(ahead=ahead)
         self._computed, self._computed_at = self.forecast, sample.clock
+
+    def _walks_longer(self) -> bool:
+        """Return whether it has walked more than issued since its memory changed, lately.
+
+        Its first walk then lasts longer, or shorter, than those that the estimate is based on.
+        """
+        since = [p for p in self.course.points if p.x >= self._resized]
+        if self._resized == -inf or not since or since[-1].x - since[0].x > RECENT:
+            return False
+        issuing = sum(b.x - a.x for a, b in pairwise(since) if b.issued > a.issued)
+        return issuing <= (since[-1].x - since[0].x) / 2
 
     def _forecast(self, sample: Sample, scan: Scan, known: Sequence[PastScan]) -> Forecast:
         """Forecast from the scan's own course, and from the course of an earlier scan."""

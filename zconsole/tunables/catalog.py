@@ -32,10 +32,10 @@ class Tunable(NamedTuple):
     unit: str
     low: int
     high: int
-    defaults: tuple[tuple[Version, int], ...]
+    defaults: tuple[tuple[Version, int | None], ...]
     """Defaults, each with the first OpenZFS version that has it, oldest first.
 
-    Empty if there is no fixed default.
+    Empty if there is no fixed default; None from the version that no longer has the tunable.
     """
     affects: str
     """resilver, scrub, rebuild, scans, writes or everything."""
@@ -53,7 +53,7 @@ class Tunable(NamedTuple):
     """Values by preset: ``gentle``, or the limit of a scan (key of LIMITS) that it lifts."""
 
     def default(self, version: Version) -> int | None:
-        """Return the source default of this OpenZFS version; None for an unknown or older one."""
+        """Return the source default of this OpenZFS version; None if unknown, or it has none."""
         value: int | None = None
         for since, default in self.defaults:
             if version and version >= since:
@@ -107,7 +107,10 @@ def _tunable(name: str, row: Mapping[str, Any]) -> Tunable:
         name,
         low=low,
         high=high,
-        defaults=tuple((parse_version(version), _number(value)) for version, value in since),
+        defaults=tuple(
+            (parse_version(version), None if value is None else _number(value))
+            for version, value in since
+        ),
         presets={preset: _number(value) for preset, value in row.get("presets", {}).items()},
         **{key: value for key, value in row.items() if key not in read},
     )
@@ -120,7 +123,7 @@ def _number(value: int | str) -> int:
 _TABLE = json.loads(TABLE.read_text("utf-8"))
 
 HISTORICAL: Mapping[str, Mapping[str, Any]] = _TABLE["historical"]
-"""Names in old guides: an ``explanation`` of each, and its successors (``now``)."""
+"""Names in old guides, gone since 0.8: an ``explanation`` of each, and its successors (``now``)."""
 
 TUNABLES = tuple(_tunable(*row) for row in _TABLE["tunables"].items())
 """Every known tunable, the most useful first."""
@@ -237,4 +240,6 @@ def _is_faster(name: str, live: int | None, wanted: int) -> bool:
         return False
     # Compared with the newest default: below it, less is faster.
     _, usual = BY_NAME[name].defaults[-1]
+    if usual is None:
+        return False
     return live <= wanted if wanted < usual else live >= wanted

@@ -11,7 +11,15 @@ from zconsole.errors import UnavailableError, UsageError, ZconsoleError
 from zconsole.system.audit import Log
 from zconsole.system.host import alive
 from zconsole.system.state_dir import StateError
-from zconsole.tunables.catalog import BY_NAME, TUNABLES, Tunable, exact, named
+from zconsole.tunables.catalog import (
+    BY_NAME,
+    HISTORICAL,
+    TUNABLES,
+    Tunable,
+    exact,
+    explain,
+    named,
+)
 from zconsole.tunables.holds import Hold, Scans, Setter, is_due
 from zconsole.tunables.parameters import NOT_LOADED, Parameters
 from zconsole.tunables.store import HURRY, Change, SavedTunable, SavedTunables, TunableStore
@@ -150,9 +158,13 @@ class Control:
         self._memory.read(self._parameters.era)
 
     def list(self) -> tuple[Setting, ...]:
-        """Return every known tunable; those that this kernel lacks have ``value`` None."""
+        """Return every known tunable; those that this kernel lacks have ``value`` None.
+
+        Those of releases before 0.8 are left out if this kernel lacks them.
+        """
         saved = self._saved
-        return tuple(self._setting(tunable, saved) for tunable in TUNABLES)
+        found = (self._setting(tunable, saved) for tunable in TUNABLES)
+        return tuple(s for s in found if s.value is not None or s.tunable.name not in HISTORICAL)
 
     def setting(self, name: str) -> Setting:
         """Return one tunable as it is now. Raises UsageError for an unknown name."""
@@ -324,9 +336,12 @@ class Control:
     def _check(self, name: str, value: int, values: Mapping[str, int], guard: bool) -> None:
         if problem := self._problem(name, values):
             raise UsageError(problem)
+        is_missing = self._parameters.read(name) is None
+        if is_missing and (successors := explain(name)):
+            raise UsageError(successors)
         if not self._parameters.era:
             raise UnavailableError(NOT_LOADED)
-        if self._parameters.read(name) is None:
+        if is_missing:
             raise UnavailableError(f"{name} does not exist on this kernel")
         if named(name).guarded and value and not guard:
             raise UsageError(f"{name} can only be set under a guard that restores it")

@@ -31,6 +31,8 @@ class EffectSample:
     latency: float | None
     limit: str = ""
     """What limits the scan, in words, where no tunable lifts that; empty where one may."""
+    stage: str = ""
+    """``scanning`` or ``issuing``; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class TunableEffect:
     latency_clear: bool = False
     """Whether each side's median of the latency lies outside the other side's whole range."""
     doubt: str = ""
-    """Why a change of the issue rate that would be clear need not be the tunable's."""
+    """Why the issue rates say nothing about the tunable."""
     over: bool = False
     """Whether no more samples can count: a median that is None now stays so."""
 
@@ -82,7 +84,7 @@ def measure(
     rates = [_known(p.issue_rate for p in side) for side in sides]
     waits = [_known(p.latency for p in side) for side in sides]
     clear = _is_clear(*rates)
-    doubt = _doubt(before, after, kept, changed) if clear else ""
+    doubt = _across(before, after) or (_doubt(before, after, kept, changed) if clear else "")
     return TunableEffect(
         issue_before=_middle(rates[0]),
         issue_after=_middle(rates[1]),
@@ -102,6 +104,17 @@ def _sides(
     settled = changed + SETTLE
     before = _near(reversed([p for p in kept if p.t < changed]), changed)
     return before, _near((p for p in kept if settled <= p.t < last), settled)
+
+
+def _across(before: Sequence[EffectSample], after: Sequence[EffectSample]) -> str:
+    """Return which stages of the scan are compared if these differ; empty if they are the same.
+
+    A scan that alternates between its stages is comparable if both sides have both.
+    """
+    was, now = ({point.stage for point in side if point.stage} for side in (before, after))
+    if not was or not now or was == now:
+        return ""
+    return " before, ".join(" and ".join(sorted(stages)) for stages in (was, now)) + " after"
 
 
 def _doubt(

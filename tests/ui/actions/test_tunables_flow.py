@@ -2,11 +2,14 @@ from __future__ import annotations
 
 from tests.factory import frame, mirror_pool
 from tests.table import rows
+from tests.ui.actions.scripted import AGREED, ESC, ScriptedSession, asking
+from tests.ui.drawn import plain
 from zconsole.cli.options import LIMITED_BY
 from zconsole.diagnosis.bottleneck.finding import ACTS, CAUSES, OUT_OF_REACH, Suggestion, Verdict
 from zconsole.pool.model import Scan
 from zconsole.tunables.catalog import LIMITS
-from zconsole.ui.actions.tunables_flow import hopeless, likely_limit
+from zconsole.ui.actions.tunables_flow import hopeless, likely_limit, tunables_flow
+from zconsole.ui.actions.tunables_pane import TunablesScreen
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.advice import suggested
 
@@ -34,6 +37,50 @@ def seen(cause: str, function: str = "resilver", tunable: str = "", state: str =
 )
 def test_the_preset_aims_at_the_verdict(found, limit):
     assert likely_limit(found) == limit
+
+
+async def test_the_faster_preset_names_and_sets_the_tunable_that_limits():
+    """It aimed at "too few reads at once" in a scrub held back by zfs_scrub_delay."""
+    ui = ScriptedSession("scrub-delay", asking("faster-resilver"), AGREED, ESC)
+    ui.pass_time(40, 2)
+    await tunables_flow(ui, "")
+    assert "Aims at the likely limit: zfs_scrub_delay is 4." in ui.plan
+    assert "zfs_scrub_delay 4 → 0 ticks" in ui.plan
+    assert ui.backend.parameters.read("zfs_scrub_delay") == 0
+
+
+async def test_the_list_has_what_is_suggested_in_an_old_release():
+    seen: list[str] = []
+
+    def _look(screen: TunablesScreen) -> None:
+        seen.extend(plain(line) for line in screen._make(160))
+
+    ui = ScriptedSession("scrub-delay", _look)
+    ui.pass_time(40, 2)
+    await tunables_flow(ui, "")
+    (line,) = (text for text in seen if "suggested" in text)
+    assert line.startswith("   zfs_scrub_delay ")
+
+
+async def test_a_preset_whose_value_was_measured_says_so():
+    ui = ScriptedSession("foreground", asking("gentle"), AGREED, ESC)
+    ui.pass_time(200, 2)
+    await tunables_flow(ui, "")
+    ui.pass_time(300, 2)
+    ui.answers.extend([asking("restore"), AGREED, asking("gentle"), ESC, ESC])
+    await tunables_flow(ui, "")
+    assert "Set before: zfs_resilver_min_time_ms 3000 to 750" in ui.plan
+
+
+async def test_a_gentle_scan_is_said_to_be_set_so_with_the_key_that_undoes_it():
+    """Its first low tunable was to be set to its default instead."""
+    ui = ScriptedSession("foreground", asking("gentle"), AGREED, ESC)
+    ui.pass_time(40, 2)
+    await tunables_flow(ui, "")
+    ui.pass_time(40, 2)
+    told = ui.look.said(ui.frame.limit.suggestion.text)
+    keys = ui.look.keys.way("tunables", "restore")
+    assert told == f"the scan was set to be gentle: press {keys} to undo that"
 
 
 @rows("cause", CAUSES)

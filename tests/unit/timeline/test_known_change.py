@@ -13,8 +13,10 @@ from tests.table import rows
 from tests.unit.timeline.following import MIB, T, resilver, sample, view, watched
 from tests.unit.timeline.test_store import again
 from zconsole.pool.model import Sample
+from zconsole.sim.source import World
 from zconsole.timeline import scan_rate
 from zconsole.timeline.frame import ScanView
+from zconsole.timeline.session import Session
 from zconsole.tunables.effect import SETTLE
 
 pytestmark = pytest.mark.slow
@@ -211,3 +213,19 @@ def test_the_next_console_follows_it_as_well(seconds):
     found = view(new, one)
     assert found.estimate.eta == pytest.approx(at_rate(found, 20), rel=0.1)
     assert found.estimate == view(kept, one).estimate
+
+
+def test_after_a_change_of_sort_memory_there_is_no_estimate_until_it_issues_again():
+    """The longer walk that follows was taken for a slow scan: ETA 17d19h, zpool 1d02h."""
+    world, session, told = World("memory-limited", 1), Session(flags=("DEMO",)), {}
+    for second in range(300, 1320, 20):
+        if second == 400:
+            world.pools[0].tunables["zfs_scan_mem_lim_fact"] = 10
+        world.advance(float(second))
+        (frame,) = session.advance(world.raws())
+        assert frame.scan is not None
+        told[second] = frame.scan.estimate
+    assert {at for at, each in told.items() if each.eta is None} >= set(range(460, 900, 20))
+    assert all(told[at].lacking == "measuring" for at in range(460, 900, 20))
+    assert told[380].eta
+    assert told[1300].eta

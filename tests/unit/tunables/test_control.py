@@ -19,7 +19,7 @@ from zconsole.system.record_file import MOST_BYTES
 from zconsole.system.state_dir import StateError, write_private
 from zconsole.tunables import parameters
 from zconsole.tunables.autopilot import PilotClaim
-from zconsole.tunables.catalog import TUNABLES
+from zconsole.tunables.catalog import BY_NAME, HISTORICAL
 from zconsole.tunables.control import Control
 from zconsole.tunables.parameters import Parameters
 from zconsole.tunables.store import TunableStore
@@ -206,7 +206,17 @@ def test_what_the_kernel_lacks_is_said(kernel):
     listed = {s.tunable.name: s.value for s in kernel.console().list()}
     assert listed["zfs_rebuild_vdev_limit"] is None
     assert listed[TIME] == 3000
-    assert len(listed) == len(TUNABLES)
+    assert set(listed) == BY_NAME.keys() - HISTORICAL.keys()
+
+
+def test_what_only_old_releases_have_is_listed_and_set_there(kernel):
+    """A suggestion to set zfs_scrub_delay led to a list without it, and was refused."""
+    (kernel.module / "version").write_text("0.7.13-1\n")
+    kernel.write("zfs_scrub_delay", 4)
+    (delay,) = (s for s in kernel.console().list() if s.tunable.name == "zfs_scrub_delay")
+    assert (delay.value, delay.default) == (4, 4)
+    kernel.console().set({"zfs_scrub_delay": 0}, 1.0)
+    assert kernel.read("zfs_scrub_delay") == 0
 
 
 @pytest.mark.parametrize(

@@ -121,3 +121,29 @@ def test_no_tunable_lifts_a_limit_that_is_none_of_theirs(before, after, doubted)
     effect = measure([*limited(0, 100, *before), *limited(100, 400, *after)], 100.0)
     assert effect.issue_clear is not doubted
     assert ("limited by a slow disk" in effect.doubt) is doubted
+
+
+@rows(
+    ("before", "after", "doubt"),
+    [
+        (("issuing",), ("scanning",), "issuing before, scanning after"),
+        (("issuing",), ("scanning", "issuing"), "issuing before, issuing and scanning after"),
+        (("issuing", "scanning"), ("scanning", "issuing"), ""),
+        (("issuing",), ("issuing",), ""),
+        (("issuing",), ("",), ""),
+    ],
+)
+def test_an_effect_across_stages_is_in_doubt(before, after, doubt):
+    """Issuing at 458M/s and then finding blocks was called an effect of -85 %."""
+    series = [
+        EffectSample(
+            float(t),
+            100.0 if t < 200 else 15.0,
+            0.01,
+            stage=(stages := before if t < 200 else after)[t % len(stages)],
+        )
+        for t in range(500)
+    ]
+    effect = measure(series, 200.0)
+    assert effect.doubt == doubt
+    assert effect.issue_clear == (not doubt)

@@ -49,7 +49,7 @@ def lowered_tunable(seen: Evidence) -> Throttle | None:
     for name in _candidates(seen):
         now, default = seen.tunables.get(name), BY_NAME[name].default(seen.version)
         if now is not None and default is not None and now * LARGE_RAISE <= default:
-            return Throttle(name, now, Suggestion("{act} (its default)", "set", name, default))
+            return Throttle(name, now, Suggestion("{act}", "release", name, default))
     return None
 
 
@@ -75,7 +75,7 @@ def _unless_tried(seen: Evidence, wanted: Suggestion) -> Suggestion:
         return wanted
     if step.effect is None:
         return Suggestion("{act} shows in some minutes", "wait", name, step.after)
-    if now >= step.after and step.effect.gain is not None:
+    if now >= step.after and step.effect.gain is not None and not step.effect.doubt:
         why = "did not help" if step.clear else "had no clear effect"
         return Suggestion(f"{{act}} again: {step.after} {why}", "set", name, step.before)
     return NOTHING_TO_DO if wanted.value is None or wanted.value >= step.after else wanted

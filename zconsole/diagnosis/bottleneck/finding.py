@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 from zconsole.keyed_text import KeyedText
@@ -79,6 +79,11 @@ ACTS = {
         "zconsole tunables set {tunable}={value}",
         "press {keys}, set {tunable}={value}",
         "set it to {value}",
+    ),
+    "release": ActTexts(
+        "zconsole tunables set {tunable}={value} (its default)",
+        "press {keys}, set {tunable}={value} (its default)",
+        "set it to {value} (its default)",
     ),
     "raise": ActTexts(
         "raise {tunable} (zconsole tunables set)", "raise {tunable} ({keys})", "raise it"
@@ -161,6 +166,19 @@ class Verdict(NamedTuple):
     def advice(self) -> str:
         """Suggestion for the command line; empty if nothing can be done."""
         return self.suggestion.text
+
+    @property
+    def throttle(self) -> Suggestion | None:
+        """Suggestion to release the tunable that holds the scan back; None if none does."""
+        return self.suggestion if self.suggestion.act in ("release", "change", "restore") else None
+
+    def with_set_here(self, names: Collection[str]) -> Verdict:
+        """Return it with a suggestion to restore a low tunable if consoles set it (``names``)."""
+        found = self.suggestion
+        if found.act != "release" or found.tunable not in names:
+            return self
+        words = "the scan was set to be gentle: {act} to undo that"
+        return self._replace(suggestion=Suggestion(words, "restore", found.tunable))
 
     @property
     def mark(self) -> str:

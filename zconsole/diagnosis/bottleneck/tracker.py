@@ -45,6 +45,7 @@ class BottleneckTracker:
         self.ceiling: Ceiling | None = None
         self._past: dict[str, LeafStats] = {}
         self._load = PoolLoad()
+        self._tunables: Mapping[str, int] = {}
         self._judged_at = float("-inf")
         self._begin(None, 0.0)
 
@@ -113,10 +114,16 @@ class BottleneckTracker:
     ) -> None:
         turns, scan = self._turns.cycles(), watched.scan
         total, walked = scan.total_bytes, scan.scanned_bytes
-        self._trials.add(sample.clock, watched.rate, sample.tunables)
+        stage = self._turns.stage or watched.stage
+        self._trials.add(sample.clock, watched.rate, sample.tunables, stage or "")
+        name = self.verdict.suggestion.tunable if self.verdict else ""
+        known = self._tunables.get(name)
+        if known is not None and sample.tunables.get(name) not in (None, known):
+            self._settled = VerdictFilter()  # what was suggested about it is outdated
+        self._tunables = {**self._tunables, **sample.tunables}
         seen = Evidence(
             scan=scan,
-            stage=self._turns.stage or watched.stage,
+            stage=stage,
             rate=watched.rate or 0.0,
             disks=disks,
             tops={disk.top: tree[disk.top].vdev for disk in disks if disk.top in tree},
@@ -278,7 +285,9 @@ class TunableTrials:
         """Times (monotonic clock) of the steps not measured yet, by tunable."""
         self._times: list[float] = []
 
-    def add(self, clock: float, rate: float | None, tunables: Mapping[str, int]) -> None:
+    def add(
+        self, clock: float, rate: float | None, tunables: Mapping[str, int], stage: str = ""
+    ) -> None:
         """Add a sample at the monotonic ``clock``; ``rate`` in issued bytes/s."""
         for name, value in tunables.items():
             before = self._known.setdefault(name, value)
@@ -291,9 +300,13 @@ class TunableTrials:
                 if value >= LARGE_RAISE * before:
                     self.steps[name] = TunableStep(before, value, at=clock)
                     self._changed[name] = clock
-                elif value < before and self._changed.pop(name, None) is not None:
-                    del self.steps[name]  # set back before it could be measured
-        self._points.append(EffectSample(clock, rate, None))
+                elif value < before and (changed := self._changed.pop(name, None)) is not None:
+                    found = measure(self._points, changed, self._times)
+                    if found.gain is None:
+                        del self.steps[name]  # set back before it could be measured
+                    else:
+                        self.steps[name] = self.steps[name]._replace(effect=found)
+        self._points.append(EffectSample(clock, rate, None, stage=stage))
         oldest = clock - LONGEST
         while self._points[0].t < oldest and len(self._points) > MOST_RARE:
             self._points.popleft()

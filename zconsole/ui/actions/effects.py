@@ -81,7 +81,8 @@ class EffectWatch:
             rate = scan.issue_rate if scan is not None and running else None
             cause = frame.limit.cause if frame.limit else ""
             limit = CAUSES[cause] if cause in OUT_OF_REACH else ""
-            points.append(EffectSample(frame.t, rate, _latency(frame), limit))
+            stage = (scan.stage if scan is not None and running else None) or ""
+            points.append(EffectSample(frame.t, rate, _latency(frame), limit, stage))
             if frame.sample is not None:
                 self._keep_tried(frame, frame.sample)
                 self._waits.setdefault(frame.pool, LatencyWindow()).take(frame.sample)

@@ -18,7 +18,13 @@ from zconsole.tunables.holds import Hold, Setter, grouped, promise
 from zconsole.tunables.pilot import BELOW, HoldOrder, HoldPlan, order, plan, present, without_unit
 from zconsole.ui.actions.plan_lines import part, wrapped
 from zconsole.ui.actions.session import FlowSession, TextQuestion
-from zconsole.ui.actions.tunables_pane import TunableRow, TunablesScreen, allowed, question_lines
+from zconsole.ui.actions.tunables_pane import (
+    TunableRow,
+    TunablesScreen,
+    allowed,
+    changes_text,
+    question_lines,
+)
 from zconsole.ui.display_format import percent
 from zconsole.ui.panes.advice import suggested
 from zconsole.ui.widgets.draw import Line, Span
@@ -154,17 +160,23 @@ async def _ask_value(ui: FlowSession, setting: Setting) -> None:
 
 
 async def _preset(ui: FlowSession, name: str) -> None:
-    frame = ui.frame
-    faster = frame is not None and name == "faster-resilver"
-    limit = likely_limit(frame) if frame is not None and faster else None
+    frame = ui.frame if name == "faster-resilver" else None
+    limit = likely_limit(frame) if frame is not None else None
     chosen = preset(name, ui.backend.parameters, limit)
     live = ui.backend.parameters.read
-    values = {n: value for n, value in chosen.values.items() if live(n) != value}
+    wanted = dict(chosen.values)
+    aims = f"Aims at the likely limit: {LIFTS[limit]}." if limit else ""
+    if frame is not None and frame.limit is not None and (held := frame.limit.throttle) is not None:
+        if held.value is not None:
+            wanted.setdefault(held.tunable, held.value)
+        is_set = held.tunable in wanted
+        aims = "Aims at the likely limit" if is_set else "Does not change what limits the scan"
+        aims += f": {held.tunable} is {exact(held.tunable, live(held.tunable))}."
+    values = {n: value for n, value in wanted.items() if live(n) != value}
     if not values:
         raise ZconsoleError(f"preset {name}: nothing to change, all values are set already")
-    doubt = hopeless(frame) if frame is not None and faster else None
+    doubt = hopeless(frame) if frame is not None else None
     remarks = (doubt or "", *chosen.warnings)
-    aims = f"Aims at the likely limit: {LIFTS[limit]}." if limit else ""
     action = f"preset {name}"
     await _confirm_values(ui, action.capitalize(), values, *remarks, action=action, aims=aims)
 
@@ -181,7 +193,7 @@ async def _confirm_values(
     now = {each.tunable.name: each for each in await in_daemon_thread(control.list)}
     arrow = ui.look.glyphs.arrow
     changes = [_change(name, live(name), value, arrow) for name, value in values.items()]
-    remarks = (_ends_autopilot(ui, values), *remarks)
+    remarks = (_ends_autopilot(ui, values), *_tried(ui, values), *remarks)
     said = part("Warnings", filter(None, remarks), "warning")
     held = {name: value for name, value in values.items() if named(name).guarded and value}
     here = Hold(Setter.CONSOLE, "here", own=True)
@@ -208,6 +220,17 @@ async def _confirm_values(
 
     words = " ".join(f"{name}={value}" for name, value in values.items())
     await ui.confirm_change(title, said, _run, f"zconsole tunables set {words}")
+
+
+def _tried(ui: FlowSession, values: Mapping[str, int]) -> Iterable[str]:
+    """Yield what was measured after these values were set before."""
+    frame, changes = ui.frame, ui.past.changes
+    newest = {change.name: change for change in changes if change.after == values.get(change.name)}
+    for t in sorted({change.t for change in newest.values()}):
+        together = [change for change in changes if change.t == t]
+        effect = ui.effects.effect(frame.pool, together[0], changes) if frame else None
+        if effect is not None and effect.gain is not None:
+            yield f"Set before: {changes_text(together, effect)}."
 
 
 def _ends_autopilot(ui: FlowSession, names: Iterable[str]) -> str:
@@ -278,6 +301,8 @@ def likely_limit(frame: Frame) -> str | None:
     """Return the limit of the running scan, a key of LIFTS; None if unclear or none helps."""
     scan = frame.scan.scan if frame.scan else None
     if scan is None or scan.state != "running" or frame.limit is None:
+        return None
+    if frame.limit.suggestion.act == "restore":
         return None
     if frame.limit.cause != "throttle":
         return _LIFTED.get(frame.limit.cause)

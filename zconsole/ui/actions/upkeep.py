@@ -109,13 +109,14 @@ class Upkeep:
         set_here = session.effects.events(pool, session.past.changes)
         events = (*set_here, *session.follow_up.events(pool))
         holds = session.past.holds  # the autopilot has a flag of its own
-        count = sum(holds[name].by is not Setter.AUTOPILOT for name in session.past.in_place)
+        ours = [n for n in session.past.in_place if holds[n].by is not Setter.AUTOPILOT]
         return Additions(
             activities=(*jobs, *swaps, *rows, *self._autopilot(frame), *self._set_here(frame)),
             events=tuple(event for event in events if event.t <= frame.t),
-            flags=(f"{counted(count, 'tunable').upper()} SET",) if count else (),
+            flags=(f"{counted(len(ours), 'tunable').upper()} SET",) if ours else (),
             pulled=session.swaps.pulled(pool),
             hours=hours,
+            set_here=tuple(ours),
         )
 
     def _scrub_hours(self, frame: Frame) -> tuple[str, tuple[ActivityView, ...]]:

@@ -345,6 +345,46 @@ def test_what_was_tried_stays_known_where_an_autopilot_puts_back_what_it_found()
     assert foreground(play.seen) == HOLD
 
 
+def test_what_was_set_back_with_some_minutes_of_samples_is_not_suggested_again():
+    """The list said "no clear effect" before it was set back, and 6000 was suggested again."""
+    play = played(TIME, 3000, 6000, 0.0, seconds=int(SETTLE) + 20)
+    play.go_on(10, **{TIME: 3000})
+    assert foreground(play.seen) == HOLD
+
+
+def test_a_step_across_stages_is_not_said_to_have_had_no_effect():
+    trials, tunables = TunableTrials(), {TIME: 3000}
+    for second in range(CALM + JUDGED + 2):
+        later = second >= CALM
+        tunables = {TIME: 6000 if later else 3000}
+        trials.add(
+            float(second), RATE / (8 if later else 1), tunables, ["issuing", "scanning"][later]
+        )
+    seen = Play(tunables).seen._replace(steps=trials.steps)
+    assert trials.steps[TIME].effect.doubt == "issuing before, scanning after"
+    assert foreground(seen) == HOLD
+
+
+@rows(
+    ("scenario", "name", "value"),
+    [("memory-limited", "zfs_scan_mem_lim_fact", 10), ("foreground", TIME, 750)],
+)
+def test_a_suggestion_never_outlives_the_value_that_it_is_about(scenario, name, value):
+    """Set to 10 as suggested, "set it to 10" stood for minutes; 750 was set, "now 3000" stood."""
+    world, session = World(scenario, 1), Session(flags=("DEMO",))
+    for second in range(0, 600, 2):
+        world.advance(float(second))
+        (frame,) = session.advance(world.raws())
+        if frame.limit and frame.limit.suggestion.tunable == name:
+            break
+    stale = frame.limit.suggestion
+    assert stale.tunable == name
+    world.pools[0].tunables[name] = value
+    world.advance(second + 2.0)
+    (frame,) = session.advance(world.raws())
+    assert frame.limit.suggestion != stale
+
+
 def test_a_throttle_goes_on_to_the_next_tunable():
     usual = {READS: 3, "zfs_scan_vdev_limit": 16 << 20}
     play = Play(usual)
