@@ -33,7 +33,15 @@ from zconsole.swap.disk import (
     sentence,
 )
 from zconsole.swap.effects import filling, inserted, is_same, marked, repairs, vdev_words, without
-from zconsole.swap.report import beside_left, reminders, still_out, summary, undone, way_back
+from zconsole.swap.report import (
+    beside_left,
+    old_first,
+    reminders,
+    still_out,
+    summary,
+    undone,
+    way_back,
+)
 from zconsole.swap.steps import (
     NOT_NEEDED,
     PUT_BACK,
@@ -431,7 +439,8 @@ def put_back(swap: Checklist, view: MachineView) -> SwapStage | None:
             plan = plan_online(situation, target.key)
         elif disk.key not in swap.noticed:
             plan = plan_online(situation, target.key, reopen=True)
-    final = "No undo is needed here"
+    first = tuple(old_first(swap, view))
+    final = "" if first else "No undo is needed here"
     if plan is not None and plan.action == "clear":
         final = "Error counts are reset. Cannot be undone"
     if out:
@@ -440,7 +449,8 @@ def put_back(swap: Checklist, view: MachineView) -> SwapStage | None:
         stage = _coming_back(swap, view, *back, plan)
     else:
         return None
-    return replace(stage, plan=plan, final=final, alarm=True)
+    left, *rest = stage.text
+    return replace(stage, text=(left, *first, *rest), plan=plan, final=final, alarm=True)
 
 
 def _coming_back(
@@ -453,11 +463,11 @@ def _coming_back(
     """Build the stage for a disk that is in again but not complete yet; no other one is out."""
     situation, target = leaf
     hold = (
-        f"Do not pull {swap.old.words} before it is complete."
+        f"Do not pull {swap.old.words} before {back.spot} is complete."
         if view.device(swap.old) is not None
-        else "Pull nothing else before it is complete."
+        else f"Pull nothing else before {back.spot} is complete."
     )
-    text = (*_redundancy(*leaf), f"It is in again. {hold}")
+    text = (*_redundancy(*leaf), f"{back.words} is in again. {hold}")
     if plan is not None and target.vdev.state not in FAILED and not situation.suspended:
         text += (
             f"{situation.pool.name} has not noticed that it was out, and may still use it as it was"
@@ -516,7 +526,7 @@ def _still_out(
                 f"{meant} failed",
                 "disk stays out",
                 change=on_purpose,
-                typed="meant",
+                typed="out",
             ),
         ),
         brief=f"wrong disk{'s' * several} pulled: put {' and '.join(d.spot for d in disks)} back",
