@@ -322,13 +322,15 @@ class DeviceView(Pane, CursorView):
     def to_trouble(self) -> bool:
         """Go to the next device that limits the scan, is slow, has failed or has errors, if any.
 
-        Filter and folds are dropped if they hide it. Return False if there is none.
+        The devices that a suspended pool waits for come first: the header names them. Filter and
+        folds are dropped if they hide it. Return False if there is none.
         """
         frame = self._frame
         leaves = [row for row in frame.rows if not row.vdev.children] if frame else []
         told = {trouble.key for trouble in frame.troubles} if frame else set()
         limit = frame.limit.disk if frame and frame.limit else ""
-        wanted = [row.key for row in leaves if limit and row.vdev.name == limit]
+        wanted = [row.key for row in frame.missing_devices] if frame else []
+        wanted += [row.key for row in leaves if limit and row.vdev.name == limit]
         wanted += [row.key for row in leaves if row.slow_sibling]
         wanted += [row.key for row in leaves if row.gone or row.vdev.state in BROKEN]
         wanted += [row.key for row in leaves if row.key in told or row.vdev.errors.total]
