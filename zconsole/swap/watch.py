@@ -17,7 +17,7 @@ from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.target import Target
 from zconsole.hardware.light import LASTING
 from zconsole.pool.model import MULTIHOST
-from zconsole.pool.redundancy import is_complete
+from zconsole.pool.redundancy import REPAIRS, is_complete
 from zconsole.pool.topology import FAILED
 from zconsole.swap.choice import around
 from zconsole.swap.disk import (
@@ -351,12 +351,22 @@ def _log_steps(swap: Checklist, view: MachineView, stage: SwapStage, now: float)
     shown, every = listed(swap, stage.step), steps_of(swap)
     for step in every[every.index(swap.at) : every.index(stage.step)]:
         if step == "resilver":
+            swap = replace(swap, resilvered=_took(swap, view))
             swap = swap.noting(now, step, "the resilver is done")
         elif step == "scrub" and step not in swap.passed and (ended := scrubbed(swap, view)):
             swap = swap.noting(now, step, ended)
         elif step in shown and swap.noted(step) is None:
             swap = swap.noting(now, step, NOT_NEEDED)
     return replace(swap, at=stage.step)
+
+
+def _took(swap: Checklist, view: MachineView) -> float | None:
+    """Return how long the swap's last resilver took; the checklist may notice its end late."""
+    over = (scan for scan in view.pool.scans if scan.function in REPAIRS and scan.end)
+    last = max(over, key=lambda scan: scan.end or 0.0, default=None)
+    if last is None or last.end is None or last.end < swap.begun:
+        return None
+    return last.duration if last.start is None else last.end - last.start
 
 
 # Disks that were pulled and should not have been
