@@ -181,6 +181,16 @@ async def test_b_finds_a_disk_that_is_marked_as_slow_where_no_scan_runs():
         assert app.devices.current.row.vdev.name == "sdd"
 
 
+async def test_b_goes_first_to_the_disk_that_a_suspended_pool_waits_for():
+    frame = frames.deserted()
+    (wanted,) = frame.missing_devices
+    async with view_state(frame) as (app, pilot, _):
+        await pilot.press("b")
+        assert app.devices.current.key == wanted.key
+        await pilot.press("b")
+        assert app.devices.current.key != wanted.key
+
+
 async def test_b_says_so_where_no_disk_is_in_trouble():
     async with view_state(frames.healthy(), notifications=True) as (app, pilot, screen):
         await pilot.press("down", "b")

@@ -45,7 +45,12 @@ def plan_clear(situation: Situation, key: str | None = None) -> ActionPlan:
             *((must.same_scans(situation),) * (returns and not situation.suspended)),
         ),
         alternatives=_back_first(situation),
-        follow=when(_cleared, f"the counters of {whose} are cleared"),
+        follow=when(
+            _cleared,
+            f"{situation.pool.name} answers again, and the counters of {whose} are cleared"
+            if situation.suspended
+            else f"the counters of {whose} are cleared",
+        ),
         saves_evidence=True,
         urgent=lambda now: now.suspended,
     )

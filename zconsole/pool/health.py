@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from zconsole.pool.model import GROUP_KINDS, MULTIHOST, UNEXPLAINED, Pool, SampleFailure, Scan, Vdev
 from zconsole.pool.redundancy import REPAIRS, Redundancy, parity
-from zconsole.pool.scan_outcome import WELL, blocked_repair, canceled_repair, not_restored
+from zconsole.pool.scan_outcome import READS, WELL, blocked_repair, canceled_repair, not_restored
 from zconsole.pool.spares import SpareProblem
 from zconsole.pool.topology import APART
 from zconsole.units import counted, duration, size
@@ -84,6 +84,9 @@ def health(
     idle = tuple(spare.text for spare in spares)
     every = tuple(pool.root.walk())
     away, errors = tuple(v for v in every if v.state != "ONLINE"), tuple(_counters(every))
+    repairing = any(scan.active and scan.function in REPAIRS for scan in pool.scans)
+    groups = (v.children for v in every if repairing and v.kind == "replacing")
+    news = {old.name: new.name for old, *_, new in groups if new.state in READS}
     stay = (v for v in every if v.children or v.state == "ONLINE")
     staying = tuple(_counters(stay)) if errors else ()
     blocked, lacks = tuple(blocked_repair(pool)), (pool.lacks,) if pool.lacks else ()
@@ -93,7 +96,7 @@ def health(
         known = counted(pool.error_count, "data error") if pool.error_count else UNCOUNTED
         failed = ", I/O that could not be done included: scrub once I/O resumes"
         files = (known + (failed if pool.suspended else ": files are damaged"),)
-    reasons = (*unrestored, *blocked, *files, *hidden, *_devices(away), *idle, *lacks)
+    reasons = (*unrestored, *blocked, *files, *hidden, *_devices(away, news), *idle, *lacks)
     if pool.suspended or pool.state in LOST_STATES:
         word = "SUSPENDED" if pool.suspended else pool.state
         return Health(word or "", "error", (*_lost(pool, away), *reasons, *staying))
@@ -181,8 +184,11 @@ def _doubts(pool: Pool, explained: bool) -> Iterator[str]:
     yield from canceled_repair(pool)
 
 
-def _devices(away: Iterable[Vdev]) -> Iterator[str]:
-    """Yield devices that are not ONLINE, and vdevs that have lost too many to be read."""
+def _devices(away: Iterable[Vdev], news: Mapping[str, str]) -> Iterator[str]:
+    """Yield devices that are not ONLINE, and vdevs that have lost too many to be read.
+
+    ``news``: names of the disks that are being filled, by the name of the one they replace.
+    """
     shown = [v for v in away if v.state and v.kind != "root" and v.vclass != "spare"]
     gone = [
         vdev
@@ -192,7 +198,8 @@ def _devices(away: Iterable[Vdev]) -> Iterator[str]:
     for vdev in sorted(gone, key=lambda v: v.state in MILDER):
         why = vdev.note.partition("  ")[0]
         detail = f" ({why.strip('()')})" if why and not _UPKEEP.match(why) else ""
-        yield f"{vdev.name} {vdev.state}{detail}"
+        by = f", being replaced by {news[vdev.name]}" if vdev.name in news else ""
+        yield f"{vdev.name} {vdev.state}{detail}{by}"
 
 
 def _counters(every: Iterable[Vdev]) -> Iterator[str]:

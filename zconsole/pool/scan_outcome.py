@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from zconsole.keyed_text import KeyedText
 from zconsole.pool.model import Pool, Scan, Vdev
 from zconsole.pool.redundancy import REPAIRS, SEEN, is_complete
 from zconsole.pool.topology import is_group
@@ -232,13 +233,29 @@ def has_checkpoint(pool: Pool) -> bool:
 
 
 def blocked_repair(pool: Pool) -> Iterator[str]:
-    """Yield a warning if a checkpoint keeps the running repair from removing replaced devices."""
-    if has_checkpoint(pool) and any(s.function in REPAIRS and s.active for s in pool.scans):
-        yield _checkpoint_blocks(pool)
+    """Yield a warning if a checkpoint keeps the running repair from removing replaced devices.
+
+    ``dsl_scan_done`` looks for the checkpoint when the resilver ends: one that is gone by then does
+    no harm.
+    """
+    runs = [scan.function for scan in pool.scans if scan.function in REPAIRS and scan.active]
+    if not has_checkpoint(pool) or not runs:
+        return
+    again = "resilver" in runs
+    yield _checkpoint_blocks(
+        pool,
+        " before the resilver ends" if again else "",
+        ", else it has to run again" if again else "",
+    )
 
 
-def _checkpoint_blocks(pool: Pool) -> str:
-    return f"a checkpoint prevents the replacement from finishing: zpool checkpoint -d {pool.name}"
+def _checkpoint_blocks(pool: Pool, when: str = "", otherwise: str = "") -> str:
+    blocks = "a checkpoint blocks the replacement: "
+    return KeyedText(
+        f"{blocks}zpool checkpoint -d {pool.name}{when}{otherwise}",
+        f"{blocks}discard it{when} ({{keys}}){otherwise}",
+        "actions",
+    )
 
 
 def _checkpoint(pool: Pool) -> Iterator[str]:
@@ -247,11 +264,12 @@ def _checkpoint(pool: Pool) -> Iterator[str]:
         return
     waits = "a checkpoint blocked the resilver: wait until it is discarded"
     yield _checkpoint_blocks(pool) if has_checkpoint(pool) else waits
-    yield f"then {_resilver_again(pool)}"
+    yield "then " + _resilver_again(pool)
 
 
 def _resilver_again(pool: Pool) -> str:
-    return f"resilver again: zpool resilver {pool.name}"
+    said = f"resilver again: zpool resilver {pool.name}"
+    return KeyedText(said, "resilver again ({keys})", "scans")
 
 
 def _stands_in(group: Vdev) -> bool:

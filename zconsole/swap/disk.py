@@ -199,6 +199,8 @@ class Checklist:
     """Id of the boot during which the checklist was last updated."""
     at: str = "explain"
     """The current step at the last update."""
+    resilvered: float | None = None
+    """Seconds that the resilver took, as the pool tells it; None where unknown."""
     log: tuple[SwapEntry, ...] = ()
     state: str = OPEN
     ended: float | None = None
@@ -209,12 +211,6 @@ class Checklist:
     def left_early(self) -> bool:
         """Whether the old disk left the machine before it was taken offline."""
         return self.was_gone and any(entry.text == OUT_ALREADY for entry in self.log)
-
-    @property
-    def resilvered(self) -> float | None:
-        """Seconds from the start of the replace to the end of its resilver; None where unknown."""
-        begun, ended = self.noted("replace"), self.noted("resilver")
-        return None if begun is None or ended is None or ended < begun else ended - begun
 
     @property
     def scrub_begun(self) -> float | None:

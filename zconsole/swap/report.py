@@ -11,6 +11,7 @@ from typing import Any
 from zconsole.actions.target import partition_of, stands_in
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
 from zconsole.hardware.light import LASTING
+from zconsole.keyed_text import KeyedText
 from zconsole.pool.redundancy import is_complete
 from zconsole.pool.topology import FAILED
 from zconsole.swap.choice import SwapChoice, SwapWay
@@ -26,7 +27,7 @@ from zconsole.swap.disk import (
 )
 from zconsole.swap.effects import vdev_words
 from zconsole.swap.steps import NOT_NEEDED, STEPS, WAYS, SwapStage, all_ways_back, steps_of
-from zconsole.swap.way_back import WayBack, light_words, online_line, zpool_line
+from zconsole.swap.way_back import WayBack, light_words, online_line, undo_offline, zpool_line
 from zconsole.system.printable import inert
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.units import duration, size
@@ -125,15 +126,25 @@ def still_out(swap: Checklist, view: MachineView) -> Iterator[str]:
     """Yield warnings about disks pulled on purpose that their pool still misses."""
     said = [f"{text}." for text in _not_back(swap.meant, view)]
     yield from said
-    if said and _old_helps(swap, view):
-        yield f"Put {swap.old.words} online again first: that gives redundancy back."
+    if said:
+        yield from old_first(swap, view)
+
+
+def old_first(swap: Checklist, view: MachineView) -> Iterator[str]:
+    """Yield the advice to put the old disk online again if that restores redundancy at once."""
+    if _old_helps(swap, view):
+        first = f"Put {swap.old.words} online again first"
+        then = ": that gives redundancy back."
+        yield KeyedText(first + then, f"{first} ({{keys}}){then}", "undo-step")
 
 
 def _old_helps(swap: Checklist, view: MachineView) -> bool:
     """Return whether the old disk is in and only OFFLINE, so that it could restore redundancy."""
-    target = view.target(swap.old.key) if swap.meant else None
-    there = view.device(swap.old) is not None
-    return there and target is not None and target.vdev.state == "OFFLINE"
+    target = view.target(swap.old.key)
+    out = any(disk.pool == swap.pool for disk in (*swap.wrong, *swap.meant))
+    if not out or target is None or view.situation.suspended or view.device(swap.old) is None:
+        return False
+    return target.vdev.state == "OFFLINE"
 
 
 def _not_back(disks: Iterable[SwapDisk], view: MachineView) -> Iterator[str]:
@@ -178,10 +189,11 @@ def way_back(swap: Checklist, view: MachineView, stage: SwapStage, clean: bool) 
 
     ``clean``: nothing is left undone, so giving up the swap needs no command.
     """
-    if stage.alarm:
-        return None
+    helps = _old_helps(swap, view)
+    if stage.alarm:  # of the devices on the disk, its own comes last
+        return [*undo_offline(swap, view)][-1] if helps else None
     stands = [back for back in all_ways_back(swap, view, stage.step) if back.text]
-    if _old_helps(swap, view):  # restore redundancy before switching a light
+    if helps:  # restore redundancy before switching a light
         stands.sort(key=lambda back: back.plan is None or back.plan.action != "online")
     gives_up = clean and view.target(swap.old.key) is not None and swap.pulled is None
     if not stands and gives_up:

@@ -401,7 +401,10 @@ def insert_stage(swap: Checklist, view: MachineView, _: float) -> SwapStage | No
         text = (f"Move it to {spot}, or use it where it is: {new.words}.",)
         return SwapStage(title, text, waits=f"a disk in {spot}", answers=(ELSEWHERE,))
     if verdict == "unfit":
-        text = (*(f"{sentence(problem)}." for problem in found.problems), "Insert another one.")
+        pull = (
+            f"Pull {new.words} again, then insert" if old.shares_place(found.device) else "Insert"
+        )
+        text = (*(f"{sentence(each)}." for each in found.problems), f"{pull} another disk.")
         title = f"{new.words} does not fit"
         return SwapStage(title, text, waits=f"a disk that fits in {spot}")
     return None

@@ -17,7 +17,7 @@ from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.target import Target
 from zconsole.hardware.light import LASTING
 from zconsole.pool.model import MULTIHOST
-from zconsole.pool.redundancy import is_complete
+from zconsole.pool.redundancy import REPAIRS, is_complete
 from zconsole.pool.topology import FAILED
 from zconsole.swap.choice import around
 from zconsole.swap.disk import (
@@ -33,7 +33,15 @@ from zconsole.swap.disk import (
     sentence,
 )
 from zconsole.swap.effects import filling, inserted, is_same, marked, repairs, vdev_words, without
-from zconsole.swap.report import beside_left, reminders, still_out, summary, undone, way_back
+from zconsole.swap.report import (
+    beside_left,
+    old_first,
+    reminders,
+    still_out,
+    summary,
+    undone,
+    way_back,
+)
 from zconsole.swap.steps import (
     NOT_NEEDED,
     PUT_BACK,
@@ -343,12 +351,22 @@ def _log_steps(swap: Checklist, view: MachineView, stage: SwapStage, now: float)
     shown, every = listed(swap, stage.step), steps_of(swap)
     for step in every[every.index(swap.at) : every.index(stage.step)]:
         if step == "resilver":
+            swap = replace(swap, resilvered=_took(swap, view))
             swap = swap.noting(now, step, "the resilver is done")
         elif step == "scrub" and step not in swap.passed and (ended := scrubbed(swap, view)):
             swap = swap.noting(now, step, ended)
         elif step in shown and swap.noted(step) is None:
             swap = swap.noting(now, step, NOT_NEEDED)
     return replace(swap, at=stage.step)
+
+
+def _took(swap: Checklist, view: MachineView) -> float | None:
+    """Return how long the swap's last resilver took; the checklist may notice its end late."""
+    over = (scan for scan in view.pool.scans if scan.function in REPAIRS and scan.end)
+    last = max(over, key=lambda scan: scan.end or 0.0, default=None)
+    if last is None or last.end is None or last.end < swap.begun:
+        return None
+    return last.duration if last.start is None else last.end - last.start
 
 
 # Disks that were pulled and should not have been
@@ -431,7 +449,8 @@ def put_back(swap: Checklist, view: MachineView) -> SwapStage | None:
             plan = plan_online(situation, target.key)
         elif disk.key not in swap.noticed:
             plan = plan_online(situation, target.key, reopen=True)
-    final = "No undo is needed here"
+    first = tuple(old_first(swap, view))
+    final = "" if first else "No undo is needed here"
     if plan is not None and plan.action == "clear":
         final = "Error counts are reset. Cannot be undone"
     if out:
@@ -440,7 +459,8 @@ def put_back(swap: Checklist, view: MachineView) -> SwapStage | None:
         stage = _coming_back(swap, view, *back, plan)
     else:
         return None
-    return replace(stage, plan=plan, final=final, alarm=True)
+    left, *rest = stage.text
+    return replace(stage, text=(left, *first, *rest), plan=plan, final=final, alarm=True)
 
 
 def _coming_back(
@@ -453,11 +473,11 @@ def _coming_back(
     """Build the stage for a disk that is in again but not complete yet; no other one is out."""
     situation, target = leaf
     hold = (
-        f"Do not pull {swap.old.words} before it is complete."
+        f"Do not pull {swap.old.words} before {back.spot} is complete."
         if view.device(swap.old) is not None
-        else "Pull nothing else before it is complete."
+        else f"Pull nothing else before {back.spot} is complete."
     )
-    text = (*_redundancy(*leaf), f"It is in again. {hold}")
+    text = (*_redundancy(*leaf), f"{back.words} is in again. {hold}")
     if plan is not None and target.vdev.state not in FAILED and not situation.suspended:
         text += (
             f"{situation.pool.name} has not noticed that it was out, and may still use it as it was"
@@ -516,7 +536,7 @@ def _still_out(
                 f"{meant} failed",
                 "disk stays out",
                 change=on_purpose,
-                typed="meant",
+                typed="out",
             ),
         ),
         brief=f"wrong disk{'s' * several} pulled: put {' and '.join(d.spot for d in disks)} back",

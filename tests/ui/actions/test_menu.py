@@ -359,7 +359,7 @@ async def test_escape_goes_one_step_back_from_a_plan_that_was_only_read():
 async def test_the_way_out_of_a_resilver_that_a_checkpoint_blocks_is_shown_and_works():
     ui = ScriptedSession("not-restored")
     ui.pass_time(7200.0, 1200.0)
-    blocked = "a checkpoint prevents the replacement from finishing"
+    blocked = "a checkpoint blocks the replacement"
     assert any(blocked in reason for reason in ui.frame.health.reasons)
     ui.answers.extend(("Discard the checkpoint", Run(typed="tank")))
     await actions_flow(ui, "")
@@ -374,9 +374,9 @@ async def test_the_way_out_of_a_resilver_that_a_checkpoint_blocks_is_shown_and_w
 
 def test_what_resumes_a_suspended_pool_comes_first():
     calm = mirror()
-    assert not row_entries(calm, "1000")[0].text.startswith("Clear")
+    assert not row_entries(calm, "1000")[0].text.startswith(("Clear", "Resume"))
     stuck = replace(calm, suspended=True)
-    assert row_entries(stuck, "1000")[0].text == "Clear the errors of the pool, or resume it"
+    assert row_entries(stuck, "1000")[0].text == "Resume the pool, and clear its errors"
     assert len(row_entries(stuck, "1000")) == len(row_entries(calm, "1000"))
 
 
@@ -389,13 +389,13 @@ def test_the_cursor_does_not_begin_on_what_forgets_the_damage_of_a_pool(at_row):
     assert clear.refused is None
     first = entries[first_entry(entries)]
     assert first.refused is None
-    assert not first.text.startswith("Clear")
+    assert not first.text.startswith(("Clear", "Resume"))
 
 
 def test_a_pool_that_another_host_may_have_offers_no_clear():
     calm = mirror()
     taken = replace(calm, suspended=True, pool=replace(calm.pool, suspension=MULTIHOST))
-    entries = [e for e in row_entries(taken, "1001") if e.text.startswith("Clear")]
+    entries = [e for e in row_entries(taken, "1001") if e.text.startswith(("Clear", "Resume"))]
     assert entries
     assert all("no other host has it, then reboot and import it" in str(e.refused) for e in entries)
     assert not any(entry.wanted for entry in row_entries(taken, "1001"))

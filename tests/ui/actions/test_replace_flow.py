@@ -142,12 +142,12 @@ async def test_a_path_is_asked_for_until_it_is_one_or_left_and_leads_back_to_the
     assert "/tmp/file" in ui.shown[3]
 
 
-async def test_after_a_replace_the_cursor_is_on_the_disk_that_is_filled():
-    async with acting("failed-disk", (60, 15)) as a:
+async def test_after_a_replace_the_cursor_is_on_the_group_and_the_disk_that_is_filled_in_sight():
+    async with acting("failed-disk", (80, 24)) as a:
         await a.press("R", "enter", *RUN, "escape")
         await a.pass_time(6, 1)
         row = next(line for line in a.app.devices._items if line.row and line.row.vdev.unfilled)
-        assert a.app.devices.current == row
+        assert a.app.devices.current.row.vdev.kind == "replacing"
         assert f" {row.row.vdev.name} " in a.screen
         await a.press("g")
         await a.pass_time(3, 1)

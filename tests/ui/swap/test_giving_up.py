@@ -98,7 +98,7 @@ async def test_a_disk_that_is_out_is_named_on_the_main_screen_and_where_the_swap
     async with swapping() as s:
         await s.begin()
         await s.pull("Slot 01")
-        assert "Slot 01" in await s.read(s.do("Y", word="meant"))
+        assert "Slot 01" in await s.read(s.do("Y", word="out"))
         said = await left_undone(s)
         assert said.startswith("Slot 01 (serial GSKHFHS4) is still out: put it back, then run")
         assert "zpool online tank " in said

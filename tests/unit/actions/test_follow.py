@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.records import replace
 from tests.table import rows
 from tests.unit.actions.pools import MODERN, NEW, at, disk, group, pool, raidz2, running, top
+from zconsole.actions.clear import plan_clear
 from zconsole.actions.follow import onlined, scan_ended
 from zconsole.actions.growth import plan_attach
 from zconsole.actions.offline import plan_online
@@ -238,3 +239,17 @@ def test_a_resilver_that_ended_before_the_scrub_began_discards_nothing():
 def test_the_resilver_that_was_begun_discards_not_itself():
     ends = scan_ended(at(pool(top("mirror", 0, 2))), "resilver")
     assert ends(later(top("mirror", 0, 2), scan=running("resilver", start=1001.0))) is None
+
+
+@rows(
+    ("suspended", "said"),
+    [
+        (True, "tank answers again, and the counters of tank are cleared"),
+        (False, "the counters of tank are cleared"),
+    ],
+)
+def test_the_end_of_a_resume_says_that_the_pool_answers_again(suspended, said):
+    plan = plan_clear(replace(raidz2(), suspended=suspended))
+    assert plan.follow is not None
+    assert plan.follow(replace(raidz2(), suspended=True)) is None
+    assert plan.follow(raidz2()) == ActionOutcome(True, said)

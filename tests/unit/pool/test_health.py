@@ -6,6 +6,7 @@ from zconsole.pool.health import Health, health, unreachable, without_redundancy
 from zconsole.pool.model import Activity, ErrorCounters, Pool, SampleFailure, Scan, Vdev
 from zconsole.pool.redundancy import Redundancy
 from zconsole.pool.scan_outcome import BY_SPARE, GRACE
+from zconsole.ui.display_format import DisplayFormat
 
 DONE = Scan("resilver", "finished", start=100.0, end=200.0, errors=0)
 LATER = 1000.0
@@ -74,6 +75,21 @@ def test_a_missing_disk_is_named_with_why():
     found = judged(pool(disk("a", state="FAULTED", note="too many errors"), state="DEGRADED"))
     assert (found.word, found.severity) == ("DEGRADED", "warning")
     assert found.reasons[0] == "a FAULTED (too many errors)"
+
+
+@rows(
+    ("state", "run", "said"),
+    [
+        ("ONLINE", "running", "old FAULTED, being replaced by new"),
+        ("UNAVAIL", "running", "old FAULTED"),
+        ("ONLINE", "finished", "old FAULTED"),
+    ],
+)
+def test_a_failed_disk_is_said_to_be_replaced_while_another_is_filled(state, run, said):
+    pair = (disk("old", state="FAULTED"), disk("new", state=state))
+    group = Vdev("replacing-0", "replacing", state="DEGRADED", children=pair)
+    scan = Scan("resilver", run, start=LATER - 1)
+    assert said in judged(pool(group, disk("b"), state="DEGRADED", scans=(scan,))).reasons
 
 
 @rows("state", ["FAULTED", "REMOVED", "UNAVAIL", "DEGRADED"])
@@ -208,9 +224,14 @@ def test_a_checkpoint_that_blocks_the_resilver_is_said_while_that_runs():
     seen = pool(REPLACING, disk("b"), scans=(running,), activities=(KEPT,))
     found = judged(seen)
     assert (found.word, found.severity) == ("DEGRADED", "warning")
-    assert (
-        "a checkpoint prevents the replacement from finishing: zpool checkpoint -d tank"
-        in found.reasons
+    said = next(reason for reason in found.reasons if "checkpoint" in reason)
+    assert said == (
+        "a checkpoint blocks the replacement: zpool checkpoint -d tank before the resilver ends,"
+        " else it has to run again"
+    )
+    assert DisplayFormat().said(said) == (
+        "a checkpoint blocks the replacement: discard it before the resilver ends (A), else it has"
+        " to run again"
     )
     both = Vdev("replacing-0", "replacing", children=(disk("old"), disk("new")))
     whole = pool(both, disk("b"), scans=(running,), activities=(KEPT,))
@@ -226,9 +247,13 @@ def test_scan_errors_and_a_checkpoint_are_said():
     assert found.word == "NOT RESTORED"
     assert "the last repair ended with 7 errors" in found.reasons
     assert found.reasons[:2] == (
-        "a checkpoint prevents the replacement from finishing: zpool checkpoint -d tank",
+        "a checkpoint blocks the replacement: zpool checkpoint -d tank",
         "then resilver again: zpool resilver tank",
     )
+    assert [DisplayFormat().said(reason) for reason in found.reasons[:2]] == [
+        "a checkpoint blocks the replacement: discard it (A)",
+        "then resilver again (S)",
+    ]
 
 
 def test_a_checkpoint_that_is_being_discarded_is_waited_for():

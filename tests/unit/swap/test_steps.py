@@ -71,6 +71,7 @@ def test_a_new_disk_that_is_used_in_another_bay_is_refused_where_it_does_not_fit
     stage = play.answer("elsewhere")
     assert stage.title.endswith("does not fit")
     assert any(text.startswith("Too small") for text in stage.text)
+    assert stage.text[-1] == "Insert another disk."
     assert play.checklist.new is None
 
 
@@ -377,7 +378,7 @@ def test_a_disk_of_large_sectors_does_not_fit_where_the_vdev_has_small_ones(play
     assert stage.title.endswith("does not fit")
     text = " ".join(stage.text)
     assert "sectors are 4096 bytes, raidz2-0 is laid out for 512 (ashift 9)" in text
-    assert "Insert another one." in text
+    assert "again, then insert another disk." in text
     assert play.checklist.new is None
 
 

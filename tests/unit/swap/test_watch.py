@@ -287,9 +287,32 @@ def test_giving_up_names_a_disk_left_offline_a_light_left_on_and_one_that_is_out
     assert "or replace it (zpool replace)" in play.look().undone[0]
 
 
-def test_each_stage_of_a_wrong_pull_says_that_there_is_no_way_back(play: Play):
+def test_after_a_wrong_pull_the_old_disk_that_is_only_offline_can_be_put_online_again(play: Play):
     play.begin()
     play.do()
+    play.hands.pull("Slot 06")
+    stage = play.look()
+    assert stage.alarm
+    left, first, *_ = stage.text
+    assert first.startswith(f"Put {OLD}")
+    assert "online again first: that gives redundancy back" in first
+    assert left == "raidz2-0 has no redundancy left."
+    assert "No undo" not in stage.final
+    assert stage.back is not None
+    assert stage.back.plan is not None
+    assert stage.back.plan.action == "online"
+    assert stage.back.plan.refused is None
+    assert play.guide is not None
+    play.run(stage, stage.back.plan)
+    stage = play.look()
+    assert stage.title.startswith("WRONG DISK: put Slot 06")
+    assert not any("online again first" in text for text in stage.text)
+    assert stage.back is None
+
+
+def test_each_stage_of_a_wrong_pull_says_that_there_is_no_way_back(play: Play):
+    play.pulled()
+    play.look()
     play.hands.pull("Slot 08")
     finals = [play.look().final]
     play.hands.insert(len(play.hands.drawer()) - 1, "Slot 08")

@@ -273,7 +273,9 @@ def _work(verb: str, key: str) -> list[Entry]:
 
 def _of_pool(situation: Situation) -> list[Entry]:
     resumes = situation.suspended and situation.pool.suspension != MULTIHOST
-    clear = Entry("Clear the errors of the pool, or resume it", (plan_clear,), wanted=resumes)
+    both = "Clear the errors of the pool, or resume it"
+    title = "Resume the pool, and clear its errors" if situation.suspended else both
+    clear = Entry(title, (plan_clear,), wanted=resumes)
     others = [
         Entry(
             "Add a vdev, log, cache, hot spare or special vdev",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from zconsole.config.settings import COLUMNS
+from zconsole.pool.topology import is_group
 from zconsole.timeline.events import BROKEN
 from zconsole.timeline.frame import Frame, Pairs
 from zconsole.ui.display_format import DisplayFormat
@@ -182,8 +183,9 @@ class DeviceView(Pane, CursorView):
         self.awaits_filled = AWAITED
 
     def _reveal_filled(self, new: Collection[str]) -> None:
-        """Go to a disk that begins to be filled if the operator waits for it.
+        """Go to a disk that begins to be filled if the operator waits for it, or to its group.
 
+        On the new disk itself, the next action would be about that one, not about the failed disk.
         Otherwise only scroll to it, if it appeared in the group of the row at the cursor.
         """
         rows = (i for i, item in enumerate(self._items) if item.key in new)
@@ -192,7 +194,11 @@ class DeviceView(Pane, CursorView):
             return
         if self.awaits_filled:
             self.awaits_filled = 0
-            self.move(filled - self.cursor)
+            parent = self._parent_of(filled)
+            above = None if parent is None else self._items[parent].row
+            grouped = above is not None and is_group(above.vdev)
+            self.move((parent if parent is not None and grouped else filled) - self.cursor)
+            self.reveal(filled)
         elif filled > self.cursor:
             between = self._items[self.cursor : filled + 1]
             if all(item.depth >= at.depth for item in between):  # in one group
@@ -322,13 +328,15 @@ class DeviceView(Pane, CursorView):
     def to_trouble(self) -> bool:
         """Go to the next device that limits the scan, is slow, has failed or has errors, if any.
 
-        Filter and folds are dropped if they hide it. Return False if there is none.
+        The devices that a suspended pool waits for come first: the header names them. Filter and
+        folds are dropped if they hide it. Return False if there is none.
         """
         frame = self._frame
         leaves = [row for row in frame.rows if not row.vdev.children] if frame else []
         told = {trouble.key for trouble in frame.troubles} if frame else set()
         limit = frame.limit.disk if frame and frame.limit else ""
-        wanted = [row.key for row in leaves if limit and row.vdev.name == limit]
+        wanted = [row.key for row in frame.missing_devices] if frame else []
+        wanted += [row.key for row in leaves if limit and row.vdev.name == limit]
         wanted += [row.key for row in leaves if row.slow_sibling]
         wanted += [row.key for row in leaves if row.gone or row.vdev.state in BROKEN]
         wanted += [row.key for row in leaves if row.key in told or row.vdev.errors.total]
@@ -344,14 +352,18 @@ class DeviceView(Pane, CursorView):
 
     def to_parent(self) -> None:
         """Move the cursor to the parent of its row."""
-        item = self.current
-        if item is None:
-            return
-        for index in range(self.cursor - 1, -1, -1):
+        parent = self._parent_of(self.cursor) if self.current is not None else None
+        if parent is not None:
+            self.move(parent - self.cursor)
+
+    def _parent_of(self, row: int) -> int | None:
+        """Return the index of a row's parent; None for the topmost row."""
+        for index in range(row - 1, -1, -1):
             above = self._items[index]
-            if above.detail is None and above.depth < item.depth and above.row is not None:
-                self.move(index - self.cursor)
-                return
+            is_row = above.detail is None and above.row is not None
+            if is_row and above.depth < self._items[row].depth:
+                return index
+        return None
 
     def _make_panel(self, frame: Frame) -> Panel:
         columns = self._columns()

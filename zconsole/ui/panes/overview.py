@@ -137,7 +137,8 @@ def _reasons(frame: Frame) -> tuple[str, ...]:
     """Return the reasons for the health, then an overdue scrub, which doesn't affect the health."""
     overdue = (frame.scrub.words,) if frame.scrub.overdue else ()
     bays = bays_of(frame) if frame.health.reasons else {}
-    return (*(as_called(reason, bays) for reason in frame.health.reasons), *overdue)
+    # As commands: the keys of actions are those of the main screen.
+    return (*(as_called(str(reason), bays) for reason in frame.health.reasons), *overdue)
 
 
 class _Table(NamedTuple):

@@ -28,7 +28,7 @@ def all_reasons(
     """
     found = (*frame.health.reasons, *_uncounted(frame))
     bays = bays_of(frame) if found or frame.problem else {}
-    reasons = [look.text(as_called(reason, bays)) for reason in found]
+    reasons = [look.text(as_called(look.said(reason), bays)) for reason in found]
     if frame.problem and look.text(frame.problem) not in reasons:
         reasons.insert(0, look.text(frame.problem))
     more = _gone(frame, look, bays, gone_shown)
