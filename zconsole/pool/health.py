@@ -86,7 +86,9 @@ def health(
     away, errors = tuple(v for v in every if v.state != "ONLINE"), tuple(_counters(every))
     repairing = any(scan.active and scan.function in REPAIRS for scan in pool.scans)
     groups = (v.children for v in every if repairing and v.kind == "replacing")
-    news = {old.name: new.name for old, *_, new in groups if new.state in READS}
+    # A text that ends early may show one of the two, or neither.
+    pairs = ((group[0], group[-1]) for group in groups if len(group) > 1)
+    news = {old.name: new.name for old, new in pairs if new.state in READS}
     stay = (v for v in every if v.children or v.state == "ONLINE")
     staying = tuple(_counters(stay)) if errors else ()
     blocked, lacks = tuple(blocked_repair(pool)), (pool.lacks,) if pool.lacks else ()

@@ -90,6 +90,10 @@ def test_a_failed_disk_is_said_to_be_replaced_while_another_is_filled(state, run
     group = Vdev("replacing-0", "replacing", state="DEGRADED", children=pair)
     scan = Scan("resilver", run, start=LATER - 1)
     assert said in judged(pool(group, disk("b"), state="DEGRADED", scans=(scan,))).reasons
+    for shown in (pair[:1], ()):  # by a text that ends early
+        cut = replace(group, children=shown)
+        found = judged(pool(cut, disk("b"), state="DEGRADED", scans=(scan,)))
+        assert not any("being replaced" in reason for reason in found.reasons)
 
 
 @rows("state", ["FAULTED", "REMOVED", "UNAVAIL", "DEGRADED"])
