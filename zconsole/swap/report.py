@@ -133,9 +133,8 @@ def still_out(swap: Checklist, view: MachineView) -> Iterator[str]:
 def old_first(swap: Checklist, view: MachineView) -> Iterator[str]:
     """Yield the advice to put the old disk online again if that restores redundancy at once."""
     if _old_helps(swap, view):
-        first = f"Put {swap.old.words} online again first"
-        then = ": that gives redundancy back."
-        yield KeyedText(first + then, f"{first} ({{keys}}){then}", "undo-step")
+        first = f"Put {swap.old.spot} online again first"
+        yield KeyedText(f"{first}.", f"{first} ({{keys}}).", "undo-step")
 
 
 def _old_helps(swap: Checklist, view: MachineView) -> bool:

@@ -123,7 +123,7 @@ def _number(value: int | str) -> int:
 _TABLE = json.loads(TABLE.read_text("utf-8"))
 
 HISTORICAL: Mapping[str, Mapping[str, Any]] = _TABLE["historical"]
-"""Names in old guides, gone since 0.8: an ``explanation`` of each, and its successors (``now``)."""
+"""Names in old guides, removed in 0.8: an ``explanation`` of each, and its successors (``now``)."""
 
 TUNABLES = tuple(_tunable(*row) for row in _TABLE["tunables"].items())
 """Every known tunable, the most useful first."""

@@ -243,7 +243,7 @@ async def test_only_the_newest_lapse_of_time_is_told():
 
 
 async def test_the_line_about_scrolling_does_not_keep_itself():
-    async with swapping((80, 24)) as s:
+    async with swapping((80, 26)) as s:
         await s.to_pull()
         await s.pull("Slot 08")
         screen = s.app.screen

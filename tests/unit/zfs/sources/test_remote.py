@@ -73,12 +73,12 @@ esac
 
 
 PEAK = """
-import resource, sys
+import sys
 from tests.unit.zfs.sources.source_fakes import gone
 from zconsole.cli.main import main
 code = main()
 sys.stdout.flush()
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+print(open("/proc/self/status").read().partition("VmHWM:")[2].split()[0], file=sys.stderr)
 sys.exit(code)
 """
 """Runs a command, then prints its peak memory in KiB."""
