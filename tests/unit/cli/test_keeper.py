@@ -61,8 +61,10 @@ def parent_of(kernel: Kernel) -> int | None:
     if not lock.exists():
         return None
     rows = (line.split() for line in Path("/proc/locks").read_text().splitlines())
-    inode = f":{lock.stat().st_ino}"
-    return next((int(row[4]) for row in rows if row[5].endswith(inode)), None)
+    status = lock.stat()
+    # With the device: another worker may have locked the file of that number on another one.
+    device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
+    return next((int(row[4]) for row in rows if row[5] == f"{device}:{status.st_ino}"), None)
 
 
 def child_of(pid: int) -> int:
