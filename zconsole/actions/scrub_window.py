@@ -10,7 +10,7 @@ import contextlib
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from zconsole.errors import UsageError
 from zconsole.keyed_text import KeyedText
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.system import keeper
-from zconsole.system.day_hours import day_hours
+from zconsole.system.day_hours import day_hours, local_time
 from zconsole.system.record_file import LockedRecord
 from zconsole.system.state_dir import state_dir
 
@@ -130,7 +130,7 @@ def plan_beside_window(situation: Situation, windows: tuple[ScrubWindow, ...] = 
     if window is None or window.begins == window.ends:
         return made
     said = f"hours are set ({window.hours}): "
-    if day_hours(window.hours).includes(_local(situation)):
+    if day_hours(window.hours).includes(local_time(situation.t)):
         said += f"the scrub runs until {window.ends}, then is paused until {window.begins}"
     else:
         said += "outside them the scrub is paused again; to scrub now,"
@@ -183,15 +183,10 @@ def opened(situation: Situation, hours: str) -> ScrubWindow:
     return ScrubWindow(situation.pool.name, situation.guid or "", hours, began, paused)
 
 
-def _local(situation: Situation) -> datetime:
-    """Return the time of the situation in the machine's time zone."""
-    return datetime.fromtimestamp(situation.t, UTC).astimezone()
-
-
 def _now(situation: Situation, hours: str) -> str:
     """Return the immediate effect as a sentence."""
     scan = situation.active("scrub")
-    inside = day_hours(hours).includes(_local(situation))
+    inside = day_hours(hours).includes(local_time(situation.t))
     start = opened(situation, hours).begins
     if inside:
         if scan is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from zconsole.actions.executor import Executor
@@ -17,6 +16,7 @@ from zconsole.actions.scrub_window import LOOK, MachineWindows, due
 from zconsole.errors import ZconsoleError
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.system.day_hours import local_time
 from zconsole.system.keeper import StandingDuty
 from zconsole.timeline.frame import Frame
 
@@ -70,7 +70,7 @@ class WindowKeeper(StandingDuty):
     async def _one(self, window: ScrubWindow, frame: Frame) -> None:
         bare = situation_of(frame, Facts())
         s = situation_of(frame, await self._ask(bare.pool, bare.suspended))
-        found = due(window, s, datetime.fromtimestamp(self._executor.clock(), UTC).astimezone())
+        found = due(window, s, local_time(self._executor.clock()))
         after = None if found.over else replace(found.window, pool=s.pool.name)
         if after != window and not await self._replaced(window, after):
             return  # changed by somebody else: check again

@@ -101,7 +101,7 @@ def rewritten(
     ``raw`` is what the blocks take before, ``source`` their share on each vdev (default: that of
     all data), ``pinned`` the share whose old blocks stay (snapshots, clones, checkpoint).
     """
-    *_, after = _on_the_way(spaces, raw, source, pinned, busy)
+    *_, after = _rewriting(spaces, raw, source, pinned, busy)
     return after
 
 
@@ -114,7 +114,7 @@ def raw_to_target(
     busy: bool = False,
 ) -> float | None:
     """Return the raw bytes to rewrite until the spread is ``target``; None if over ``limit``."""
-    for step, now in enumerate(_on_the_way(spaces, limit, source, pinned, busy)):
+    for step, now in enumerate(_rewriting(spaces, limit, source, pinned, busy)):
         if spread(now) <= target:
             return limit * step / STEPS
     return None
@@ -129,7 +129,7 @@ def expected_move(spaces: Sequence[Space], raw: float) -> float:
     )
 
 
-def _on_the_way(
+def _rewriting(
     spaces: Sequence[Space],
     raw: float,
     source: Sequence[float] | None,

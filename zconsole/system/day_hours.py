@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from math import ceil
 
 DAY = 24 * 60
@@ -12,6 +12,11 @@ DAY = 24 * 60
 
 _TIME = r"\s*(\d{1,2}):(\d{1,2})\s*"
 _HOURS = re.compile(f"{_TIME}-{_TIME}", re.ASCII)
+
+
+def local_time(t: float) -> datetime:
+    """Return the machine's local time at ``t``, in epoch seconds."""
+    return datetime.fromtimestamp(t, UTC).astimezone()
 
 
 @dataclass(frozen=True, slots=True)

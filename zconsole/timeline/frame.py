@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,7 +33,7 @@ from zconsole.pool.redundancy import Redundancy
 from zconsole.pool.scan_outcome import ScanOutcome, scan_outcome
 from zconsole.pool.spares import SpareProblem
 from zconsole.pool.topology import data_vdevs
-from zconsole.system.day_hours import day_hours
+from zconsole.system.day_hours import day_hours, local_time
 from zconsole.timeline.eta.estimate import LONGEST, MAX_SPREAD, MEASURING, Estimate, nothing, ranged
 from zconsole.timeline.eta.past import Comparison
 from zconsole.timeline.eta.progress import doing
@@ -258,7 +258,7 @@ class Frame:
             for fault in self.troubles
             if fault.last > pulled.get(fault.key, -inf) or fault.deltas.total or fault.gone
         )
-        local = datetime.fromtimestamp(self.t, UTC).astimezone()
+        local = local_time(self.t)
         return replace(
             self,
             events=events,

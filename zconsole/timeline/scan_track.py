@@ -379,9 +379,8 @@ def _cause(before: ProgressReading, reading: ProgressReading) -> str:
 
 def _to_full(root: Vdev, scan: Scan, shown: Forecast) -> Estimate | None:
     """Estimate the time to full redundancy if devices wait for a further, whole pass."""
-    waiting = sum(leaf.awaiting_resilver for leaf in root.leaves()) + len(
-        skipped_devices(root, scan)
-    )
+    waiting = sum(leaf.awaiting_resilver for leaf in root.leaves())
+    waiting += len(skipped_devices(root, scan))
     estimate, total = shown.estimate, scan.to_issue_bytes
     if not waiting or scan.function != "resilver" or not shown.rate or total is None:
         return None

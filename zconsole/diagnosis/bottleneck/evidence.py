@@ -390,7 +390,7 @@ class Evidence(NamedTuple):
     memory: int | None = None
     seconds: float = 0.0
     """Seconds for which it was watched."""
-    turns: StageCycles = StageCycles()
+    cycles: StageCycles = StageCycles()
     """Alternation of scanning and issuing."""
     walked: float | None = None
     """Share of the metadata that has been scanned, 0…1."""

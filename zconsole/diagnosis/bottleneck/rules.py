@@ -141,7 +141,7 @@ def _hangs(seen: Evidence, is_new: bool) -> Signs | None:
 
 def _alternating(seen: Evidence) -> Signs | None:
     """Detect that scanning stops whenever sort memory is full (dsl_scan_should_clear)."""
-    return _memory(seen, 0.8) if _walks(seen) and seen.turns.limited else None
+    return _memory(seen, 0.8) if _walks(seen) and seen.cycles.limited else None
 
 
 def _walks(seen: Evidence) -> Signs | None:
@@ -379,12 +379,12 @@ def _sorts_little(seen: Evidence) -> Signs | None:
         return None
     if seen.sorted_share > ENOUGH_SORTED or seen.busy < IDLE or not _seek(seen):
         return None
-    return _memory(seen, 0.9 if seen.turns.limited else 0.7)
+    return _memory(seen, 0.9 if seen.cycles.limited else 0.7)
 
 
 def _memory(seen: Evidence, sure: float) -> Signs:
-    figures = {"walked": seen.walked or 0.0, "turns": float(seen.turns.changes)}
-    figures["issuing"] = seen.turns.issuing
+    figures = {"walked": seen.walked or 0.0, "turns": float(seen.cycles.changes)}
+    figures["issuing"] = seen.cycles.issuing
     if seen.sorted_share is not None:
         figures["sorted"] = seen.sorted_share
     if seen.memory:

@@ -51,7 +51,7 @@ class BottleneckTracker:
 
     def _begin(self, scan: ScanKey | None, clock: float) -> None:
         self._scan, self._since = scan, clock
-        self._turns = StageCycleTracker()
+        self._cycles = StageCycleTracker()
         self._sorted: float | None = None
         self._settled = VerdictFilter()
         self._trials = TunableTrials()
@@ -75,11 +75,11 @@ class BottleneckTracker:
             return
         if watched.scan.key != self._scan:
             self._begin(watched.scan.key, sample.clock)
-        before = self._turns.stage
+        before = self._cycles.stage
         if sample.exact:
-            self._turns.add(sample.t, sample.clock, watched.scan)
+            self._cycles.add(sample.t, sample.clock, watched.scan)
         now = sorted_share(watched.scan)
-        if self._turns.stage != before or self._sorted is None or now is None:
+        if self._cycles.stage != before or self._sorted is None or now is None:
             self._sorted = now
         else:
             self._sorted = max(self._sorted, now)
@@ -112,9 +112,9 @@ class BottleneckTracker:
         tree: Mapping[str, Placed],
         disks: tuple[Disk, ...],
     ) -> None:
-        turns, scan = self._turns.cycles(), watched.scan
+        cycles, scan = self._cycles.cycles(), watched.scan
         total, walked = scan.total_bytes, scan.scanned_bytes
-        stage = self._turns.stage or watched.stage
+        stage = self._cycles.stage or watched.stage
         self._trials.add(sample.clock, watched.rate, sample.tunables, stage or "")
         name = self.verdict.suggestion.tunable if self.verdict else ""
         known = self._tunables.get(name)
@@ -130,7 +130,7 @@ class BottleneckTracker:
             cpu=sample.host.cpu if sample.host else None,
             memory=sample.host.memory_total if sample.host else None,
             seconds=sample.clock - self._since,
-            turns=turns,
+            cycles=cycles,
             walked=walked / total if walked is not None and total and scan.two_stage else None,
             sorted_share=self._sorted,
             foreground_writes=sum(d.rates.write or 0.0 for d in disks if not d.target),
@@ -143,7 +143,7 @@ class BottleneckTracker:
         from zconsole.diagnosis.bottleneck.rules import judge
 
         found = judge(seen)
-        between = self._turns.stage is not None and turns.limited
+        between = self._cycles.stage is not None and cycles.limited
         self.verdict = self._settled.push(sample.clock, seen.stage, found, between)
         shared = self.verdict is not None and self.verdict.cause == "bus"
         if not between or seen.stage == "issuing":

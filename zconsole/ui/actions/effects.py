@@ -66,7 +66,7 @@ class EffectWatch:
 
     def __init__(self) -> None:
         self._points: dict[str, deque[EffectSample]] = {}
-        self._waits: dict[str, LatencyWindow] = {}
+        self._windows: dict[str, LatencyWindow] = {}
         self._effects: dict[tuple[str, Change], TunableEffect] = {}
         self._tried: dict[tuple[str, str, TunableStep], float] = {}
         """When each step that suggestions judge by was made (epoch seconds), by pool, tunable and
@@ -85,11 +85,11 @@ class EffectWatch:
             points.append(EffectSample(frame.t, rate, _latency(frame), limit, stage))
             if frame.sample is not None:
                 self._keep_tried(frame, frame.sample)
-                self._waits.setdefault(frame.pool, LatencyWindow()).take(frame.sample)
+                self._windows.setdefault(frame.pool, LatencyWindow()).take(frame.sample)
 
     def latency(self) -> float | None:
         """Return the latency of the slowest pool's requests in seconds; None if there are few."""
-        found = (window.latency for window in self._waits.values())
+        found = (window.latency for window in self._windows.values())
         return max((each for each in found if each is not None), default=None)
 
     def best_rate(self, frame: Frame) -> float | None:

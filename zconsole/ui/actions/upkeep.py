@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,7 @@ from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.pool.model import Activity
 from zconsole.pool.topology import data_vdevs
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.system.day_hours import day_hours
+from zconsole.system.day_hours import day_hours, local_time
 from zconsole.timeline.feed import Update
 from zconsole.timeline.frame import AUTOPILOT, SET_HERE, ActivityView, Additions, Frame
 from zconsole.tunables.control import Past, Restored
@@ -126,7 +125,7 @@ class Upkeep:
             return "", ()
         scrubs = (view.scan for view in frame.scans if view.scan.function == "scrub")
         scrub = next((scan for scan in scrubs if scan.active), None)
-        local = datetime.fromtimestamp(frame.t, UTC).astimezone()
+        local = local_time(frame.t)
         paused_since = scrub.paused_since if scrub else None
         inside = day_hours(window.hours).includes(local)
         if not inside and paused_since is not None and frame.t - paused_since < 2 * LOOK_SECONDS:

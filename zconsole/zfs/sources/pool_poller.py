@@ -53,7 +53,7 @@ class PoolPoller:
         self.seen = False
         """True once the pool gave a reading."""
         self._readers = readers
-        self._asides = occasional
+        self._occasional = occasional
         self._clocks = clocks
         self._deadline = deadline
         self._problem = ""
@@ -169,7 +169,7 @@ class PoolPoller:
 
     def close(self) -> tuple[asyncio.Task[Any], ...]:
         """Cancel whatever is in flight; return the tasks that are now ending."""
-        every = (self._task, *(each.task for each in self._asides))
+        every = (self._task, *(each.task for each in self._occasional))
         tasks = tuple(task for task in every if task is not None)
         for task in tasks:
             task.cancel()
@@ -197,7 +197,9 @@ class PoolPoller:
         return None
 
     async def _read_with(self, reader: PoolReader, deadline: float) -> Raw:
-        beside = [each for each in self._asides if reader.name in each.readers and not self.gate]
+        beside = [
+            each for each in self._occasional if reader.name in each.readers and not self.gate
+        ]
         # Only the first reading waits for them; later ones run in the background.
         waited_for = [] if self.seen else beside
         first = [asyncio.create_task(each.first(each.patience)) for each in waited_for]

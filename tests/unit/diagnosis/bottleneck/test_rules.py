@@ -201,12 +201,12 @@ def test_stages_that_take_turns_speak_for_memory_in_either_of_them():
         0.0,
         disks=crowded_disks(),
         seconds=60.0,
-        turns=StageCycles(4),
+        cycles=StageCycles(4),
         walked=0.4,
     )
     assert judge(walking).cause == "memory"
     assert 0.5 < judge(walking).sure <= 1.0
-    assert judge(walking._replace(turns=StageCycles(1))).cause == "metadata"
+    assert judge(walking._replace(cycles=StageCycles(1))).cause == "metadata"
 
 
 def test_a_frozen_scan_is_not_waited_for_while_it_scans_metadata():
@@ -483,7 +483,7 @@ def test_a_dying_disk_is_not_waited_for_while_metadata_is_scanned(wait, other, c
 
 def test_a_scan_at_its_memory_limit_does_not_hide_a_dying_disk_either():
     disks = disk("d0", 16384.0, 2.5, 0.99, 0.4), disk("d1", 16384.0, 2.5, 0.02, 0.004)
-    found = judged(*disks, stage="scanning", walked=0.3, turns=StageCycles(4))
+    found = judged(*disks, stage="scanning", walked=0.3, cycles=StageCycles(4))
     assert found.cause == "slow-disk"
 
 
