@@ -11,10 +11,11 @@ import pytest
 
 from tests.cuts import kept_journal
 from tests.cuts.choices import given
+from tests.cuts.disk import PAGE
 from tests.cuts.machine import Machine
 from tests.cuts.model_sys import ModelSys
 from tests.cuts.timeline import KILL, Change
-from tests.cuts.workloads import WORKLOADS
+from tests.cuts.workloads import WORKLOADS, Workload
 from zconsole.rebalance.engine.journal import UNSETTLED, State
 from zconsole.rebalance.engine.swap import GRACE
 
@@ -22,13 +23,28 @@ from zconsole.rebalance.engine.swap import GRACE
 @pytest.fixture
 def machine() -> Machine:
     """Return a machine whose job died right after exchanging the names of its only file."""
-    before = WORKLOADS[0].machine()
+    return _died_after("exchange", 1)
+
+
+def _died_after(call: str, events: int, workload: Workload = WORKLOADS[0]) -> Machine:
+    """Return a machine whose job died so many events after the beginning of the first such call."""
+    before = workload.machine()
     timeline, _ = before.run()
-    events = enumerate(timeline.events, start=1)
-    at = next(at for at, each in events if isinstance(each, Change) and each.call == "exchange")
+    calls = enumerate(timeline.events, start=events)
+    at = next(at for at, each in calls if isinstance(each, Change) and each.call == call)
     crash = timeline.crash(at, given([KILL]))
     assert crash is not None
     return before.crashed(crash)
+
+
+def _spoil(machine: Machine, path: bytes) -> None:
+    """Change the content of a file without a trace in its metadata."""
+    inode = machine.disk.inodes[machine.disk.find(path) or 0]
+    inode.pages = {index: bytes(PAGE) for index in inode.pages}
+
+
+def _files(machine: Machine) -> dict[bytes, bytes]:
+    return {path: machine.disk.inodes[each].content for path, each in machine.disk.walk()}
 
 
 def _failing(machine: Machine, failing: str, code: int) -> None:
@@ -62,6 +78,27 @@ def test_a_time_that_cannot_be_put_back_is_no_success(machine: Machine) -> None:
     _failing(machine, "set_times", errno.EIO)
     with pytest.raises(OSError, match="Input/output"):
         machine.recover()
+
+
+def test_a_copy_that_a_disk_lost_in_part_does_not_cost_the_original(machine: Machine) -> None:
+    _spoil(machine, b"file")
+    before = _files(machine)
+    machine.recover()
+    (row,) = machine.rows
+    assert _files(machine) == before
+    assert before[row["temp"]] == b"content of the only file"
+    assert row["state"] == State.FAILED
+    assert row["temp"].decode() in row["reason"]
+
+
+def test_a_copy_that_was_written_to_is_no_leftover_whatever_its_metadata() -> None:
+    """It may have had the file's name before the crash."""
+    machine = _died_after("exchange", 0)
+    _spoil(machine, kept_journal.rows_of(machine.journal)[0]["temp"])
+    before = _files(machine)
+    machine.recover()
+    assert _files(machine) == before
+    assert machine.rows[0]["state"] == State.FAILED
 
 
 def test_an_odd_digest_is_refused_before_anything_is_touched(machine: Machine) -> None:

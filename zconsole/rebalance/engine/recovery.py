@@ -34,7 +34,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
-from zconsole.rebalance.engine import content, metadata, swap
+from zconsole.rebalance.engine import content, swap
 from zconsole.rebalance.engine.directories import Directories, MovedError, OpenDirectory
 from zconsole.rebalance.engine.file_locks import Users
 from zconsole.rebalance.engine.item import KEEP_SUFFIX, is_ours, own_prefix
@@ -47,7 +47,6 @@ from zconsole.rebalance.engine.journal import (
     again,
 )
 from zconsole.rebalance.engine.link_names import LinkNames, NameJoiner, ReplacedNowError
-from zconsole.rebalance.engine.metadata import Abilities
 from zconsole.rebalance.engine.swap import GRACE, RENAMED
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.versions import (
@@ -56,6 +55,7 @@ from zconsole.rebalance.engine.versions import (
     Versions,
     is_as_copied,
     is_copy,
+    is_doubtful,
     replaceable,
 )
 
@@ -229,7 +229,7 @@ class Recovery:
         temp, fd, spoiled = row.temp or b"", directory.fd, None
         if at_temp is not None and at_temp == row.new:
             if at_name != row.new:  # others may have renamed the copy from another name to this one
-                spoiled = self._spoiled(fd, row, row.name if at_name == row.old else None)
+                spoiled = self._spoiled(fd, row)
             if not spoiled:
                 self._unlink_copy(directory, row)
                 if self._links.inode(fd, temp + KEEP_SUFFIX) is not None:
@@ -321,6 +321,8 @@ class Recovery:
         self, directory: OpenDirectory, row: FileRow, original: bytes, old: Version, new: Version
     ) -> Verdict:
         versions = self._versions
+        if is_doubtful(new, row):
+            return State.FAILED, self._other(new, row, original, "damaged or written to")
         # Is the original unneeded, that is, is nothing lost without it?
         unneeded = replaceable(old, new, row) and versions.quiet(old)
         used = unneeded and versions.in_use(old, directory=directory.fd)
@@ -343,28 +345,15 @@ class Recovery:
             return None
         return State.FAILED, self._other(new, row, original, "used" if used else "written to")
 
-    def _spoiled(self, fd: int, row: FileRow, original: bytes | None) -> str | None:
+    def _spoiled(self, fd: int, row: FileRow) -> str | None:
         """Return a reason if something would be lost with a copy at its temporary name, or None.
 
         The copy may have had the file's name for a while, and been left there by an engine that
         found it changed.
         """
         temp = row.temp or b""
-        with self._versions.opened(fd, temp) as copy:
-            if (
-                original is not None
-                and self._links.is_copy_alone(copy, row)
-                and self._versions.lease(copy)
-            ):
-                with self._versions.opened(fd, original) as other:
-                    metas = [metadata.read(self.sys, f, Abilities())[0] for f in (copy, other)]
-                if metas[0].same(metas[1]):
-                    return None
         with self._versions.version(fd, row, temp) as new:
             spare = self._is_dropped(new, row) and is_as_copied(new, row)
-            if original is not None:
-                with self._versions.version(fd, row, original) as old:
-                    spare = spare and replaceable(new, old, row)
             return None if spare else self._other(new, row, temp)
 
     def _is_dropped(self, copy: Version, row: FileRow) -> bool:
