@@ -11,7 +11,7 @@ import pytest
 
 from tests.cuts import kept_journal
 from tests.cuts.choices import given
-from tests.cuts.disk import PAGE
+from tests.cuts.disk import PAGE, Tree
 from tests.cuts.machine import Machine
 from tests.cuts.model_sys import ModelSys
 from tests.cuts.timeline import KILL, Change
@@ -72,6 +72,94 @@ def test_a_time_that_a_read_only_filesystem_keeps_ends_no_recovery(machine: Mach
     _failing(machine, "set_times", errno.EROFS)
     machine.recover()
     assert machine.rows[0]["state"] == State.MOVED
+
+
+def _directories(tree: Tree) -> None:
+    for name in b"abc":
+        tree.directory(bytes([name]))
+        tree.file(b"%c/file" % name, b"content in %c" % name)
+
+
+def _linked(tree: Tree) -> None:
+    for name in (b"a", b"b"):
+        tree.directory(name)
+    tree.file(b"a/file", b"a file with two names")
+    tree.link(b"a/file", b"b/file")
+
+
+def _damaged(call: str, code: int) -> type[ModelSys]:
+    """Return a machine on which this call fails for the directory ``b``."""
+
+    def _refuse(failing: str, where: bool) -> None:
+        if where and call == failing:
+            raise OSError(code, os.strerror(code))
+
+    class Damaged(ModelSys):
+        def open(  # type: ignore[override]
+            self, path: bytes, flags: int, mode: int = 0o777, *, dir_fd: int | None = None
+        ) -> int:
+            _refuse("open", path == b"b")
+            return super().open(path, flags, mode, dir_fd=dir_fd)
+
+        def set_times(self, fd: int, atime_ns: int, mtime_ns: int) -> None:
+            _refuse("set_times", self._at(fd) == self.disk.find(b"b"))
+            super().set_times(fd, atime_ns, mtime_ns)
+
+    return Damaged
+
+
+def _times(machine: Machine) -> list[int]:
+    return [machine.disk.inodes[machine.disk.find(name) or 0].mtime for name in (b"a", b"b", b"c")]
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.EACCES])
+def test_one_unreadable_directory_bars_no_other(code: int) -> None:
+    machine = _died_after("unlink", 0, Workload("directories", _directories))
+    times = _times(Workload("directories", _directories).machine())
+    healthy, machine.system = machine.system, _damaged("open", code)
+    machine.recover()
+    assert [row["state"] for row in machine.rows] == [State.MOVED, State.FAILED, State.MOVED]
+    assert machine.rows[1]["reason"].startswith(os.strerror(code))
+    assert machine.rows[1]["reason"].endswith(UNSETTLED)
+    assert _times(machine)[::2] == times[::2]
+    machine.system = healthy
+    assert machine.run()[1] == "done"
+    assert {row["state"] for row in machine.rows} == {State.MOVED}
+    assert not [path for path in _files(machine) if b".zc-" in path]
+    assert _times(machine) == times
+
+
+def test_names_of_one_file_wait_for_the_one_that_is_unreadable() -> None:
+    """At one name the copy is for good; the other's changes a power cut has undone."""
+    machine = _died_after("unlink", 0, Workload("links", _linked))
+    system = machine.system
+    for name in (b"a/file", b"b/file"):
+        row = next(row for row in kept_journal.rows_of(machine.journal) if row["path"] == name)
+        above = machine.disk.inodes[machine.disk.find(name[:1]) or 0]
+        temp = above.names.pop(row["temp"])
+        if name == b"a/file":
+            above.names[b"file"] = temp
+    machine.system = _damaged("open", errno.EIO)
+    machine.recover()
+    assert {row["state"] for row in machine.rows} == {State.FAILED}
+    machine.system = system
+    machine.run()
+    assert machine.disk.find(b"a/file") == machine.disk.find(b"b/file")
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.EDQUOT])
+def test_a_time_that_cannot_be_put_back_bars_no_result(code: int) -> None:
+    machine = _died_after("unlink", 0, Workload("directories", _directories))
+    times = _times(Workload("directories", _directories).machine())
+    healthy, machine.system = machine.system, _damaged("set_times", code)
+    with pytest.raises(OSError, match=os.strerror(code)) as raised:
+        machine.recover()
+    assert raised.value.filename == "/b"
+    machine.system = healthy
+    assert _times(machine)[::2] == times[::2]
+    machine.recover()
+    assert _times(machine) == times
+    assert {row["state"] for row in machine.rows} == {State.MOVED}
 
 
 def test_a_time_that_cannot_be_put_back_is_no_success(machine: Machine) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -188,11 +189,22 @@ class Directories:
             self._notes.until(self._until)
 
     def restore_times(self) -> None:
-        """Restore the time of every directory that only we have changed. Raises OSError."""
+        """Restore the time of every directory that only we have changed.
+
+        Raises OSError for the first that could not be, with its path, after all others.
+        """
+        failed = None
         for directory in self._open.values():
-            if directory.begun and directory.touched:
-                self._restore_time(directory)
-            directory.begun = directory.touched = False
+            try:
+                if directory.begun and directory.touched:
+                    self._restore_time(directory)
+            except OSError as error:
+                path = os.fsdecode(self.path(directory.number))
+                failed = failed or OSError(error.errno, error.strerror, path)
+            else:
+                directory.begun = directory.touched = False
+        if failed is not None:
+            raise failed
 
     def _restore_time(self, directory: OpenDirectory) -> None:
         """Restore the time unless another process changed the directory.

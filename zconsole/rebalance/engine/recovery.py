@@ -104,6 +104,10 @@ class Recovery:
     _waiting: list[FileRow] = field(default_factory=list)
     """Files whose originals may be removed after GRACE."""
     _joiner: NameJoiner = field(init=False)
+    _unreadable: dict[int, OSError] = field(default_factory=dict)
+    """Directories (numbers) that can't be opened, with the errors."""
+    _failed: OSError | None = None
+    """Raised once everything else is settled."""
 
     def __post_init__(self) -> None:
         self._links = LinkNames(self.sys, self.journal, self.directories)
@@ -113,8 +117,9 @@ class Recovery:
     def run(self) -> int:
         """Settle every unfinished file; return how many there were.
 
-        Raises OSError, and, before anything is touched, sqlite3.DatabaseError for a journal with a
-        temporary name that is not ours to remove, or an impossible digest.
+        Raises sqlite3.DatabaseError, before anything is touched, for a journal with a temporary
+        name that is not ours to remove, or an impossible digest; OSError, after all that can be
+        settled, if a filesystem is read-only or the time of a directory can't be restored.
         """
         rows = self.journal.unfinished()
         for row in rows:
@@ -127,7 +132,7 @@ class Recovery:
             self.directories.own(own_prefix(row.temp or b""))
         # Note the times before any name is changed: recovery itself may be killed.
         times = self._wanted_times(rows)
-        self.journal.record([], directories={n: (t, self.now()) for n, t in times.items()})
+        self.journal.record([], directories=times)
         if rows:
             self.sleep(GRACE)  # an engine of this process may have exchanged names just now
         # Names with the original last: before they are queued again, they may yet have to get the
@@ -142,6 +147,8 @@ class Recovery:
             self.sync()
         self.journal.record(self._results)
         self.directories.close()
+        if self._failed is not None:
+            raise self._failed
         return len(rows)
 
     def _restore_times(self) -> None:
@@ -149,10 +156,14 @@ class Recovery:
             self.directories.restore_times()
         except OSError as error:
             if error.errno != errno.EROFS:  # read-only by now: the times have to stay
-                raise
+                self._failed = self._failed or error
 
     def _settle(self, row: FileRow, settle: Callable[[OpenDirectory, FileRow], Verdict]) -> None:
         try:
+            # Names of one file are settled together: a name that can't be read may have the copy.
+            for name in self._links.of(row):
+                if (unreadable := self._unreadable.get(name.directory)) is not None:
+                    raise unreadable
             verdict = settle(self.directories.get(row.directory), row)
         except ReplacedNowError:
             self._waiting.append(row)
@@ -161,7 +172,8 @@ class Recovery:
             verdict = State.FAILED, f"leased by another process{UNSETTLED}"
         except (MovedError, OSError) as error:
             if isinstance(error, OSError) and error.errno == errno.EROFS:
-                raise  # the file stays unfinished until the filesystem can be changed again
+                self._failed = error
+                return  # the file stays unfinished until the filesystem can be changed again
             word = error.strerror if isinstance(error, OSError) else str(error)
             verdict = State.FAILED, f"{word}; {os.fsdecode(row.temp or b'')} may be left{UNSETTLED}"
         if verdict is not None:
@@ -385,23 +397,28 @@ class Recovery:
                 self._links.copies_changed(row, -1)  # names cannot be exchanged
         return back
 
-    def _wanted_times(self, rows: Sequence[FileRow]) -> dict[int, int]:
-        """Return the modification time (ns) to restore to each directory we work in, by number."""
+    def _wanted_times(self, rows: Sequence[FileRow]) -> dict[int, tuple[int, float]]:
+        """Return what ``Journal.record`` notes of each directory we work in, by number."""
         noted = self.journal.open_directories()
         until = self.journal.get(CHANGING_UNTIL, float) or 0.0
         wanted = {}
         for number in {*noted, *(row.directory for row in rows)}:
             try:
                 directory = self.directories.get(number)
+                self.directories.begin(directory)
             except MovedError:
                 continue
-            self.directories.begin(directory)
+            except OSError as error:
+                self._unreadable[number] = error
+                if number in noted:
+                    wanted[number] = noted[number]
+                continue
             if number in noted:
                 mtime_ns, since = noted[number]
                 if directory.mtime_ns / 1e9 <= self._last_change(max(since, until)):
                     self.directories.take_up(directory, mtime_ns)
             if not directory.foreign:
-                wanted[number] = directory.mtime_ns
+                wanted[number] = directory.mtime_ns, self.now()
         return wanted
 
     def _last_change(self, until: float) -> float:
