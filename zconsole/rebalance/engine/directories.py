@@ -184,7 +184,8 @@ class Directories:
     def _announce(self, least: float) -> None:
         """Announce changes to the journal, unless ``least`` seconds ahead are announced already."""
         now = self._now()
-        if self._until - now < least:
+        # A time much further ahead was announced before the clock was set back.
+        if not least <= self._until - now <= 2 * OURS:
             self._until = now + OURS
             self._notes.until(self._until)
 

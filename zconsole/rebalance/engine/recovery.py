@@ -35,7 +35,7 @@ from functools import partial
 from typing import NamedTuple
 
 from zconsole.rebalance.engine import content, swap
-from zconsole.rebalance.engine.directories import Directories, MovedError, OpenDirectory
+from zconsole.rebalance.engine.directories import OURS, Directories, MovedError, OpenDirectory
 from zconsole.rebalance.engine.file_locks import Users
 from zconsole.rebalance.engine.item import KEEP_SUFFIX, is_ours, own_prefix
 from zconsole.rebalance.engine.journal import (
@@ -423,6 +423,8 @@ class Recovery:
 
     def _last_change(self, until: float) -> float:
         """Return the latest time that a change of ours can have, if the journal says ``until``."""
+        if until > self.now() + OURS:  # the clock was set back: changes since may be another's
+            return 0.0
         booted = self.booted()
         return min(until + FOREIGN, booted) if until < booted else until
 
