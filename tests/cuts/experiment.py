@@ -35,7 +35,11 @@ cannot be set.
 """
 MOST_PAUSE = 5
 SELDOM = 5
-"""After one crash in SELDOM + 1, somebody changes a file before the job is resumed."""
+"""After one crash in SELDOM + 1, somebody changes a file before the job is resumed, and after one
+in so many the first recovery is stopped.
+"""
+MOST_TICKS = 12
+"""Most pieces of work of a recovery that is stopped."""
 AGAIN = 3
 """One crash in AGAIN is followed by a second one during the recovery."""
 
@@ -163,6 +167,12 @@ class Experiments:
         if again:
             wanted = self._meanwhile(machine, crash, wanted, choose)
         after = machine.crashed(crash)
+        if again and choose(SELDOM) == SELDOM:
+            after.recover(choose(MOST_TICKS))
+            yield from (
+                f"after a stopped recovery ({crash.mode}): {problem}"
+                for problem in oracle.at_crash(oracle.seen(after.disk), after.rows, wanted)
+            )
         recovery = after.recover()
         yield from (
             f"after the recovery ({crash.mode}): {problem}"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from tests.faults.harness import Nobody
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.engine import content, copy_engine, file_locks
 from zconsole.rebalance.engine.directories import Directories, Notes
+from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.recovery import CHANGING_UNTIL, Recovery
 from zconsole.rebalance.engine.workplace import JobClocks
@@ -146,17 +148,26 @@ class Machine:
         self.calls = system.names
         return system.timeline, why
 
-    def recover(self) -> Timeline:
-        """Run only the recovery after a crash."""
+    def recover(self, ticks: float = inf) -> Timeline:
+        """Run only the recovery after a crash; it is stopped after so many ticks."""
         system, journal = self.boot()
-        clock = self.clock
+        clock, left = self.clock, ticks
+
+        def _tick(_: int) -> None:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise StopJobError("stop")
+
         with closing(journal):
             notes = Notes(partial(journal.jot, CHANGING_UNTIL), journal.leave_directory)
             directories = Directories(system, journal.directory, notes, lambda: clock.now)
-            Recovery(
-                system, journal, directories, lambda _: None, lambda: clock.now,
-                lambda: clock.booted, system.sync, clock.sleep, Nobody(),
-            ).run()  # fmt: skip
+            recovery = Recovery(
+                system, journal, directories, _tick, lambda: clock.now, lambda: clock.booted,
+                system.sync, clock.sleep, Nobody(),
+            )  # fmt: skip
+            with nullcontext() if ticks == inf else suppress(StopJobError):
+                recovery.run()
             self._read(journal)
         return system.timeline
 

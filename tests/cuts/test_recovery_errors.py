@@ -147,6 +147,24 @@ def test_names_of_one_file_wait_for_the_one_that_is_unreadable() -> None:
     assert machine.disk.find(b"a/file") == machine.disk.find(b"b/file")
 
 
+def test_a_recovery_that_is_stopped_leaves_the_rest_to_the_next() -> None:
+    machine = _died_after("unlink", 0, Workload("directories", _directories))
+    times = _times(Workload("directories", _directories).machine())
+    machine.recover(ticks=4)
+    states = [row["state"] for row in machine.rows]
+    assert set(states) == {State.MOVED, State.SWAPPING}
+    assert _times(machine) == times
+    machine.recover()
+    assert {row["state"] for row in machine.rows} == {State.MOVED}
+
+
+@pytest.mark.parametrize("ticks", range(8))
+def test_a_stopped_recovery_records_names_of_one_file_together(ticks: int) -> None:
+    machine = _died_after("unlink", 0, Workload("links", _linked))
+    machine.recover(ticks)
+    assert len({row["state"] for row in machine.rows}) == 1
+
+
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.EDQUOT])
 def test_a_time_that_cannot_be_put_back_bars_no_result(code: int) -> None:
     machine = _died_after("unlink", 0, Workload("directories", _directories))

@@ -37,7 +37,7 @@ from typing import NamedTuple
 from zconsole.rebalance.engine import content, swap
 from zconsole.rebalance.engine.directories import OURS, Directories, MovedError, OpenDirectory
 from zconsole.rebalance.engine.file_locks import Users
-from zconsole.rebalance.engine.item import KEEP_SUFFIX, is_ours, own_prefix
+from zconsole.rebalance.engine.item import KEEP_SUFFIX, StopJobError, is_ours, own_prefix
 from zconsole.rebalance.engine.journal import (
     UNSETTLED,
     FileRow,
@@ -82,7 +82,10 @@ class GivenBack(NamedTuple):
 
 @dataclass(slots=True)
 class Recovery:
-    """Settles files left unfinished by a crash. ``tick`` may wait; it gets the bytes read."""
+    """Settles files left unfinished by a crash.
+
+    ``tick`` gets the bytes read. It may wait, or raise StopJobError: the next recovery goes on.
+    """
 
     sys: Sys
     journal: Journal
@@ -106,7 +109,7 @@ class Recovery:
     _joiner: NameJoiner = field(init=False)
     _unreadable: dict[int, OSError] = field(default_factory=dict)
     """Directories (numbers) that can't be opened, with the errors."""
-    _failed: OSError | None = None
+    _failed: OSError | StopJobError | None = None
     """Raised once everything else is settled."""
 
     def __post_init__(self) -> None:
@@ -119,7 +122,8 @@ class Recovery:
 
         Raises sqlite3.DatabaseError, before anything is touched, for a journal with a temporary
         name that is not ours to remove, or an impossible digest; OSError, after all that can be
-        settled, if a filesystem is read-only or the time of a directory can't be restored.
+        settled, if a filesystem is read-only or the time of a directory can't be restored; and
+        StopJobError.
         """
         rows = self.journal.unfinished()
         for row in rows:
@@ -137,19 +141,36 @@ class Recovery:
             self.sleep(GRACE)  # an engine of this process may have exchanged names just now
         # Names with the original last: before they are queued again, they may yet have to get the
         # copy, if that was changed under another name.
-        for row in sorted(rows, key=self._links.has_original):
-            self._settle(row, self._settle_in)
-        self._settle_waiting()
-        self._remove_given_back()
+        try:
+            for row in sorted(rows, key=self._links.has_original):
+                self.tick(0)
+                self._settle(row, self._settle_in)
+            self._settle_waiting()
+            self._remove_given_back()
+        except StopJobError as error:
+            self._failed = error
         self._restore_times()
         # Sync before the results: the journal must not forget a file that a power cut brings back.
         if rows:
             self.sync()
-        self.journal.record(self._results)
+        self.journal.record(self._whole_files(rows))
         self.directories.close()
         if self._failed is not None:
             raise self._failed
         return len(rows)
+
+    def _whole_files(self, rows: Sequence[FileRow]) -> list[Result]:
+        """Return the results of files all of whose names have one.
+
+        A name can't be settled later without what the journal says of the others.
+        """
+        results = {result.number: result for result in self._results}
+        unsettled = {self._links.key(row) for row in rows if row.number not in results}
+        return [
+            results[row.number]
+            for row in rows
+            if row.number in results and self._links.key(row) not in unsettled
+        ]
 
     def _restore_times(self) -> None:
         try:

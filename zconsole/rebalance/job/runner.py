@@ -23,7 +23,7 @@ from zconsole.rebalance.engine import namespaces
 from zconsole.rebalance.engine.admission import Policy
 from zconsole.rebalance.engine.copy_engine import copy_engine
 from zconsole.rebalance.engine.descriptors import OPEN_DIRECTORIES, batch_directories, batch_files
-from zconsole.rebalance.engine.directories import Directories, Notes, open_path
+from zconsole.rebalance.engine.directories import Directories, MovedError, Notes
 from zconsole.rebalance.engine.file_locks import Alarm, Users
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError, UnsupportedError
 from zconsole.rebalance.engine.journal import FileRow, Journal, State
@@ -215,7 +215,7 @@ class JobRunner:
         Raises ZconsoleError, OSError, sqlite3.Error.
         """
         began, refused = self.job.clocks.monotonic(), None
-        stopped_by = "done"
+        stopped_by, recovered = "done", False
         self.job.journal.check()
         try:
             # The order matters: recovery finds files by their devices, and must settle what an
@@ -223,7 +223,8 @@ class JobRunner:
             sys, journal = self._place.sys, self.job.journal
             creation.adopt_devices(sys, journal, self.places)
             self._at = self._by_device()
-            self._recover()
+            self._recover(self.job.obey)
+            recovered = True
             if back := creation.requeue_restored(sys, journal, self._directories):
                 self.accounts.notes.append(f"{back} moved files had come back: moved again")
             self.accounts.count()
@@ -240,7 +241,7 @@ class JobRunner:
             if error.errno != errno.EROFS:
                 raise
             stopped_by = READ_ONLY
-        if stopped_by != READ_ONLY:  # settle unfinished files while changes are possible
+        if recovered and stopped_by != READ_ONLY:  # settle unfinished files while that is possible
             self._left_over()
         seconds = self.job.clocks.monotonic() - began  # before the end waits for txgs to settle
         self.accounts.end(stopped_by)
@@ -277,10 +278,16 @@ class JobRunner:
         grown = max((self.job.terms.grown.get(root, 1.0) for root in roots), default=1.0)
         return int(self.job.space.room(device) / max(1.0, grown))
 
-    def _recover(self) -> None:
+    def _recover(self, obey: Callable[[], object] = lambda: None) -> None:
+        """Settle what was left unfinished; ``obey`` is called often, and may raise StopJobError."""
+
+        def _tick(_: int) -> None:
+            self.accounts.work(0)
+            obey()
+
         place, clocks = self._place, self.job.clocks
         Recovery(
-            place.sys, place.journal, place.directories, lambda _: self.accounts.work(0),
+            place.sys, place.journal, place.directories, _tick,
             now=clocks.epoch, booted=clocks.booted, sync=self._sync_all, sleep=clocks.sleep,
             users=place.users,
         ).run()  # fmt: skip
@@ -298,18 +305,13 @@ class JobRunner:
             self._place.sys.syncfs(fd)
 
     def _sync_all(self) -> None:
-        """Sync every filesystem of the job."""
-        sys = self._place.sys
-        for place in self.places:
+        """Sync every filesystem of the job: by now, the path of a root may lead to another."""
+        for row in self.job.journal.roots():
             try:
-                fd = open_path(sys, place.root)
-            except OSError:
-                self._sync(None)
-                continue
-            try:
-                self._sync(fd)
-            finally:
-                sys.close(fd)
+                fd = self._directories.get(row.number).fd
+            except (MovedError, OSError):
+                fd = None
+            self._sync(fd)
 
     # Moving files.
 
