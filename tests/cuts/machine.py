@@ -103,6 +103,8 @@ class Machine:
     folders: list[tuple[Any, ...]] = field(default_factory=list)
     failing_commit: int = 0
     """Number of the commit of the next process that fails."""
+    full: bool = False
+    """Whether the journal's disk is full from that commit on."""
     commits: int = 0
     """Commits that the last job started."""
     ended: str = ""
@@ -126,7 +128,7 @@ class Machine:
             self.journal = image
             timeline.events.append(Committed(image, durable))
 
-        return system, kept_journal.opened(self.journal, _committed, self.failing_commit)
+        return system, kept_journal.opened(self.journal, _committed, self.failing_commit, self.full)
 
     def run(self) -> tuple[Timeline, str]:
         """Run the job to its end; returns the timeline, and why the job ended.

@@ -27,6 +27,7 @@ from zconsole.rebalance.engine.directories import Directories, MovedError, Notes
 from zconsole.rebalance.engine.file_locks import Alarm, Users
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError, UnsupportedError
 from zconsole.rebalance.engine.journal import FileRow, Journal, State
+from zconsole.rebalance.engine.journal_database import full_disk_named
 from zconsole.rebalance.engine.recovery import CHANGING_UNTIL, Recovery
 from zconsole.rebalance.engine.rewrite_engine import Rewriter
 from zconsole.rebalance.engine.syscalls import Sys
@@ -405,7 +406,11 @@ def execute(record: Record, show: Show, locks: TreeLocks | None = None) -> tuple
     ZconsoleError if it is running already, is refused, or its tree is busy or gone.
     """
     held = locked(record) if locks is None else nullcontext()
-    with held, closing(Journal.open(record.journal)) as journal:
+    with (
+        held,
+        full_disk_named(record.journal),
+        closing(Journal.open(record.journal)) as journal,
+    ):
         os.umask(UMASK)
         job, reader, system = Job(journal, terms_of(journal), JobClocks()), FactsReader(), Sys()
         places = plan.locate(job.terms.settings.dirs, reader, snapshots=False)
