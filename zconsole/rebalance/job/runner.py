@@ -40,7 +40,6 @@ from zconsole.rebalance.job.job import READ_ONLY, Job, JobTerms, terms_of
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.job.job_store import Record, locked
 from zconsole.rebalance.job.locks import TreeLocks
-from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.engine_choice import flags_of, why_hidden
 from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, options_now, pool_of
 from zconsole.rebalance.planning.forecast import BATCH_BYTES
@@ -403,7 +402,8 @@ def execute(record: Record, show: Show, locks: TreeLocks | None = None) -> tuple
     """Run a job to its end; return how many files failed, and whether SIGINT ended it.
 
     ``locks``: the locks of its trees, if the caller holds them and that of the job. Raises
-    ZconsoleError if it is running already, is refused, or its tree is busy or gone.
+    ZconsoleError if it is running already, is refused, or its tree is busy or gone; if only some of
+    its directories are gone, after its end.
     """
     held = locked(record) if locks is None else nullcontext()
     with (
@@ -412,8 +412,10 @@ def execute(record: Record, show: Show, locks: TreeLocks | None = None) -> tuple
         closing(Journal.open(record.journal)) as journal,
     ):
         os.umask(UMASK)
-        job, reader, system = Job(journal, terms_of(journal), JobClocks()), FactsReader(), Sys()
-        places = plan.locate(job.terms.settings.dirs, reader, snapshots=False)
+        terms, reader, system = terms_of(journal), FactsReader(), Sys()
+        places, missing = creation.locate_again(system, reader, journal, terms.settings.dirs)
+        floors = {root: terms.floors[root] for root in (os.fsdecode(at.root) for at in places)}
+        job = Job(journal, replace(terms, floors=floors), JobClocks())
         for place in places:
             if why := READ_ONLY if place.read_only else hidden(job.terms, place):
                 raise ZconsoleError(f"{os.fsdecode(place.root)}: {why}")
@@ -423,11 +425,14 @@ def execute(record: Record, show: Show, locks: TreeLocks | None = None) -> tuple
         ):
             journal.retry()  # files that failed before get another try
             runner = JobRunner(system, reader, job, places, show, threads)
+            runner.accounts.notes += map(str, missing)
             with _signals(job, runner.alarm):
                 summary = runner.run()
     for place in places:
         if not Path(os.fsdecode(place.root)).is_dir():
             raise NotFoundError(f"{os.fsdecode(place.root)}: gone during the run")
+    if missing:
+        raise missing[0]
     return summary["files_failed"], job.stop == STOPPING[signal.SIGINT]
 
 

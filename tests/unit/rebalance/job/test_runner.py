@@ -78,6 +78,8 @@ def test_a_job_is_not_begun_where_it_could_not_be_planned_by_now(
     create(tmp_path / "tree", tmp_path / "job.db")
     record = by_journal(tmp_path / "job.db")
     assert record is not None
+    with closing(Journal.open(record.journal)) as journal:
+        journal.set("keys", {str(tmp_path / "tree"): "ext4:/dev/sda1:"})
     monkeypatch.setattr(plan.facts, "mount_of", lambda number: mount)
     monkeypatch.setattr("zconsole.rebalance.engine.namespaces.is_nested", lambda: nested)
     with pytest.raises(ZconsoleError, match=f"tree: {why}"):
