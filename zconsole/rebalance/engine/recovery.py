@@ -1,8 +1,11 @@
 """Recovery after a crash, from the journal alone.
 
 For every file whose intent was committed, look at what its names hold now. A name that holds the
-original keeps it; a name that holds the copy keeps that, unless the original was written to
-since, or is in use. Nothing is removed that is neither our copy nor proven to equal what stays.
+original keeps it; a name that holds the copy keeps that, unless the original was changed since, or
+is in use. What is removed has been read before: a copy that is as it was made, or an original that
+is as it was copied, even if its copy was written to since. Both are kept where neither is so, and
+where the copy has other content but the original's metadata: a write, or a loss of the disk's.
+Only a copy that the journal calls unfinished is removed unread.
 
 If nobody else was at work, a crash leaves one of these, by the steps of ``CopyPipeline.run``:
 
@@ -13,15 +16,16 @@ PENDING   original  nothing             before the names were committed: nothing
 CREATING  original  nothing or a copy,  before the intent was committed: the copy is removed
                     whole or not
 SWAPPING  original  the whole copy      before the exchange, or a power cut undid it: the same
-SWAPPING  the copy  the original        after the exchange: one that was written to stays, else
-                                        the original is removed
+SWAPPING  the copy  the original        after the exchange: the original is removed; one that was
+                                        changed or is in use gets its name back
 SWAPPING  the copy  nothing             after the original was removed: moved
 MOVED     the copy  nothing             after the sync that followed
 ========  ========  ==================  ==========================================================
 
-A file with several names has a row for each. Where names can't be exchanged, the original waits at
-the temporary name with KEEP_SUFFIX. Any other state was made by other processes: their files get
-their names back, or both versions are kept.
+A file with several names has a row for each from SWAPPING on, and a power cut may leave each in
+another state; if one has the copy for good, the others get it, too. Where names can't be exchanged,
+the original waits at the temporary name with KEEP_SUFFIX. Any other state was made by other
+processes: their files get their names back, or both versions are kept.
 """
 
 from __future__ import annotations
