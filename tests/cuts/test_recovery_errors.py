@@ -207,6 +207,27 @@ def test_a_copy_that_was_written_to_is_no_leftover_whatever_its_metadata() -> No
     assert machine.rows[0]["state"] == State.FAILED
 
 
+def test_a_copy_that_was_changed_like_its_original_is_a_leftover() -> None:
+    """As by chown -R, before the job is resumed."""
+    machine = _died_after("exchange", 0)
+    for path, number in machine.disk.walk():
+        assert path
+        machine.disk.inodes[number].uid = 1000
+    machine.recover()
+    assert list(_files(machine)) == [b"file"]
+    assert machine.rows[0]["state"] == State.PENDING
+
+
+def test_a_read_only_filesystem_that_cannot_be_synced_is_told_of(machine: Machine) -> None:
+    def _before(_system: ModelSys, call: str) -> None:
+        if call in ("unlink", "sync"):
+            raise OSError(errno.EROFS if call == "unlink" else errno.EIO, call)
+
+    machine.before = _before
+    with pytest.raises(OSError, match="unlink"):
+        machine.recover()
+
+
 def test_an_odd_digest_is_refused_before_anything_is_touched(machine: Machine) -> None:
     with closing(kept_journal.opened(machine.journal)) as journal:
         journal._db.execute("UPDATE files SET digest = x'00' WHERE state = 2")

@@ -38,6 +38,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
+from zconsole.errors import ZconsoleError
 from zconsole.rebalance.engine import content, swap
 from zconsole.rebalance.engine.directories import OURS, Directories, MovedError, OpenDirectory
 from zconsole.rebalance.engine.file_locks import Users
@@ -143,6 +144,23 @@ class Recovery:
         self.journal.record([], directories=times)
         if rows:
             self.sleep(GRACE)  # an engine of this process may have exchanged names just now
+        self._settle_all(rows)
+        self._restore_times()
+        # Sync before the results: the journal must not forget a file that a power cut brings back.
+        try:
+            if rows:
+                self.sync()
+        except (ZconsoleError, OSError):
+            if self._failed is None:
+                raise
+        else:
+            self.journal.record(self._whole_files(rows))
+        self.directories.close()
+        if self._failed is not None:
+            raise self._failed
+        return len(rows)
+
+    def _settle_all(self, rows: Sequence[FileRow]) -> None:
         # Names with the original last: before they are queued again, they may yet have to get the
         # copy, if that was changed under another name.
         try:
@@ -153,15 +171,6 @@ class Recovery:
             self._remove_given_back()
         except StopJobError as error:
             self._failed = error
-        self._restore_times()
-        # Sync before the results: the journal must not forget a file that a power cut brings back.
-        if rows:
-            self.sync()
-        self.journal.record(self._whole_files(rows))
-        self.directories.close()
-        if self._failed is not None:
-            raise self._failed
-        return len(rows)
 
     def _whole_files(self, rows: Sequence[FileRow]) -> list[Result]:
         """Return the results of files all of whose names have one.
@@ -266,7 +275,7 @@ class Recovery:
         temp, fd, spoiled = row.temp or b"", directory.fd, None
         if at_temp is not None and at_temp == row.new:
             if at_name != row.new:  # others may have renamed the copy from another name to this one
-                spoiled = self._spoiled(fd, row)
+                spoiled = self._spoiled(fd, row, row.name if at_name == row.old else None)
             if not spoiled:
                 self._unlink_copy(directory, row)
                 if self._links.inode(fd, temp + KEEP_SUFFIX) is not None:
@@ -382,7 +391,7 @@ class Recovery:
             return None
         return State.FAILED, self._other(new, row, original, "used" if used else "written to")
 
-    def _spoiled(self, fd: int, row: FileRow) -> str | None:
+    def _spoiled(self, fd: int, row: FileRow, original: bytes | None) -> str | None:
         """Return a reason if something would be lost with a copy at its temporary name, or None.
 
         The copy may have had the file's name for a while, and been left there by an engine that
@@ -390,7 +399,12 @@ class Recovery:
         """
         temp = row.temp or b""
         with self._versions.version(fd, row, temp) as new:
-            spare = self._is_dropped(new, row) and is_as_copied(new, row)
+            spare = self._is_dropped(new, row)
+            if spare and not is_as_copied(new, row):
+                spare = False
+                if original is not None:  # both may have been changed alike, as by chown -R
+                    with self._versions.version(fd, row, original) as old:
+                        spare = replaceable(new, old, row)
             return None if spare else self._other(new, row, temp)
 
     def _is_dropped(self, copy: Version, row: FileRow) -> bool:
