@@ -186,8 +186,14 @@ def test_a_time_that_cannot_be_put_back_is_no_success(machine: Machine) -> None:
         machine.recover()
 
 
-def test_a_copy_that_a_disk_lost_in_part_does_not_cost_the_original(machine: Machine) -> None:
+@pytest.mark.parametrize("owner", [0, 1000])
+def test_a_copy_that_a_disk_lost_in_part_does_not_cost_the_original(
+    machine: Machine, owner: int
+) -> None:
+    """Nor if both were given to somebody else since."""
     _spoil(machine, b"file")
+    for _, number in machine.disk.walk():
+        machine.disk.inodes[number].uid = owner
     before = _files(machine)
     machine.recover()
     (row,) = machine.rows

@@ -195,7 +195,8 @@ class NameJoiner:
         ):
             joins = is_as_copied(old, row) and versions.quiet(old)
             joins = joins and not versions.in_use(old, directory=fd)
-            if joins and is_copy(self.sys, new.fd, row) and not is_doubtful(new, row):
+            joins = joins and not is_doubtful(new, old, row)
+            if joins and is_copy(self.sys, new.fd, row):
                 self.go_on(row, new)
 
     def unlink_original(self, directory: OpenDirectory, row: FileRow, name: bytes) -> None:

@@ -367,7 +367,7 @@ class Recovery:
         self, directory: OpenDirectory, row: FileRow, original: bytes, old: Version, new: Version
     ) -> Verdict:
         versions = self._versions
-        if is_doubtful(new, row):
+        if is_doubtful(new, old, row):
             return State.FAILED, self._other(new, row, original, "damaged or written to")
         # Is the original unneeded, that is, is nothing lost without it?
         unneeded = replaceable(old, new, row) and versions.quiet(old)
