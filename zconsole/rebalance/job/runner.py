@@ -34,7 +34,7 @@ from zconsole.rebalance.engine.workplace import JobClocks, Workplace
 from zconsole.rebalance.job import creation
 from zconsole.rebalance.job.accounts import JobAccounts, SpreadWatch
 from zconsole.rebalance.job.effect import BenefitCheck
-from zconsole.rebalance.job.holds import Holds, WorkPhase
+from zconsole.rebalance.job.holds import Holds, WorkPhase, exposed
 from zconsole.rebalance.job.job import READ_ONLY, Job, JobTerms, terms_of
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.job.job_store import Record, locked
@@ -410,6 +410,8 @@ def execute(record: Record, show: Show, locks: TreeLocks | None = None) -> tuple
         for place in places:
             if why := READ_ONLY if place.read_only else hidden(job.terms, place):
                 raise ZconsoleError(f"{os.fsdecode(place.root)}: {why}")
+        if shared := exposed(job.terms, places, reader.run):
+            raise ZconsoleError(shared)
         with (
             closing(_locked(system, [place.root for place in places], locks)),
             ThreadPoolExecutor(THREADS) as threads,
