@@ -22,7 +22,7 @@ from zconsole.rebalance.backend import HUNG_UP, TERMINATED
 from zconsole.rebalance.engine import namespaces
 from zconsole.rebalance.engine.admission import Policy
 from zconsole.rebalance.engine.copy_engine import copy_engine
-from zconsole.rebalance.engine.descriptors import OPEN_DIRECTORIES, batch_directories, batch_files
+from zconsole.rebalance.engine.descriptors import batch_directories, batch_files
 from zconsole.rebalance.engine.directories import Directories, Notes, open_path
 from zconsole.rebalance.engine.file_locks import Alarm, Users
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError, UnsupportedError
@@ -326,8 +326,8 @@ class JobRunner:
                 self.accounts.current = copied[0]
                 self._report(self._engine.run(copied), "copy")
             self._rewrite(rewritten)
-            if len(self._directories) > OPEN_DIRECTORIES:
-                self._directories.close()
+            # One that is moved out of the tree by the next portion must not be worked on then.
+            self._directories.close()
             seconds = self.job.clocks.monotonic() - began
             self._adapt(seconds, self.accounts.handled - handled)
             self._benefit.portion()
