@@ -77,10 +77,7 @@ class Admission:
 
         Raises SkipError, MovedError, UnsupportedError, OSError.
         """
-        places = [
-            FileName(row, self.directories.get(row.directory), temporary(self.secret, row.number))
-            for row in names
-        ]
+        places = self._places(names)
         try:
             source = self._open_source(places[0].directory.fd, names[0].name)
         except OSError as error:
@@ -104,6 +101,16 @@ class Admission:
             self.sys.close(source)
             raise
         return item
+
+    def _places(self, names: Sequence[FileRow]) -> list[FileName]:
+        """Open the directories of all names."""
+        get, secret = self.directories.get, self.secret
+        try:
+            return [FileName(r, get(r.directory), temporary(secret, r.number)) for r in names]
+        except OSError as error:
+            if error.errno == errno.EMFILE:  # ``Batches`` gives such a file a batch of its own
+                raise SkipError("its names are in more directories than can be open") from error
+            raise
 
     @property
     def prefix(self) -> bytes:

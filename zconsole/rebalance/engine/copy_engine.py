@@ -74,9 +74,10 @@ class CopyPipeline:
             for row in rows:
                 self.leases.service()
                 self._open(row)
-            self.withdrawal.spare_users(self.leases.live, self.users.recent())
-            self._commit_names()
-            self._copy_all()
+            if self.leases.live:
+                self.withdrawal.spare_users(self.leases.live, self.users.recent())
+                self._commit_names()
+                self._copy_all()
             if self.leases.live:
                 # The order of these must not change: nothing is replaced before the copies are on
                 # the disks, read back and compared, and the journal has the intents.
