@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from zconsole.rebalance.engine import metadata
@@ -96,7 +97,11 @@ class Swapper:
             self._need_pristine(item)
             raise SkipError("open for writing")
         try:
-            for place in item.places:
+            for number, place in enumerate(item.places):
+                # Who opens it between two removals can still have it: it has a name left.
+                if number and not self._quiet(item.source, item.leased):
+                    self._link_original(item, item.places[:number])
+                    raise SkipError("open for writing")
                 with self.directories.changing(place.directory):
                     self._remove(place, place.kept, item.old)
             self._bring_along(item)
@@ -116,14 +121,22 @@ class Swapper:
         # Not without exchange: NFS renames an open file instead of removing it (.nfs…), so a link
         # is left in any case.
         if status.st_nlink and self.exchange:
-            for place in item.places:
-                with self.directories.changing(place.directory):
-                    self.sys.link_fd(item.source, place.directory.fd, place.kept)
+            self._link_original(item, item.places)
             raise SkipError("changed")
         if not item.meta.same(last):
             found, _ = metadata.read(self.sys, item.copy, self.abilities)
             wanted = metadata.brought(item.meta, last, found)
+            if found.mode != wanted.mode:
+                # Others can open the copy: a new owner must not have what only the old one was
+                # allowed, and a failing call must not leave them what has been forbidden.
+                self.sys.fchmod(item.copy, found.mode & wanted.mode & 0o7777)
             metadata.apply(self.sys, item.copy, wanted, found, self.abilities)
+
+    def _link_original(self, item: Item, places: Sequence[FileName]) -> None:
+        """Give the original the names back at which it waited."""
+        for place in places:
+            with self.directories.changing(place.directory):
+                self.sys.link_fd(item.source, place.directory.fd, place.kept)
 
     def undo(self, item: Item) -> None:
         """Give every name back to the original.
