@@ -22,7 +22,7 @@ from zconsole.rebalance.backend import HUNG_UP, TERMINATED
 from zconsole.rebalance.engine import namespaces
 from zconsole.rebalance.engine.admission import Policy
 from zconsole.rebalance.engine.copy_engine import copy_engine
-from zconsole.rebalance.engine.descriptors import OPEN_DIRECTORIES, batch_directories, batch_files
+from zconsole.rebalance.engine.descriptors import batch_directories, batch_files
 from zconsole.rebalance.engine.directories import Directories, MovedError, Notes
 from zconsole.rebalance.engine.file_locks import Alarm, Users
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError, UnsupportedError
@@ -35,7 +35,7 @@ from zconsole.rebalance.engine.workplace import JobClocks, Workplace
 from zconsole.rebalance.job import creation
 from zconsole.rebalance.job.accounts import JobAccounts, SpreadWatch
 from zconsole.rebalance.job.effect import BenefitCheck
-from zconsole.rebalance.job.holds import Holds, WorkPhase
+from zconsole.rebalance.job.holds import Holds, WorkPhase, exposed
 from zconsole.rebalance.job.job import READ_ONLY, Job, JobTerms, terms_of
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.job.job_store import Record, locked
@@ -328,8 +328,8 @@ class JobRunner:
                 self.accounts.current = copied[0]
                 self._report(self._engine.run(copied), "copy")
             self._rewrite(rewritten)
-            if len(self._directories) > OPEN_DIRECTORIES:
-                self._directories.close()
+            # One that is moved out of the tree by the next portion must not be worked on then.
+            self._directories.close()
             seconds = self.job.clocks.monotonic() - began
             self._adapt(seconds, self.accounts.handled - handled)
             self._benefit.portion()
@@ -419,6 +419,8 @@ def execute(record: Record, show: Show, locks: TreeLocks | None = None) -> tuple
         for place in places:
             if why := READ_ONLY if place.read_only else hidden(job.terms, place):
                 raise ZconsoleError(f"{os.fsdecode(place.root)}: {why}")
+        if shared := exposed(job.terms, places, reader.run):
+            raise ZconsoleError(shared)
         with (
             closing(_locked(system, [place.root for place in places], locks)),
             ThreadPoolExecutor(THREADS) as threads,
