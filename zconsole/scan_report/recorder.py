@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from zconsole.diagnosis.bottleneck.finding import CAUSES, OUT_OF_REACH
 from zconsole.pool.model import Scan
 from zconsole.pool.scan_outcome import same_scan
 from zconsole.pool.topology import DATA
@@ -280,7 +281,9 @@ def _add(entry: _Ongoing, frame: Frame, view: ScanView) -> None:
         cause = frame.limit.cause
         entry.limits[cause] = entry.limits.get(cause, 0.0) + seconds
     moment = _moment(frame, view)
-    entry.recent.append(EffectSample(frame.t, moment.issue_rate, moment.latency))
+    limit = CAUSES[moment.cause] if moment.cause in OUT_OF_REACH else ""
+    point = EffectSample(frame.t, moment.issue_rate, moment.latency, limit, view.stage or "")
+    entry.recent.append(point)
     _note_changes(entry, frame)
     if not entry.moments or frame.t - entry.moments[-1].t >= entry.step:
         entry.moments.append(moment)
@@ -328,6 +331,7 @@ def _note_changes(entry: _Ongoing, frame: Frame) -> None:
                 issue_after=found.issue_after,
                 latency_before=found.latency_before,
                 latency_after=found.latency_after,
+                doubt=found.doubt,
             )
 
 
