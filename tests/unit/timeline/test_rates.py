@@ -15,11 +15,12 @@ from zconsole.pool.topology import Placed
 from zconsole.timeline.rates import (
     BUSY_GAP,
     BUSY_SHARE,
+    DEVICE_METRICS,
     LATENCY_FACTOR,
     LATENCY_FLOOR,
     SCAN_METRICS,
+    PoolRates,
     RateSeries,
-    RateWindows,
     slow_siblings,
 )
 from zconsole.zfs.decode.devices import Blocks
@@ -41,22 +42,33 @@ def leaf(**fields) -> Vdev:
     return Vdev("sda", "disk", **{"path": "/dev/sda1", **fields})
 
 
+def push(rates: PoolRates, clock: float, vdevs: dict[str, Vdev]) -> None:
+    tree = {key: Placed(key, 1, vdev, None, key) for key, vdev in vdevs.items()}
+    rates.push(clock, clock, tree)
+
+
+def latest(rates: PoolRates, key: str) -> IoRates:
+    """Return the rates over the last interval, as far as a sparkline shows them."""
+    tails = {metric: rates.series.tail(key, metric, 1) for metric in DEVICE_METRICS}
+    return IoRates(**{metric: values[0] for metric, values in tails.items() if values})
+
+
 class Window:
     """The window of one vdev."""
 
     def __init__(self) -> None:
-        self._windows = RateWindows()
+        self._rates = PoolRates()
 
     def add(self, clock: float, vdev: Vdev) -> None:
-        self._windows.add(clock, {"sda": vdev})
+        push(self._rates, clock, {"sda": vdev})
 
     @property
     def windowed(self) -> IoRates:
-        return self._windows.windowed()["sda"]
+        return self._rates.now["sda"]
 
     @property
     def latest(self) -> IoRates:
-        return self._windows.latest()["sda"]
+        return latest(self._rates, "sda")
 
 
 def window(*samples: tuple[float, Vdev]) -> Window:
@@ -135,13 +147,13 @@ def test_histograms_are_not_added_up_where_nothing_was_asked_of_a_device():
             raise AssertionError("looked at")
 
     counts = {"disk_r": (0,) * 20 + (10,)}
-    windows = RateWindows()
-    windows.add(0.0, {"a": leaf(io=io(1.0, 10), histograms=counts)})
-    windows.add(1.0, {"a": leaf(io=io(2.0, 10), histograms=Unread(counts))})
-    windows.add(2.0, {"a": leaf(io=io(3.0, 20), histograms={"disk_r": (0,) * 20 + (20,)})})
-    assert windows.windowed()["a"].latency == pytest.approx(1.5 * 2**20 / 1e9)
+    rates = PoolRates()
+    push(rates, 0.0, {"a": leaf(io=io(1.0, 10), histograms=counts)})
+    push(rates, 1.0, {"a": leaf(io=io(2.0, 10), histograms=Unread(counts))})
+    push(rates, 2.0, {"a": leaf(io=io(3.0, 20), histograms={"disk_r": (0,) * 20 + (20,)})})
+    assert rates.now["a"].latency == pytest.approx(1.5 * 2**20 / 1e9)
     with pytest.raises(AssertionError, match="looked at"):  # another device in its place
-        windows.add(3.0, {"a": leaf(path="b", io=io(4.0, 20), histograms=Unread(counts))})
+        push(rates, 3.0, {"a": leaf(path="b", io=io(4.0, 20), histograms=Unread(counts))})
 
 
 def test_no_request_has_no_latency():
@@ -212,7 +224,7 @@ CHANGES = st.sampled_from(["", "", "", "", "fell", "swapped", "gone", "blocks", 
 @pytest.mark.slow
 @given(st.lists(st.tuples(STEPS, CHANGES, CHANGES, CHANGES), max_size=25))
 def test_a_vdev_has_the_rates_that_it_has_alone_whatever_happens_to_others(samples):
-    together, alone = RateWindows(), {name: RateWindows() for name in "abc"}
+    together, alone = PoolRates(), {name: PoolRates() for name in "abc"}
     counts = dict.fromkeys("abc", 0)
     clock = 100.0
     for step, *changes in samples:
@@ -225,14 +237,14 @@ def test_a_vdev_has_the_rates_that_it_has_alone_whatever_happens_to_others(sampl
             path = "/dev/other" if change == "swapped" else f"/dev/{name}"
             if change != "gone":
                 vdevs[name] = leaf(path=path, io=io(float(count), count), block=disk)
-        together.add(clock, vdevs)
-        for name, windows in alone.items():
+        push(together, clock, vdevs)
+        for name, rates in alone.items():
             if name in vdevs:
-                windows.add(clock, {name: vdevs[name]})
-                assert together.windowed()[name] == windows.windowed()[name]
-                assert together.latest()[name] == windows.latest()[name]
+                push(rates, clock, {name: vdevs[name]})
+                assert together.now[name] == rates.now[name]
+                assert latest(together, name) == latest(rates, name)
             else:
-                alone[name] = RateWindows()
+                alone[name] = PoolRates()
 
 
 def filled(count: int, capacity: int = 8) -> RateSeries:
