@@ -23,7 +23,7 @@ from zconsole.timeline.rates import (
     RateSeries,
     slow_siblings,
 )
-from zconsole.zfs.decode.devices import Blocks
+from zconsole.zfs.decode.devices import Devices
 
 MIB = 2**20
 
@@ -123,7 +123,7 @@ def test_a_disk_on_several_paths_is_as_busy_as_they_are_in_turns(
             f"8 0 {name} 9 0 9 9 9 0 9 9 0 {each * 1000:.0f} 9"
             for name, each in zip(PATHS, seconds, strict=True)
         ]
-        return leaf(block=Blocks({"diskstats": rows, "devices": {"x": PATHS}}).of("x"))
+        return leaf(block=Devices({"diskstats": rows, "devices": {"x": PATHS}}).counters("x"))
 
     made = window((0.0, counted((90.0, 0.0))), (1.0, counted(now)))
     assert made.windowed.busy == pytest.approx(busy)
