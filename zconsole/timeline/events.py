@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
 
 from zconsole.pool.model import Event, Sample, SampleFailure, Scan, Vdev
@@ -109,6 +109,30 @@ def pool_change(t: float, old: str | None, new: str | None) -> Iterator[Event]:
 
 def _event(t: float, name: str, text: str, place: Placed, severity: str = "notice") -> Event:
     return Event(t, name, text, severity, vdev=place.vdev.name, origin="console")
+
+
+CAUSE_SECONDS = 90.0
+"""Seconds before a restart within which an event may have caused it."""
+
+
+def restart_cause(recent: Sequence[Event], t: float) -> str:
+    """Return why a scan restarted: `` after sdc returned``; empty if no cause was seen.
+
+    A resilver restarts when a device returns, or another is replaced or attached, or on ``zpool
+    resilver`` while a device waits (vdev.c, ``vdev_online``; spa.c, ``spa_vdev_attach``).
+    """
+    for event in reversed(recent):
+        if t - event.t > CAUSE_SECONDS or event.vdev is None:
+            continue
+        if event.name == "statechange" and event.text.endswith("to ONLINE"):
+            return f" after {event.vdev} returned"
+        if event.name == "statechange":
+            return f" after {event.text}"
+        if event.name == "vdev_added":
+            return f" after {event.vdev} was added"
+        if event.name in ("vdev.removed", "resource.fs.zfs.removed", "removed"):
+            return f" after {event.vdev} was removed"
+    return ""
 
 
 class EventLog:
