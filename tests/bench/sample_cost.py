@@ -23,8 +23,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import cast
 
-from zconsole.pool.model import Sample
-from zconsole.pool.topology import placed
+from zconsole.pool.model import Sample, placed
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.host import steady_clock
 from zconsole.system.process import zfs_environment

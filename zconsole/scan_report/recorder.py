@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from zconsole.diagnosis.bottleneck.finding import CAUSES, OUT_OF_REACH
-from zconsole.pool.model import Scan
+from zconsole.pool.model import DATA, Scan
 from zconsole.pool.scan_outcome import same_scan
-from zconsole.pool.topology import DATA
 from zconsole.scan_report.report import (
     MOST_POINTS,
     DeviceReport,

@@ -10,11 +10,10 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
 
-from zconsole.pool.model import Event, Sample, SampleFailure, Scan, Vdev
+from zconsole.pool.model import APART, Event, Placed, Sample, SampleFailure, Scan, Vdev, is_group
 from zconsole.pool.redundancy import REPAIRS
 from zconsole.pool.scan_outcome import started
 from zconsole.pool.spares import STANDING
-from zconsole.pool.topology import APART, Placed, is_group
 
 MAX_EVENTS = 500
 """Events kept per pool."""
@@ -23,7 +22,7 @@ BROKEN = ("FAULTED", "UNAVAIL", "REMOVED")
 LEAST_LEAP = 60.0
 """Seconds of a change of the clock from which remembered times would be misleading."""
 Tree = Mapping[str, Placed]
-"""Key to vdev, as returned by ``zconsole.pool.topology.placed``."""
+"""Key to vdev, as returned by ``zconsole.pool.model.placed``."""
 
 
 def is_ahead(t: float | None, now: float) -> bool:

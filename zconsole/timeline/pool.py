@@ -16,10 +16,9 @@ from zconsole.diagnosis.bottleneck.tracker import BottleneckTracker
 from zconsole.diagnosis.device_errors.faults import DeviceErrorTracker, returned
 from zconsole.pool.balance import balance
 from zconsole.pool.health import health, unreachable, without_redundancy
-from zconsole.pool.model import Sample, SampleFailure, Scan
+from zconsole.pool.model import Placed, Sample, SampleFailure, Scan, placed
 from zconsole.pool.redundancy import of_pool, unmarked_repairs
 from zconsole.pool.spares import spare_problems
-from zconsole.pool.topology import Placed, placed
 from zconsole.timeline.activities import ActivityTracker
 from zconsole.timeline.eta.estimate import SUSPENDED, nothing
 from zconsole.timeline.events import LEAST_LEAP, Absences, EventLog, is_ahead

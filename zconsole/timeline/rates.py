@@ -19,8 +19,7 @@ from operator import mul, sub
 from typing import NamedTuple
 
 from zconsole import units
-from zconsole.pool.model import IoRates, Vdev
-from zconsole.pool.topology import APART, DATA, Placed
+from zconsole.pool.model import APART, DATA, IoRates, Placed, Vdev
 
 WINDOW_SECONDS = 5.0
 """About one transaction group: writes come in bursts of that length (``zfs_txg_timeout``)."""
@@ -253,7 +252,7 @@ class PoolRates:
         self.series = RateSeries()
         """Past rates, including scans; those of vdevs are over a single interval each."""
         self.now: Mapping[str, IoRates] = {}
-        """Windowed rates of every vdev by its key (from ``pool.topology.placed``).
+        """Windowed rates of every vdev by its key (from ``pool.model.placed``).
 
         An interior vdev has the kernel's own counters if there are any, else the sum of its leaves;
         its latency is the mean of the leaves weighted by requests, its busy share that of the

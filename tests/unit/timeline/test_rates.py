@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.table import rows
-from zconsole.pool.model import BlockCounters, IoCounters, IoRates, Vdev
-from zconsole.pool.topology import Placed
+from zconsole.pool.model import BlockCounters, IoCounters, IoRates, Placed, Vdev
 from zconsole.timeline.rates import (
     BUSY_GAP,
     BUSY_SHARE,

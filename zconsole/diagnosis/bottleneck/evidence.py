@@ -14,8 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from zconsole.diagnosis.bottleneck.finding import TunableStep
-from zconsole.pool.model import IoRates, Scan, Vdev
-from zconsole.pool.topology import DATA, Placed
+from zconsole.pool.model import DATA, IoRates, Placed, Scan, Vdev
 
 FRESH = 0.25
 """Weight of the newest sample in the running mean of queue depths."""

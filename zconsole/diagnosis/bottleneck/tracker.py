@@ -22,8 +22,7 @@ from zconsole.diagnosis.bottleneck.finding import (
     TunableStep,
     Verdict,
 )
-from zconsole.pool.model import IoRates, Sample, Vdev, parse_version
-from zconsole.pool.topology import Placed
+from zconsole.pool.model import IoRates, Placed, Sample, Vdev, parse_version
 from zconsole.tunables.effect import ENOUGH, LONGEST, SETTLE, WINDOW, EffectSample, measure
 from zconsole.units import rate
 
