@@ -6,7 +6,6 @@ If a change is reported twice, by the kernel and by the console that saw it, one
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
 
@@ -138,7 +137,8 @@ class EventLog:
     """The newest events of ``zpool events`` and of the console itself, newest last."""
 
     def __init__(self) -> None:
-        self._events: deque[Event] = deque(maxlen=MAX_EVENTS)
+        self.all: tuple[Event, ...] = ()
+        """Every event that is kept, newest last."""
         self._last: Sample | None = None
         self._tree: Tree = {}
         """Vdevs of the last sample."""
@@ -148,13 +148,7 @@ class EventLog:
 
     def shift(self, seconds: float) -> None:
         """Shift the times of all events: the clock was set by so many seconds."""
-        events = (event._replace(t=event.t + seconds) for event in self._events)
-        self._events = deque(events, MAX_EVENTS)
-
-    @property
-    def all(self) -> tuple[Event, ...]:
-        """Every event that is kept, newest last."""
-        return tuple(self._events)
+        self.all = tuple(event._replace(t=event.t + seconds) for event in self.all)
 
     def push(self, sample: Sample, tree: Tree) -> None:
         """Add the kernel's events in a sample, and changes since the last sample."""
@@ -177,15 +171,13 @@ class EventLog:
     def merge(self, events: Iterable[Event]) -> None:
         """Add events of the newest sample, each change once."""
         if (new := tuple(events)) and self._last is not None:
-            merged = without_duplicates(self._events, new, self._apart)
-            self._events = deque(merged, MAX_EVENTS)
+            self.all = tuple(without_duplicates(self.all, new, self._apart)[-MAX_EVENTS:])
 
     def push_failure(self, failure: SampleFailure, gone: Iterable[Event]) -> None:
         """Add a failed sample (only the first in a gap of a recording), and lost devices."""
-        if failure.gap and not self._in_gap:
-            self._events.append(Event(failure.t, "gap", failure.text, "info", None, "console"))
-        self._in_gap = failure.gap
-        self._events.extend(gone)
+        gap = Event(failure.t, "gap", failure.text, "info", None, "console")
+        new = (gap, *gone) if failure.gap and not self._in_gap else tuple(gone)
+        self.all, self._in_gap = (*self.all, *new)[-MAX_EVENTS:], failure.gap
 
 
 def _subject(event: Event) -> tuple[str, str | None]:

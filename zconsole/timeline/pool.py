@@ -101,8 +101,8 @@ class PoolTimeline:
             self._limit = BottleneckTracker()  # its state uses the clock from before a reboot
         self._limit.push(sample, tree, self.rates.now, [view.watched for view in scans])
         troubles = self._errors.faults(sample.t, tree, events, dated.pool.scans)
-        spares = spare_problems(pool.root, pool.scans, sample.t, self.absences.returned)
         back = self.absences.returned
+        spares = spare_problems(pool.root, pool.scans, sample.t, back)
         redundancy = of_pool(pool, back)
         word = health(
             pool,

@@ -158,14 +158,16 @@ class RateSeries:
         """Values of the last ``_count`` samples, oldest first, by metric and key."""
         self._times: deque[float] = deque(maxlen=capacity)
 
-    def advance(self, t: float = nan) -> None:
-        """Begin the next sample, taken at ``t`` (epoch seconds).
+    def advance(self, t: float = nan, gone: Collection[str] = ()) -> None:
+        """Begin the next sample, taken at ``t`` (epoch seconds), without vdevs that left for good.
 
         Keys without a ``put`` have no value in it.
         """
         self._times.append(t)
         self._count = min(self._capacity, self._count + 1)
         for series in self._values.values():
+            for key in gone:
+                series.pop(key, None)
             for values in series.values():
                 values.append(nan)
                 del values[: -self._capacity]
@@ -207,12 +209,6 @@ class RateSeries:
                     values = array("f", repeat(nan, longest - len(column)))
                     values.extend(nan if value is None else value for value in (*column, None))
                     self._values[metric][key] = values[-self._capacity :]
-
-    def forget(self, keys: Collection[str]) -> None:
-        """Drop the values of vdevs that are gone for good."""
-        for series in self._values.values() if keys else ():
-            for key in keys:
-                series.pop(key, None)
 
     def tail(self, key: str, metric: str, count: int) -> list[float | None]:
         """Return the last ``count`` values of a key's metric, oldest first, with None for gaps.
@@ -262,7 +258,6 @@ class PoolRates:
 
     def push(self, t: float, clock: float, tree: dict[str, Placed]) -> None:
         """Add the vdevs of a sample at ``t`` (epoch seconds); ``clock`` in seconds never jumps."""
-        self.series.forget(self.now.keys() - tree.keys())
         before, self._readings = self._readings, {}
         rates, latest, seconds = dict[str, IoRates](), dict[str, IoRates](), dict[str, float]()
         for key, place in tree.items():
@@ -273,7 +268,7 @@ class PoolRates:
             latest[key] = _rates(readings[-2:][0], newest)
         _fill_in(tree, rates, seconds)
         _fill_in(tree, latest, {})  # all cover the same interval: no times to compare
-        self.series.advance(t)
+        self.series.advance(t, self.now.keys() - tree.keys())
         self.series.put(IoRates._fields, latest)
         self.now = rates
 

@@ -349,8 +349,7 @@ def test_what_is_forgotten_leaves_the_others_as_they_were():
         series.advance(float(t))
         series.put(IoRates._fields, {"a": IoRates(read=1.0), "b": IoRates(read=2.0)})
         series.put(SCAN_METRICS, {"scan:scrub:": (3.0, 4.0)})
-    series.forget({"a"})
-    series.advance(2.0)
+    series.advance(2.0, {"a"})
     series.put(IoRates._fields, {"b": IoRates(read=5.0)})
     assert series.tail("a", "read", 3) == []
     assert series.tail("b", "read", 3) == [2.0, 2.0, 5.0]

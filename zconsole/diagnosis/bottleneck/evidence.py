@@ -431,11 +431,11 @@ class Evidence(NamedTuple):
         return max((disk.busy or 0.0 for disk in self.disks), default=0.0)
 
 
-def known_median(values: Iterable[float | None], default: float = 0.0) -> float:
-    """Return the median of the known values; ``default`` if there are none."""
+def known_median(values: Iterable[float | None]) -> float:
+    """Return the median of the known values; 0 if there are none."""
     known = [value for value in values if value is not None]
     if not known:
-        return default
+        return 0.0
     from statistics import median  # lazy import: a first sample has no rates, and starts faster
 
     return median(known)
