@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from zconsole.diagnosis.bottleneck.finding import CAUSES, OUT_OF_REACH
 from zconsole.pool.model import DATA, Scan
 from zconsole.pool.scan_outcome import same_scan
 from zconsole.scan_report.report import (
@@ -280,7 +279,7 @@ def _add(entry: _Ongoing, frame: Frame, view: ScanView) -> None:
         cause = frame.limit.cause
         entry.limits[cause] = entry.limits.get(cause, 0.0) + seconds
     moment = _moment(frame, view)
-    limit = CAUSES[moment.cause] if moment.cause in OUT_OF_REACH else ""
+    limit = frame.limit.beyond_tunables if frame.limit else ""
     point = EffectSample(frame.t, moment.issue_rate, moment.latency, limit, view.stage or "")
     entry.recent.append(point)
     _note_changes(entry, frame)
