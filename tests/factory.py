@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from tests.records import replace
 from zconsole.pool.balance import balance
 from zconsole.pool.health import health
-from zconsole.pool.model import ErrorCounters, IoRates, Pool, Sample, Scan, Vdev
+from zconsole.pool.model import ErrorCounters, IoRates, Pool, Sample, Scan, Vdev, placed
 from zconsole.pool.redundancy import redundancy
-from zconsole.pool.topology import placed
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.frame import Frame, ScanView, VdevRow
 

@@ -23,12 +23,11 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import cast
 
-from zconsole.pool.model import Sample
-from zconsole.pool.topology import placed
+from zconsole.pool.model import Sample, placed
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.host import steady_clock
 from zconsole.system.process import zfs_environment
-from zconsole.timeline.rates import RateWindows
+from zconsole.timeline.rates import PoolRates
 from zconsole.timeline.session import Session
 from zconsole.zfs.decode import decode
 from zconsole.zfs.raw import Raw
@@ -70,7 +69,7 @@ class Bench:
     def __init__(self, pool: str) -> None:
         self._pool = pool
         self._reader = KernelReader(ProcessRunner())
-        self._windows = RateWindows()
+        self._rates = PoolRates()
         self._live = LiveSource([pool])
         self._session = Session()
 
@@ -79,9 +78,8 @@ class Bench:
         raw = {"t": time.time(), "clock": steady_clock(), "source": "libzfs", **form}
         for sample in decode(cast("Raw", raw)):
             assert isinstance(sample, Sample)
-            vdevs = {place.key: place.vdev for place in placed(sample.pool.root)}
-            self._windows.add(sample.clock, vdevs)
-            self._windows.windowed()
+            tree = {place.key: place for place in placed(sample.pool.root)}
+            self._rates.push(sample.t, sample.clock, tree)
 
     async def frame(self) -> None:
         self._session.advance(await self._live.sample())

@@ -138,7 +138,7 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         "timeline.store.encode_past: one more round(at, 5)",
     ),
     "one device has one state and one id wherever it is shown": (
-        "pool.topology.path_is_reused: without first leaf.guid or ''",
+        "pool.model.path_is_reused: without first leaf.guid or ''",
     ),
     "another pass over no files moves none": (
         "rebalance.job.runner.JobRunner._left_over: always True"

@@ -24,9 +24,9 @@ from zconsole.pool.model import (
     SampleFailure,
     Scan,
     Vdev,
+    placed,
 )
 from zconsole.pool.redundancy import Redundancy
-from zconsole.pool.topology import placed
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.frame import ActivityView, Frame, ScanView, VdevRow
 from zconsole.timeline.scan_rate import Mark, PastRates

@@ -18,7 +18,7 @@ from zconsole.sim.scenarios import names
 from zconsole.sim.source import World
 from zconsole.timeline.feed import Update
 from zconsole.timeline.frame import Frame
-from zconsole.timeline.scan_track import scan_slot
+from zconsole.timeline.scans import scan_slot
 from zconsole.timeline.session import Session
 from zconsole.ui.app import Console
 from zconsole.ui.pane_layout import COMPACT

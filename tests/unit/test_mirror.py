@@ -78,6 +78,7 @@ PARTS = {
     "swap/test_refusal.py": "swap/choice.py",
     "swap/test_session.py": "swap/store.py",
     "swap/test_undone.py": "swap/report.py",
+    "timeline/test_scan_track.py": "timeline/scans.py",
     "timeline/test_known_change.py": "timeline/scan_rate.py",
     "tunables/test_hold_plan.py": "tunables/pilot.py",
     "tunables/test_presets.py": "tunables/catalog.py",

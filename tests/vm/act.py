@@ -41,7 +41,7 @@ from zconsole.actions.target import Swap
 from zconsole.actions.trim import plan_work
 from zconsole.errors import NotFoundError
 from zconsole.hardware.machine import devices
-from zconsole.pool.topology import placed
+from zconsole.pool.model import placed
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.audit import audit_log
 from zconsole.system.host import ROOT, steady_clock

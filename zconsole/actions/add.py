@@ -19,7 +19,7 @@ from zconsole.actions.target import failed
 from zconsole.hardware.device import Device
 from zconsole.keyed_text import KeyedText
 from zconsole.pool.balance import Balance
-from zconsole.pool.model import Vdev
+from zconsole.pool.model import Vdev, data_vdevs
 from zconsole.pool.redundancy import (
     Replication,
     least_redundant,
@@ -29,7 +29,6 @@ from zconsole.pool.redundancy import (
 )
 from zconsole.pool.scan_outcome import has_checkpoint
 from zconsole.pool.spares import LABELS, least_bytes, too_small
-from zconsole.pool.topology import data_vdevs
 from zconsole.pool.what_if import Shape, grown, outlook
 from zconsole.units import counted, percent, size
 

@@ -7,9 +7,8 @@ from zconsole.actions.follow import when
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse
 from zconsole.actions.running_scans import disturbed
 from zconsole.actions.target import find, key_of, members
-from zconsole.pool.model import ERRORS, MULTIHOST, Vdev
+from zconsole.pool.model import APART, DATA, ERRORS, FAILED, MULTIHOST, Vdev, data_vdevs
 from zconsole.pool.redundancy import parity
-from zconsole.pool.topology import APART, DATA, FAILED, data_vdevs
 
 
 def plan_clear(situation: Situation, key: str | None = None) -> ActionPlan:

@@ -9,10 +9,9 @@ from collections.abc import Callable
 
 from zconsole.actions.plan import ActionOutcome, Follow, Situation, called
 from zconsole.actions.target import Swap, Target, find, find_path, stands_in
-from zconsole.pool.model import Scan, Vdev
+from zconsole.pool.model import FAILED, Scan, Vdev
 from zconsole.pool.redundancy import REPAIRS, is_complete
 from zconsole.pool.scan_outcome import same_scan, settling
-from zconsole.pool.topology import FAILED
 from zconsole.timeline.scans import WORDS
 from zconsole.units import counted
 

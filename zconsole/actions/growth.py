@@ -17,10 +17,9 @@ from zconsole.actions.plan import (
 )
 from zconsole.actions.running_scans import disturbed
 from zconsole.actions.target import Target, disk_path, find, members, partition_of
-from zconsole.pool.model import Vdev
+from zconsole.pool.model import FAILED, Vdev, data_vdevs, is_group
 from zconsole.pool.redundancy import is_complete
 from zconsole.pool.spares import LABELS
-from zconsole.pool.topology import FAILED, data_vdevs, is_group
 from zconsole.units import counted, size
 
 WORTH = 0.05

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from zconsole.actions.plan import Situation
 from zconsole.hardware.device import Device
+from zconsole.pool.model import data_vdevs
 from zconsole.pool.redundancy import Replication, least_redundant, replication_of
 from zconsole.pool.spares import least_bytes
-from zconsole.pool.topology import data_vdevs
 
 FILE_SHIFT = 9
 """The ashift of a file (VDEV_DEFAULT_ASHIFT in vdev_file.c)."""

@@ -24,7 +24,7 @@ from zconsole.actions.target import Target, find
 from zconsole.errors import UsageError, ZconsoleError
 from zconsole.hardware.device import Device
 from zconsole.hardware.light import LASTING, LocateLights, slot_of
-from zconsole.pool.topology import FAILED
+from zconsole.pool.model import FAILED
 
 ON_LABEL = "on its label after S/N or SN, beside a bar code"
 """Where to find the serial number, on disks of every maker."""

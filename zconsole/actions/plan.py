@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from zconsole.hardware.device import Device
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.hazards import hazards
-from zconsole.pool.model import Pool, Scan, Vdev, Version
+from zconsole.pool.model import Pool, Scan, Vdev, Version, data_vdevs, path_is_reused
 from zconsole.pool.scrub_window import ScrubWindow
-from zconsole.pool.topology import data_vdevs, path_is_reused
 
 
 @dataclass(frozen=True, slots=True)

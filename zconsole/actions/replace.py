@@ -15,9 +15,8 @@ from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, cal
 from zconsole.actions.running_scans import disturbed
 from zconsole.actions.target import Swap, Target, doubts, find
 from zconsole.keyed_text import KeyedText
-from zconsole.pool.model import Vdev
+from zconsole.pool.model import FAILED, Vdev, is_group
 from zconsole.pool.redundancy import is_complete, may_fail, of_pool, parity
-from zconsole.pool.topology import FAILED, is_group
 
 SEQUENTIAL_KINDS = ("mirror", "draid", "disk", "file")
 """Top-level layouts that can be rebuilt sequentially; the last two are single disks.

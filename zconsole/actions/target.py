@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from zconsole.pool.model import Pool, Vdev
+from zconsole.pool.model import FAILED, Pool, Vdev, is_group, placed
 from zconsole.pool.redundancy import is_complete
-from zconsole.pool.topology import FAILED, is_group, placed
 
 _PARTITION = re.compile(r"-part(\d+)$|^/dev/(?:(?:s|h|v|xv)d[a-z]+|\w*\dp)(\d+)$")
 """A partition in udev's links, or in kernel names; a whole disk's link may end in a digit, too."""

@@ -1,1 +1,1 @@
-"""Facts about one pool, derived without I/O: topology, redundancy, health, balance, what-if."""
+"""Facts about one pool, derived without I/O: its tree, redundancy, health, balance, what-if."""

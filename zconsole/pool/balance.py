@@ -7,9 +7,8 @@ from functools import partial
 from typing import NamedTuple
 
 from zconsole.pool.allocator import Space
-from zconsole.pool.model import Vdev, Version, parse_version
+from zconsole.pool.model import Vdev, Version, data_vdevs, disks_of, parse_version
 from zconsole.pool.redundancy import parity
-from zconsole.pool.topology import data_vdevs, disks_of
 
 
 class VdevBalance(NamedTuple):

@@ -12,11 +12,19 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from zconsole.pool.model import GROUP_KINDS, MULTIHOST, UNEXPLAINED, Pool, SampleFailure, Scan, Vdev
+from zconsole.pool.model import (
+    APART,
+    GROUP_KINDS,
+    MULTIHOST,
+    UNEXPLAINED,
+    Pool,
+    SampleFailure,
+    Scan,
+    Vdev,
+)
 from zconsole.pool.redundancy import REPAIRS, Redundancy, parity
 from zconsole.pool.scan_outcome import READS, WELL, blocked_repair, canceled_repair, not_restored
 from zconsole.pool.spares import SpareProblem
-from zconsole.pool.topology import APART
 from zconsole.units import counted, duration, size
 
 

@@ -10,8 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from zconsole.pool.model import GROUP_KINDS, Pool, Scan, Vdev
-from zconsole.pool.topology import data_vdevs, is_group
+from zconsole.pool.model import GROUP_KINDS, Pool, Scan, Vdev, data_vdevs, is_group
 from zconsole.units import counted, size
 
 

@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from zconsole.keyed_text import KeyedText
-from zconsole.pool.model import Pool, Scan, Vdev
+from zconsole.pool.model import Pool, Scan, Vdev, is_group
 from zconsole.pool.redundancy import REPAIRS, SEEN, is_complete
-from zconsole.pool.topology import is_group
 from zconsole.units import counted, size
 
 KEEP_OLD = "keep the old disk: it still counts"

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from zconsole.pool.model import Scan, Vdev
+from zconsole.pool.model import Scan, Vdev, data_vdevs, is_group
 from zconsole.pool.redundancy import REPAIRS, is_complete
 from zconsole.pool.scan_outcome import settling
-from zconsole.pool.topology import data_vdevs, is_group
 from zconsole.units import size
 
 LEAST_DEVICE = 64 * 1024**2

@@ -10,9 +10,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from zconsole.pool.model import Scan
+from zconsole.pool.model import DATA, Scan
 from zconsole.pool.scan_outcome import same_scan
-from zconsole.pool.topology import DATA
 from zconsole.scan_report.report import (
     MOST_POINTS,
     DeviceReport,
@@ -280,7 +279,9 @@ def _add(entry: _Ongoing, frame: Frame, view: ScanView) -> None:
         cause = frame.limit.cause
         entry.limits[cause] = entry.limits.get(cause, 0.0) + seconds
     moment = _moment(frame, view)
-    entry.recent.append(EffectSample(frame.t, moment.issue_rate, moment.latency))
+    limit = frame.limit.beyond_tunables if frame.limit else ""
+    point = EffectSample(frame.t, moment.issue_rate, moment.latency, limit, view.stage or "")
+    entry.recent.append(point)
     _note_changes(entry, frame)
     if not entry.moments or frame.t - entry.moments[-1].t >= entry.step:
         entry.moments.append(moment)
@@ -328,6 +329,7 @@ def _note_changes(entry: _Ongoing, frame: Frame) -> None:
                 issue_after=found.issue_after,
                 latency_before=found.latency_before,
                 latency_after=found.latency_after,
+                doubt=found.doubt,
             )
 
 

@@ -200,10 +200,13 @@ def _changes(report: ScanReport, zone: tzinfo | None) -> list[str]:
             _clock(c.t, zone), c.name, str(c.before), str(c.after),
             rate(c.issue_before), rate(c.issue_after),
             latency(c.latency_before, "-"), latency(c.latency_after, "-"),
+            f"unmeasurable: {c.doubt}" if c.doubt else "",
         )
         for c in report.changes
     ]  # fmt: skip
-    return _table(head, rows)
+    if any(c.doubt for c in report.changes):
+        return _table([*head, "effect"], rows)
+    return _table(head, [row[:-1] for row in rows])
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

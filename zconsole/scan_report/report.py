@@ -79,6 +79,8 @@ class TunableChange:
     issue_after: float | None = None
     latency_before: float | None = None
     latency_after: float | None = None
+    doubt: str = ""
+    """Why the issue rates say nothing about the tunable: ``issuing before, scanning after``."""
 
 
 @dataclass(frozen=True, slots=True)

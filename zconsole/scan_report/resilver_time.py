@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from zconsole.pool.model import Scan, Vdev
+from zconsole.pool.model import Scan, Vdev, data_vdevs
 from zconsole.pool.redundancy import REPAIRS
-from zconsole.pool.topology import data_vdevs
 from zconsole.scan_report.report import ScanReport
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.eta.past import PastScan

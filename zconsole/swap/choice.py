@@ -20,10 +20,9 @@ from zconsole.diagnosis.device_errors.faults import (
 )
 from zconsole.hardware.device import Device
 from zconsole.keyed_text import KeyedText
-from zconsole.pool.model import MULTIHOST
+from zconsole.pool.model import FAILED, MULTIHOST
 from zconsole.pool.redundancy import may_fail
 from zconsole.pool.scan_outcome import left_behind
-from zconsole.pool.topology import FAILED
 from zconsole.swap.disk import (
     PULL_FIRST,
     REPLACE_FIRST,

@@ -16,8 +16,7 @@ from zconsole.errors import NotFoundError, UsageError
 from zconsole.hardware.device import Device
 from zconsole.hardware.location import PARTITION
 from zconsole.pool.chassis import Enclosure, LeafDisk
-from zconsole.pool.model import Pool, Vdev
-from zconsole.pool.topology import FAILED, has_disk_id
+from zconsole.pool.model import FAILED, Pool, Vdev, has_disk_id
 
 REPLACE_FIRST, SPARE_FIRST, PULL_FIRST = "replace-first", "spare-first", "pull-first"
 OPEN, DONE, BACKED_OUT = "open", "done", "backed out"

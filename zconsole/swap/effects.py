@@ -13,7 +13,7 @@ from zconsole.actions.running_scans import describe
 from zconsole.actions.target import Target, find, members, others_missing, partition_of, stands_in
 from zconsole.hardware.device import Device
 from zconsole.hardware.location import bay_names
-from zconsole.pool.model import Scan, Vdev
+from zconsole.pool.model import FAILED, Scan, Vdev, is_group
 from zconsole.pool.redundancy import (
     REPAIRS,
     Redundancy,
@@ -23,7 +23,6 @@ from zconsole.pool.redundancy import (
     of_pool,
     parity,
 )
-from zconsole.pool.topology import FAILED, is_group
 from zconsole.swap.disk import (
     REPLACE_FIRST,
     Checklist,

@@ -12,8 +12,8 @@ from zconsole.actions.target import partition_of, stands_in
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
 from zconsole.hardware.light import LASTING
 from zconsole.keyed_text import KeyedText
+from zconsole.pool.model import FAILED
 from zconsole.pool.redundancy import is_complete
-from zconsole.pool.topology import FAILED
 from zconsole.swap.choice import SwapChoice, SwapWay
 from zconsole.swap.disk import (
     DONE,

@@ -13,8 +13,8 @@ from zconsole.actions.replace import LITTLE
 from zconsole.actions.running_scans import discarded, progress, will_defer
 from zconsole.actions.target import Swap, Target, members, others_missing
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
+from zconsole.pool.model import FAILED
 from zconsole.pool.redundancy import is_complete, may_fail, parity
-from zconsole.pool.topology import FAILED
 from zconsole.scan_report.report import ScanReport
 from zconsole.scan_report.resilver_time import PastRate, member_duration, paces
 from zconsole.swap.choice import SwapChoice, SwapWay, cause_of, choose, free_disks

@@ -25,9 +25,9 @@ from zconsole.actions.target import Swap, Target, find_path, partition_of, stand
 from zconsole.hardware.device import Device
 from zconsole.hardware.light import LASTING
 from zconsole.keyed_text import KeyedText
+from zconsole.pool.model import FAILED
 from zconsole.pool.redundancy import is_complete
 from zconsole.pool.scan_outcome import settling
-from zconsole.pool.topology import FAILED
 from zconsole.swap.disk import (
     PULL_FIRST,
     REPLACE_FIRST,

@@ -16,9 +16,8 @@ from zconsole.actions.offline import plan_online
 from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.target import Target
 from zconsole.hardware.light import LASTING
-from zconsole.pool.model import MULTIHOST
+from zconsole.pool.model import FAILED, MULTIHOST
 from zconsole.pool.redundancy import REPAIRS, is_complete
-from zconsole.pool.topology import FAILED
 from zconsole.swap.choice import around
 from zconsole.swap.disk import (
     OPEN,

@@ -12,8 +12,7 @@ from zconsole.actions.plan import ActionPlan, Precondition, Situation, zpool
 from zconsole.actions.scrub import plan_stop
 from zconsole.actions.target import Target, disk_path
 from zconsole.hardware.device import Device
-from zconsole.pool.model import Vdev
-from zconsole.pool.topology import FAILED
+from zconsole.pool.model import FAILED, Vdev
 from zconsole.swap.disk import Checklist, MachineView, SwapDisk, device_of, replacing
 from zconsole.swap.effects import plan_offline_safely
 

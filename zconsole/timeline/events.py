@@ -6,15 +6,13 @@ If a change is reported twice, by the kernel and by the console that saw it, one
 from __future__ import annotations
 
 import re
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
 
-from zconsole.pool.model import Event, Sample, SampleFailure, Scan, Vdev
+from zconsole.pool.model import APART, Event, Placed, Sample, SampleFailure, Scan, Vdev, is_group
 from zconsole.pool.redundancy import REPAIRS
 from zconsole.pool.scan_outcome import started
 from zconsole.pool.spares import STANDING
-from zconsole.pool.topology import APART, Placed, is_group
 
 MAX_EVENTS = 500
 """Events kept per pool."""
@@ -23,7 +21,7 @@ BROKEN = ("FAULTED", "UNAVAIL", "REMOVED")
 LEAST_LEAP = 60.0
 """Seconds of a change of the clock from which remembered times would be misleading."""
 Tree = Mapping[str, Placed]
-"""Key to vdev, as returned by ``zconsole.pool.topology.placed``."""
+"""Key to vdev, as returned by ``zconsole.pool.model.placed``."""
 
 
 def is_ahead(t: float | None, now: float) -> bool:
@@ -111,11 +109,36 @@ def _event(t: float, name: str, text: str, place: Placed, severity: str = "notic
     return Event(t, name, text, severity, vdev=place.vdev.name, origin="console")
 
 
+CAUSE_SECONDS = 90.0
+"""Seconds before a restart within which an event may have caused it."""
+
+
+def restart_cause(recent: Sequence[Event], t: float) -> str:
+    """Return why a scan restarted: `` after sdc returned``; empty if no cause was seen.
+
+    A resilver restarts when a device returns, or another is replaced or attached, or on ``zpool
+    resilver`` while a device waits (vdev.c, ``vdev_online``; spa.c, ``spa_vdev_attach``).
+    """
+    for event in reversed(recent):
+        if t - event.t > CAUSE_SECONDS or event.vdev is None:
+            continue
+        if event.name == "statechange" and event.text.endswith("to ONLINE"):
+            return f" after {event.vdev} returned"
+        if event.name == "statechange":
+            return f" after {event.text}"
+        if event.name == "vdev_added":
+            return f" after {event.vdev} was added"
+        if event.name in ("vdev.removed", "resource.fs.zfs.removed", "removed"):
+            return f" after {event.vdev} was removed"
+    return ""
+
+
 class EventLog:
     """The newest events of ``zpool events`` and of the console itself, newest last."""
 
     def __init__(self) -> None:
-        self._events: deque[Event] = deque(maxlen=MAX_EVENTS)
+        self.all: tuple[Event, ...] = ()
+        """Every event that is kept, newest last."""
         self._last: Sample | None = None
         self._tree: Tree = {}
         """Vdevs of the last sample."""
@@ -125,13 +148,7 @@ class EventLog:
 
     def shift(self, seconds: float) -> None:
         """Shift the times of all events: the clock was set by so many seconds."""
-        events = (event._replace(t=event.t + seconds) for event in self._events)
-        self._events = deque(events, MAX_EVENTS)
-
-    @property
-    def all(self) -> tuple[Event, ...]:
-        """Every event that is kept, newest last."""
-        return tuple(self._events)
+        self.all = tuple(event._replace(t=event.t + seconds) for event in self.all)
 
     def push(self, sample: Sample, tree: Tree) -> None:
         """Add the kernel's events in a sample, and changes since the last sample."""
@@ -154,15 +171,13 @@ class EventLog:
     def merge(self, events: Iterable[Event]) -> None:
         """Add events of the newest sample, each change once."""
         if (new := tuple(events)) and self._last is not None:
-            merged = without_duplicates(self._events, new, self._apart)
-            self._events = deque(merged, MAX_EVENTS)
+            self.all = tuple(without_duplicates(self.all, new, self._apart)[-MAX_EVENTS:])
 
     def push_failure(self, failure: SampleFailure, gone: Iterable[Event]) -> None:
         """Add a failed sample (only the first in a gap of a recording), and lost devices."""
-        if failure.gap and not self._in_gap:
-            self._events.append(Event(failure.t, "gap", failure.text, "info", None, "console"))
-        self._in_gap = failure.gap
-        self._events.extend(gone)
+        gap = Event(failure.t, "gap", failure.text, "info", None, "console")
+        new = (gap, *gone) if failure.gap and not self._in_gap else tuple(gone)
+        self.all, self._in_gap = (*self.all, *new)[-MAX_EVENTS:], failure.gap
 
 
 def _subject(event: Event) -> tuple[str, str | None]:

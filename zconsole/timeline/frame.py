@@ -28,11 +28,11 @@ from zconsole.pool.model import (
     SampleFailure,
     Scan,
     Vdev,
+    data_vdevs,
 )
 from zconsole.pool.redundancy import Redundancy
 from zconsole.pool.scan_outcome import ScanOutcome, scan_outcome
 from zconsole.pool.spares import SpareProblem
-from zconsole.pool.topology import data_vdevs
 from zconsole.system.day_hours import day_hours, local_time
 from zconsole.timeline.eta.estimate import LONGEST, MAX_SPREAD, MEASURING, Estimate, nothing, ranged
 from zconsole.timeline.eta.past import Comparison

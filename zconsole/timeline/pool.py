@@ -16,10 +16,9 @@ from zconsole.diagnosis.bottleneck.tracker import BottleneckTracker
 from zconsole.diagnosis.device_errors.faults import DeviceErrorTracker, returned
 from zconsole.pool.balance import balance
 from zconsole.pool.health import health, unreachable, without_redundancy
-from zconsole.pool.model import Sample, SampleFailure, Scan
+from zconsole.pool.model import Placed, Sample, SampleFailure, Scan, placed
 from zconsole.pool.redundancy import of_pool, unmarked_repairs
 from zconsole.pool.spares import spare_problems
-from zconsole.pool.topology import Placed, placed
 from zconsole.timeline.activities import ActivityTracker
 from zconsole.timeline.eta.estimate import SUSPENDED, nothing
 from zconsole.timeline.events import LEAST_LEAP, Absences, EventLog, is_ahead
@@ -102,8 +101,8 @@ class PoolTimeline:
             self._limit = BottleneckTracker()  # its state uses the clock from before a reboot
         self._limit.push(sample, tree, self.rates.now, [view.watched for view in scans])
         troubles = self._errors.faults(sample.t, tree, events, dated.pool.scans)
-        spares = spare_problems(pool.root, pool.scans, sample.t, self.absences.returned)
         back = self.absences.returned
+        spares = spare_problems(pool.root, pool.scans, sample.t, back)
         redundancy = of_pool(pool, back)
         word = health(
             pool,

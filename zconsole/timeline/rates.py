@@ -19,8 +19,7 @@ from operator import mul, sub
 from typing import NamedTuple
 
 from zconsole import units
-from zconsole.pool.model import IoRates, Vdev
-from zconsole.pool.topology import APART, DATA, Placed
+from zconsole.pool.model import APART, DATA, IoRates, Placed, Vdev
 
 WINDOW_SECONDS = 5.0
 """About one transaction group: writes come in bursts of that length (``zfs_txg_timeout``)."""
@@ -55,43 +54,6 @@ class _Reading(NamedTuple):
     counted: Numbers
 
 
-class RateWindows:
-    """The last few samples of every vdev of a pool."""
-
-    def __init__(self) -> None:
-        self._readings: dict[str, list[_Reading]] = {}
-        """Oldest first, by key."""
-
-    def add(self, clock: float, vdevs: Mapping[str, Vdev]) -> None:
-        """Add a sample: all vdevs by key; ``clock`` in seconds that never jump."""
-        before = self._readings
-        self._readings = {}
-        for key, vdev in vdevs.items():
-            readings = before.get(key, [])
-            new = _reading(clock, vdev, readings[-1] if readings else None)
-            if readings and not _carries_on(readings, new):
-                readings = []
-            readings.append(new)
-            # Keep two readings at least, and the oldest one that completes the window.
-            while (count := len(readings)) > 2 and (
-                count > WINDOW_SAMPLES or clock - readings[1].clock >= WINDOW_SECONDS
-            ):
-                del readings[0]
-            self._readings[key] = readings
-
-    def windowed(self) -> dict[str, IoRates]:
-        """Return rates over the window by key, for display."""
-        return {key: _rates(each[0], each[-1]) for key, each in self._readings.items()}
-
-    def latest(self) -> dict[str, IoRates]:
-        """Return rates over the last interval only, for a sparkline."""
-        return {key: _rates(each[-2:][0], each[-1]) for key, each in self._readings.items()}
-
-    def seconds(self) -> dict[str, float]:
-        """Return the seconds that ``windowed`` covers, by key."""
-        return {key: each[-1].clock - each[0].clock for key, each in self._readings.items()}
-
-
 def _reading(clock: float, vdev: Vdev, before: _Reading | None) -> _Reading:
     """Read the counters of a vdev; optimized, as it runs for each of a thousand vdevs."""
     io, block, ready = vdev.io, vdev.block, vdev.rates or NONE
@@ -115,6 +77,22 @@ def _reading(clock: float, vdev: Vdev, before: _Reading | None) -> _Reading:
         # fsum is exact: the result of ``sum`` on floats depends on the version of Python.
         waited = fsum(fsum(map(mul, counts, _BUCKET_SECONDS)) for counts in found)
     return _Reading(clock, source, ready, (*(io or (0.0,) * 5), requests, waited, 0.0))
+
+
+def _continued(readings: Sequence[_Reading], clock: float, vdev: Vdev) -> list[_Reading]:
+    """Return a vdev's readings of the window with a new one, oldest first; only that after a break.
+
+    At least two are kept, and the oldest one that completes the window.
+    """
+    new = _reading(clock, vdev, readings[-1] if readings else None)
+    if not readings or not _carries_on(readings, new):
+        return [new]
+    kept = [*readings, new]
+    while (count := len(kept)) > 2 and (
+        count > WINDOW_SAMPLES or clock - kept[1].clock >= WINDOW_SECONDS
+    ):
+        del kept[0]
+    return kept
 
 
 def _carries_on(readings: Sequence[_Reading], new: _Reading) -> bool:
@@ -180,14 +158,16 @@ class RateSeries:
         """Values of the last ``_count`` samples, oldest first, by metric and key."""
         self._times: deque[float] = deque(maxlen=capacity)
 
-    def advance(self, t: float = nan) -> None:
-        """Begin the next sample, taken at ``t`` (epoch seconds).
+    def advance(self, t: float = nan, gone: Collection[str] = ()) -> None:
+        """Begin the next sample, taken at ``t`` (epoch seconds), without vdevs that left for good.
 
         Keys without a ``put`` have no value in it.
         """
         self._times.append(t)
         self._count = min(self._capacity, self._count + 1)
         for series in self._values.values():
+            for key in gone:
+                series.pop(key, None)
             for values in series.values():
                 values.append(nan)
                 del values[: -self._capacity]
@@ -230,12 +210,6 @@ class RateSeries:
                     values.extend(nan if value is None else value for value in (*column, None))
                     self._values[metric][key] = values[-self._capacity :]
 
-    def forget(self, keys: Collection[str]) -> None:
-        """Drop the values of vdevs that are gone for good."""
-        for series in self._values.values() if keys else ():
-            for key in keys:
-                series.pop(key, None)
-
     def tail(self, key: str, metric: str, count: int) -> list[float | None]:
         """Return the last ``count`` values of a key's metric, oldest first, with None for gaps.
 
@@ -274,21 +248,27 @@ class PoolRates:
         self.series = RateSeries()
         """Past rates, including scans; those of vdevs are over a single interval each."""
         self.now: Mapping[str, IoRates] = {}
-        """Windowed rates of every vdev by its key (from ``pool.topology.placed``).
+        """Windowed rates of every vdev by its key (from ``pool.model.placed``).
 
         An interior vdev has the kernel's own counters if there are any, else the sum of its leaves;
         its latency is the mean of the leaves weighted by requests, its busy share that of the
         busiest leaf."""
-        self._windows = RateWindows()
+        self._readings: dict[str, list[_Reading]] = {}
+        """The last few samples of every vdev, oldest first, by key."""
 
     def push(self, t: float, clock: float, tree: dict[str, Placed]) -> None:
         """Add the vdevs of a sample at ``t`` (epoch seconds); ``clock`` in seconds never jumps."""
-        self.series.forget(self.now.keys() - tree.keys())
-        self._windows.add(clock, {key: place.vdev for key, place in tree.items()})
-        rates, latest = self._windows.windowed(), self._windows.latest()
-        _fill_in(tree, rates, self._windows.seconds())
+        before, self._readings = self._readings, {}
+        rates, latest, seconds = dict[str, IoRates](), dict[str, IoRates](), dict[str, float]()
+        for key, place in tree.items():
+            readings = _continued(before.get(key, ()), clock, place.vdev)
+            self._readings[key] = readings
+            oldest, newest = readings[0], readings[-1]
+            rates[key], seconds[key] = _rates(oldest, newest), clock - oldest.clock
+            latest[key] = _rates(readings[-2:][0], newest)
+        _fill_in(tree, rates, seconds)
         _fill_in(tree, latest, {})  # all cover the same interval: no times to compare
-        self.series.advance(t)
+        self.series.advance(t, self.now.keys() - tree.keys())
         self.series.put(IoRates._fields, latest)
         self.now = rates
 

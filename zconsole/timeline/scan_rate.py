@@ -114,10 +114,8 @@ class PastRecorder:
 
     def __init__(self, past: PastRates | None = None) -> None:
         """Continue from stored rates, or start empty."""
-        past = past or PastRates()
-        self._begin, self._step = past.begin, past.step
-        self._rates = list(past.rates)
-        self._marks = list(past.marks)
+        self.past = past or PastRates()
+        """The rates recorded so far."""
         self._samples = 1
         """Number of samples in the newest step's mean."""
         self._last: float | None = None
@@ -125,50 +123,47 @@ class PastRecorder:
         self._apart = 0.0
         """Seconds between the last two samples; 0 if there are none."""
 
-    @property
-    def past(self) -> PastRates:
-        """The rates recorded so far."""
-        return PastRates(self._begin, self._step, tuple(self._rates), tuple(self._marks))
-
     def mark(self, t: float, text: str) -> None:
         """Record an occurrence."""
-        self._marks.append(Mark(t, text))
-        del self._marks[:-MOST_MARKS]
+        marks = (*self.past.marks, Mark(t, text))[-MOST_MARKS:]
+        self.past = self.past._replace(marks=marks)
 
     def shift(self, seconds: float) -> None:
         """Shift all times: the clock was set by so many seconds."""
-        self._begin += seconds
+        marks = tuple(mark._replace(t=mark.t + seconds) for mark in self.past.marks)
+        self.past = self.past._replace(begin=self.past.begin + seconds, marks=marks)
         self._last = self._last and self._last + seconds
-        self._marks = [mark._replace(t=mark.t + seconds) for mark in self._marks]
 
     def add(self, t: float, rate: float | None) -> None:
         """Record the rate of the sample at ``t`` (epoch seconds)."""
-        if not self._rates:
-            self._begin = t
-        elif (len(self._rates), self._samples) == (1, 1) and 0 < t - self._begin <= MOST_APART:
+        begin, step, rates = self.past.begin, self.past.step, list(self.past.rates)
+        if not rates:
+            begin = t
+        elif (len(rates), self._samples) == (1, 1) and 0 < t - begin <= MOST_APART:
             # A console that was away for a day does not sample once a day.
-            self._step = max(self._step, 2.0 ** floor(log2(t - self._begin)))
+            step = max(step, 2.0 ** floor(log2(t - begin)))
         # If samples are as far apart as before, none is missing.
         apart = 0.0 if self._last is None else t - self._last
         is_usual = apart <= min(MOST_APART, USUAL * self._apart)
         self._last, self._apart = t, apart
-        at = max(int((t - self._begin) // self._step), len(self._rates) - 1, 0)
+        at = max(int((t - begin) // step), len(rates) - 1, 0)
         while at >= MOST_STEPS:
             # Merge pairs of steps, so that each covers twice the time.
-            if len(self._rates) % 2 == 0:
+            if len(rates) % 2 == 0:
                 self._samples *= 2
-            self._rates = [_mean(self._rates[n : n + 2]) for n in range(0, len(self._rates), 2)]
-            self._step *= 2
+            rates = [_mean(rates[n : n + 2]) for n in range(0, len(rates), 2)]
+            step *= 2
             at //= 2
-        missed = at - len(self._rates)
+        missed = at - len(rates)
         if missed >= 0:
-            filled = missed <= 1 or missed * self._step <= HOLE or is_usual
-            self._rates += [rate if filled else None] * missed
-            self._rates.append(rate)
+            filled = missed <= 1 or missed * step <= HOLE or is_usual
+            rates += [rate if filled else None] * missed
+            rates.append(rate)
             self._samples = 1
         elif rate is not None:
-            old, self._samples = self._rates[-1], self._samples + 1
-            self._rates[-1] = rate if old is None else old + (rate - old) / self._samples
+            old, self._samples = rates[-1], self._samples + 1
+            rates[-1] = rate if old is None else old + (rate - old) / self._samples
+        self.past = self.past._replace(begin=begin, step=step, rates=tuple(rates))
 
 
 def _mean(rates: Sequence[float | None]) -> float | None:

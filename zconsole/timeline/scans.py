@@ -1,17 +1,64 @@
-"""The scans of one pool over time: which follows which, and why."""
+"""The scans of one pool over time: which follows which, and why.
+
+``ScanTracker`` keeps the newest scan of every slot of the kernel as a ``ScanTrack``: its course,
+restarts and follow-on passes, rates, stage and estimate, as far as it was watched.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, tzinfo
+from itertools import pairwise
+from math import inf
 
-from zconsole.pool.model import Event, Pool, Sample, Scan
-from zconsole.pool.scan_outcome import same_scan, started
-from zconsole.timeline.eta.past import PastScan
-from zconsole.timeline.eta.progress import ProgressCurve
+from zconsole import units
+from zconsole.pool.model import Event, Pool, Sample, Scan, Vdev
+from zconsole.pool.scan_outcome import same_scan, scan_notes, skipped_devices, started
+from zconsole.timeline.eta.estimate import (
+    MEASURING,
+    PAST_TOTAL,
+    SUSPENDED,
+    Estimate,
+    Forecast,
+    forecast,
+    nothing,
+    ranged,
+)
+from zconsole.timeline.eta.pace import EVEN, Daily
+from zconsole.timeline.eta.past import (
+    Comparison,
+    PastScan,
+    RunningCourse,
+    choose_past,
+    combined,
+    past_scan,
+    predict_both,
+    running_seconds,
+    which,
+)
+from zconsole.timeline.eta.progress import (
+    ProgressCurve,
+    ProgressReading,
+    doing,
+    issued_bytes,
+    rounding_of,
+    scan_reading,
+    scan_totals,
+    scan_work,
+)
+from zconsole.timeline.eta.windows import ROUNDINGS
+from zconsole.timeline.events import restart_cause
 from zconsole.timeline.frame import RESTARTED, ScanView, work_name
-from zconsole.timeline.scan_track import FROM_START, ScanTrack, ended_unseen, scan_slot
-from zconsole.units import counted
+from zconsole.timeline.scan_rate import (
+    RECENT,
+    KnownChange,
+    PastRates,
+    PastRecorder,
+    PresentRate,
+    alternating_rate,
+    present_rate,
+    rate_lag,
+)
 
 WORDS = {"rebuild": "sequential rebuild", "errorscrub": "error scrub"}
 ABORTED = ("scan aborted",)
@@ -19,8 +66,6 @@ DEFERRED = ("starting deferred resilver",)
 """Beginnings of internal history records (dsl_scan.c)."""
 MOST_PAST, MOST_ALIKE = 16, 3
 """Finished scans kept in total, and per function and vdev."""
-CAUSE_SECONDS = 90.0
-"""Seconds before a restart within which an event may have caused it."""
 
 
 class ScanTracker:
@@ -109,7 +154,7 @@ class ScanTracker:
         if before is not None and _interrupted(before, scan, sample.t, recent):
             if before.scan.function == scan.function:
                 name, severity = f"{scan.function}_restart", "warning"
-                text = f"{RESTARTED}{self._clock(scan.start)}{cause(recent, sample.t)}"
+                text = f"{RESTARTED}{self._clock(scan.start)}{restart_cause(recent, sample.t)}"
                 track.restarts = (before.restarts or 0) + 1
                 track.notes = [text, *before.notes]
                 track.go_on(before, scan.start or sample.t, "restart")
@@ -187,26 +232,6 @@ def _interrupted(before: ScanTrack, scan: Scan, t: float, recent: Sequence[Event
     return not ended_unseen(before, max(0.0, (scan.start or t) - since))
 
 
-def cause(recent: Sequence[Event], t: float) -> str:
-    """Return why a scan restarted: `` after sdc returned``; empty if no cause was seen.
-
-    A resilver restarts when a device returns, or another is replaced or attached, or on ``zpool
-    resilver`` while a device waits (vdev.c, ``vdev_online``; spa.c, ``spa_vdev_attach``).
-    """
-    for event in reversed(recent):
-        if t - event.t > CAUSE_SECONDS or event.vdev is None:
-            continue
-        if event.name == "statechange" and event.text.endswith("to ONLINE"):
-            return f" after {event.vdev} returned"
-        if event.name == "statechange":
-            return f" after {event.text}"
-        if event.name == "vdev_added":
-            return f" after {event.vdev} was added"
-        if event.name in ("vdev.removed", "resource.fs.zfs.removed", "removed"):
-            return f" after {event.vdev} was removed"
-    return ""
-
-
 def _changes(t: float, old: Scan, new: Scan) -> Iterator[Event]:
     """Yield an event for a scan that paused, resumed, finished or was canceled."""
     if old.state == new.state:
@@ -222,9 +247,359 @@ def _changes(t: float, old: Scan, new: Scan) -> Iterator[Event]:
     verb, severity = verbs[new.state]
     done = "resumed" if new.state == "running" else new.state
     failed = new.errors if new.state == "finished" else 0
-    text = f"{_word(new)} {done}" + (f" with {counted(failed, 'error')}" if failed else "")
+    text = f"{_word(new)} {done}" + (f" with {units.counted(failed, 'error')}" if failed else "")
     yield Event(new.end or t, f"{new.function}_{verb}", text, severity, new.vdev, "console")
 
 
 def _word(scan: Scan) -> str:
     return work_name(WORDS.get(scan.function, scan.function), scan.vdev)
+
+
+STALL_SECONDS = 60.0
+"""A dozen transaction groups without a byte."""
+FROM_START = 30.0
+"""Seconds; a scan first seen this soon after its start counts as watched from its start."""
+FRESH_SECONDS, FRESH_SHARE, FRESH_SEEN = 30.0, 0.01, 0.05
+"""Limits of how long a forecast, which takes milliseconds, is only counted down: seconds, share of
+the predicted time, and share of the time watched."""
+STAGE_SECONDS = 3.0
+"""Seconds over which counters are compared to find the stage; at least to the previous sample."""
+ENDED_SHARE = 0.98
+"""Share issued from which a scan that is gone is assumed to have finished."""
+FINAL = (PAST_TOTAL, SUSPENDED)
+"""Reasons for no estimate that an earlier scan does not change."""
+SORT_MEMORY = "zfs_scan_mem_lim_fact"
+"""Tunable that determines how long an alternating scan walks, and then issues."""
+MAX_NOTES = 8
+"""Notes kept per scan."""
+MARKED_TUNABLES = 2
+"""If more tunables change at once, only the number is marked: a preset sets many."""
+
+
+def scan_slot(scan: Scan) -> str:
+    """Identify where the kernel stores a scan; a new scan replaces the previous one in its slot."""
+    if scan.function == "rebuild":
+        return f"rebuild:{scan.vdev or ''}"
+    return "errorscrub" if scan.function == "errorscrub" else "scan"
+
+
+class ScanTrack:
+    """One scan (function, vdev, start) as far as it was watched."""
+
+    def __init__(
+        self,
+        scan: Scan,
+        course: ProgressCurve | None = None,
+        restarts: int | None = None,
+        notes: Sequence[str] = (),
+        past: PastRates | None = None,
+    ) -> None:
+        self.scan = scan
+        self.rates = PastRecorder(past)
+        """Issue rate since it began, with marks; includes the scan that this one restarts."""
+        self._tunables: Mapping[str, int] = {}
+        self._resized = -inf
+        """Running seconds at which SORT_MEMORY changed."""
+        self.course = ProgressCurve() if course is None else course
+        self._known = KnownChange(self.rates.past.tuned, self.course.points)
+        self.restarts = restarts
+        self.notes = list(notes)
+        """Newest first."""
+        self.forecast = Forecast(nothing("no estimate yet: 1 sample"))
+        self._computed, self._computed_at = self.forecast, -inf
+        """The last forecast that was computed, not just counted down, and the clock of its
+        sample."""
+        self.scan_rate: float | None = None
+        self._present: PresentRate | None = None
+        self.comparison: Comparison | None = None
+        self.lag = ""
+
+    def add(self, sample: Sample, scan: Scan, when: str, known: Sequence[PastScan] = ()) -> None:
+        """Add one sample of this scan; ``when`` is its clock time in words.
+
+        ``known`` are finished scans of the pool, used to predict this one.
+        """
+        changed = self._mark_changes(sample, scan)
+        other_source = self.scan.printed != scan.printed  # its counters are rounded differently
+        self.scan = scan
+        reading = scan_reading(sample.t, sample.clock, scan)
+        if not scan.active:
+            return
+        if reading is None:
+            blocks = scan.function == "errorscrub"
+            lacking = "progress" if scan.percent is None else "number of bytes done"
+            uncounted = "counts blocks, not bytes" if blocks else f"the {lacking} is unknown"
+            why = "paused" if scan.state == "paused" else f"no estimate: {uncounted}"
+            self.forecast = Forecast(nothing(why))
+            return
+        before = self.course.last
+        broken = self.course.add(reading)
+        if broken and before is not None and not other_source:
+            cause = _cause(before, reading)
+            moved = f"from {units.size(before.issued)} to {units.size(reading.issued)} issued"
+            self.notes = [f"{cause} by {when}: {moved}", *self.notes][:MAX_NOTES]
+        age = sample.clock - self._computed_at
+        share = FRESH_SHARE * (self._computed.estimate.eta or 0.0)
+        fresh = min(FRESH_SECONDS, share, FRESH_SEEN * self.course.seconds)
+        # If a reading was skipped because it is rounded, keep the estimate, too.
+        held = self.course.last is before and reading.exact is False
+        if broken or changed or sample.pool.suspended or (age >= fresh and not held):
+            self._forecast_anew(sample, scan, known)
+        else:
+            self.forecast = self._computed.later(age)
+        self._add_rates(sample, scan)
+
+    def go_on(self, before: ScanTrack, t: float, why: str) -> None:
+        """Take over the rates of the scan that this one follows, with a mark at ``t``."""
+        self.rates = before.rates
+        self.rates.mark(t, why)
+
+    def _mark_changes(self, sample: Sample, scan: Scan) -> bool:
+        """Mark a pause, a resume, the end of the metadata walk, and changed tunables.
+
+        Returns whether the state, the stage or a tunable changed.
+        """
+        old, known = self.scan, self._tunables
+        self._tunables = {**known, **sample.tunables}
+        if not scan.active:
+            return False
+        if old.state != scan.state:
+            self.rates.mark(sample.t, "paused" if scan.state == "paused" else "resumed")
+        if (old.stage, scan.stage) == ("scanning", "issuing"):
+            self.rates.mark(sample.t, doing(scan))
+        changed = [f"{n}={v}" for n, v in sample.tunables.items() if known.get(n, v) != v]
+        if changed:
+            self._known.add()
+            if known.get(SORT_MEMORY) != self._tunables.get(SORT_MEMORY):
+                self._resized = self.course.points[-1].x if self.course.points else -inf
+            many = len(changed) > MARKED_TUNABLES
+            text = f"{len(changed)} tunables changed" if many else ", ".join(changed)
+            self.rates.mark(sample.t, text)
+        return bool(changed) or (old.state, old.stage) != (scan.state, scan.stage)
+
+    @property
+    def _issue_rate(self) -> float | None:
+        """Bytes/s now, else the rate of the estimate; None while the scan does not run."""
+        if self._present is not None:
+            return self._present.rate
+        rate = self.forecast.rate
+        return (
+            rate if rate is not None or self.scan.state != "running" else self.scan.zpool_issue_rate
+        )
+
+    def _add_rates(self, sample: Sample, scan: Scan) -> None:
+        """Measure the rates of now, and how the present one contradicts the estimate."""
+        self.scan_rate = self._scan_rate(scan)
+        done, total, points = issued_bytes(scan), scan.to_issue_bytes, self.course.points
+        # Without a present rate, that of the estimate, or zpool's, is shown.
+        self._present = None
+        if scan.state == "running" and done is not None and scan.stage == "scanning":
+            self._present = alternating_rate(points, done[1])
+        elif scan.state == "running" and done is not None:
+            walks = scan.two_stage and scan.function != "rebuild"
+            self._present = present_rate(points, walks, done[1], self._known.newest)
+        # A paused scan issues nothing, nor does one whose walk has not yet found blocks.
+        idle = scan.state == "paused" or scan.stage == "scanning"
+        rate = self._issue_rate
+        self.rates.add(sample.t, 0.0 if rate is None and idle else rate)
+        was_told, self.lag = bool(self.lag), ""
+        # While metadata is walked, time is spent on more than the bytes left to issue.
+        if self._present and scan.stage != "scanning" and done is not None and total is not None:
+            left, eta = total - done[0], self.forecast.estimate.eta
+            self.lag = rate_lag(self._present.rate, left, eta, self.rates.past, was_told)
+
+    def finished(self, sample: Sample, scan: Scan) -> PastScan | None:
+        """Return the finished scan's course, to predict later ones, if ``scan`` is finished."""
+        ran, totals, last = self.scan, scan_totals(self.scan), self.course.last
+        if scan.state != "finished" or totals is None or ran.start is None or scan.end is None:
+            return None
+        key, end = (ran.function, ran.vdev, ran.start), scan.end
+        if last is not None and 0 < last.clock <= sample.clock:  # even if the clock was set
+            end = last.t + max(0.0, sample.clock - last.clock - (sample.t - end))
+        return past_scan(key, end, self.course.points, totals, scan.pass_paused or 0.0)
+
+    def _forecast_anew(self, sample: Sample, scan: Scan, known: Sequence[PastScan]) -> None:
+        usual = self._forecast(sample, scan, known)
+        work = scan_work(scan, sample.pool.root) if scan.state == "running" else None
+        self.forecast = self._known.follow(usual, self.course, work)
+        if work is not None and work.alternates and self._walks_longer():
+            reason = f"{MEASURING}, the memory to sort in has changed"
+            self.forecast = self.forecast._replace(estimate=nothing(reason))
+        shown, told = self.forecast.estimate.eta, usual.estimate.eta
+        if self.comparison is not None and told is not None and shown is not None:
+            ahead = self.comparison.ahead + told - shown  # relative to the estimate that is shown
+            self.comparison = self.comparison._replace(ahead=ahead)
+        self._computed, self._computed_at = self.forecast, sample.clock
+
+    def _walks_longer(self) -> bool:
+        """Return whether it has walked more than issued since its memory changed, lately.
+
+        Its first walk then lasts longer, or shorter, than those that the estimate is based on.
+        """
+        since = [p for p in self.course.points if p.x >= self._resized]
+        if self._resized == -inf or not since or since[-1].x - since[0].x > RECENT:
+            return False
+        issuing = sum(b.x - a.x for a, b in pairwise(since) if b.issued > a.issued)
+        return issuing <= (since[-1].x - since[0].x) / 2
+
+    def _forecast(self, sample: Sample, scan: Scan, known: Sequence[PastScan]) -> Forecast:
+        """Forecast from the scan's own course, and from the course of an earlier scan."""
+        totals = scan_totals(scan)
+        past = choose_past(known, scan.function, scan.vdev, totals) if totals else None
+        own = self._own_forecast(sample, scan, EVEN if past is None else Daily(past.pace))
+        self.comparison = None
+        if scan.state != "running" or not sample.dated or own.estimate.reason in FINAL:
+            return own
+        if past is None or totals is None or scan.start is None or not self.course.points:
+            return own
+        done = issued_bytes(scan)
+        ran = running_seconds(self.course.points, scan.start, scan.pass_paused or 0.0)
+        rounding = done[1] if done else 0.0
+        seen = RunningCourse(scan.function, self.course.points, totals, ran, rounding)
+        told = predict_both(past, seen, own.daily)
+        is_last = all(past.start >= each.start for each in known if each.function == past.function)
+        if not told:
+            # Nothing is issued yet: show the earlier scan's duration only as a guess in words.
+            left = past.seconds * totals.issue / past.total - ran
+            if done is None or done[0] > 0 or left <= 0:
+                return own
+            guess = f"{units.duration(left)} to go, as {which(past.function, is_last)}"
+            return own._replace(estimate=nothing(f"{guess}; {own.estimate.reason}"))
+        eta, spread = combined(told, own)
+        ahead = past.seconds - (seen.elapsed + eta)
+        self.comparison = Comparison(past.function, past.seconds, ahead, seen.function, is_last)
+        reason = f"{self.comparison.words}; {own.estimate.reason}"
+        return own._replace(estimate=ranged(eta, spread, reason))
+
+    def _own_forecast(self, sample: Sample, scan: Scan, day: Daily) -> Forecast:
+        """Forecast from the scan's own course alone, or give the reason for no estimate."""
+        work = scan_work(scan, sample.pool.root)
+        if sample.pool.suspended:
+            why = SUSPENDED
+        elif scan.state == "paused":
+            why = "paused"
+        elif work is None:
+            why = "no estimate: the total is unknown"
+        elif work.issued <= 0:
+            walks = scan.stage == "scanning" and scan.function != "rebuild"
+            why = f"{'scanning metadata, ' if walks else ''}nothing issued yet"
+        # Rates of a pass are computed at the time of the sample, which saved JSON lacks.
+        elif not sample.dated and scan.pass_start is not None:
+            why = "no estimate: the time it was saved is unknown"
+        else:
+            return forecast(self.course, work, day)
+        return Forecast(nothing(why))
+
+    def _scan_rate(self, scan: Scan) -> float | None:
+        window = self.forecast.window
+        points = self.course.points
+        if window is None or len(points) < 2:
+            return scan.zpool_scan_rate
+        old = next((p for p in points if p.x >= points[-1].x - window), points[0])
+        seconds, moved = points[-1].x - old.x, max(0.0, points[-1].scanned - old.scanned)
+        rounding = rounding_of(scan.scanned_bytes or 0) if scan.printed else 0.0
+        # Printed bytes stand still for minutes, then jump: then zpool's average is better.
+        if rounding and moved < ROUNDINGS * 2 * rounding:
+            return scan.zpool_scan_rate
+        return moved / seconds if seconds > 0 else None
+
+    @property
+    def stalled(self) -> float | None:
+        """Seconds without progress, once longer than transaction groups and rounding explain."""
+        idle = self.course.idle
+        if self.scan.state != "running" or idle < STALL_SECONDS:
+            return None
+        rate, done = self.forecast.rate, issued_bytes(self.scan)
+        rounding = done[1] if done else 0.0
+        # Rounded bytes may hide progress for as long as a few last digits take.
+        hidden = 4 * rounding / rate if rate else inf if rounding else 0.0
+        return idle if idle > hidden else None
+
+    def view(self, sample: Sample, scan: Scan) -> ScanView:
+        """Return the view of the scan."""
+        over = scan.state if scan.state in ("finished", "canceled") else "no scan running"
+        shown = self.forecast if scan.active else Forecast(nothing(over))
+        lag = self.lag or self._known.followed if scan.state == "running" else ""
+        if lag:
+            why = f"{lag}; {shown.estimate.reason}"
+            shown = shown._replace(estimate=shown.estimate._replace(reason=why))
+        stalled = self.stalled if scan.active else None
+        if stalled is not None:
+            why = f"stalled: no progress for {units.duration(stalled)}"
+            shown = shown._replace(estimate=shown.estimate._replace(reason=why))
+        running = scan.state == "running" and not sample.pool.suspended
+        return ScanView(
+            scan=scan,
+            key=f"scan:{scan.function}:{scan.vdev or ''}",
+            stage=self.stage(sample, scan),
+            percent=scan.percent,
+            scan_rate=self.scan_rate if running else None,
+            issue_rate=self._issue_rate if scan.active and not sample.pool.suspended else None,
+            window=shown.window if self._present is None else self._present.seconds,
+            estimate=shown.estimate,
+            restarts=self.restarts,
+            stalled=stalled,
+            full=_to_full(sample.pool.root, scan, shown) if running else None,
+            notes=(*self.notes, *scan_notes(sample.pool.root, scan)),
+            past=self.rates.past,
+            comparison=self.comparison if running else None,
+            lag=lag if stalled is None else "",
+        )
+
+    def stage(self, sample: Sample, scan: Scan) -> str | None:
+        """Return the sample's stage; if a live, exact source sees both alternate, the active one.
+
+        A scan at its memory limit (``zfs_scan_mem_lim_fact``) stops scanning metadata to issue what
+        it has sorted, then continues. Without recent progress, it is the last active stage.
+        """
+        live = sample.exact and sample.source != "replay"
+        points = self.course.points
+        if scan.stage != "scanning" or not live or len(points) < 2:
+            return scan.stage
+        newest_first = [(points[n - 1], points[n], n) for n in range(len(points) - 1, 0, -1)]
+        moved = (n for a, b, n in newest_first if b.issued > a.issued or b.scanned > a.scanned)
+        last = next(moved, 1)
+        least = points[-1].x - STAGE_SECONDS
+        old = next((p for p in points[:last] if p.x >= least), points[last - 1])
+        issues, scans = points[last].issued > old.issued, points[last].scanned > old.scanned
+        return "issuing" if issues and not scans else scan.stage
+
+
+def _cause(before: ProgressReading, reading: ProgressReading) -> str:
+    """Return why a course broke between two readings, in words."""
+    if reading.pass_start != before.pass_start:
+        return "the pool was imported again"
+    if reading.issued < before.issued:
+        return "counters fell"
+    return "the clock was set back" if reading.clock < before.clock else "counters jumped"
+
+
+def _to_full(root: Vdev, scan: Scan, shown: Forecast) -> Estimate | None:
+    """Estimate the time to full redundancy if devices wait for a further, whole pass."""
+    waiting = sum(leaf.awaiting_resilver for leaf in root.leaves())
+    waiting += len(skipped_devices(root, scan))
+    estimate, total = shown.estimate, scan.to_issue_bytes
+    if not waiting or scan.function != "resilver" or not shown.rate or total is None:
+        return None
+    if estimate.eta is None or estimate.high is None or estimate.low is None:
+        return None
+    further = total / shown.rate
+    factor = max(1.0, estimate.high / estimate.eta) if estimate.eta > 0 else 2.0
+    devices = "1 device waits" if waiting == 1 else f"{waiting} devices wait"
+    reason = f"{devices} for another full pass, {units.duration(further)} at the current rate"
+    return Estimate(
+        estimate.eta + further,
+        estimate.low + further / factor,
+        estimate.high + further * factor,
+        reason,
+    )
+
+
+def ended_unseen(track: ScanTrack, gap: float) -> bool:
+    """Return whether a scan last seen running can have finished in the ``gap`` seconds since."""
+    if track.scan.state != "running":
+        return False
+    eta, total = track.forecast.estimate.low, track.scan.to_issue_bytes
+    done = issued_bytes(track.scan)
+    share = done[0] / total if done and total else 0.0
+    return share >= ENDED_SHARE or (eta is not None and eta <= gap)

@@ -15,9 +15,8 @@ from math import inf
 from typing import NamedTuple
 
 from zconsole.config.settings import SCRUB_OVERDUE_AFTER
-from zconsole.pool.model import Pool, Sample, Scan, parse_version
+from zconsole.pool.model import Placed, Pool, Sample, Scan, data_vdevs, parse_version
 from zconsole.pool.scan_outcome import SAME_END, started
-from zconsole.pool.topology import Placed, data_vdevs
 from zconsole.timeline.events import is_ahead
 from zconsole.units import counted, days
 

@@ -33,8 +33,7 @@ from zconsole.timeline.eta.progress import (
 from zconsole.timeline.pool import PoolTimeline
 from zconsole.timeline.rates import DEVICE_METRICS, SCAN_METRICS
 from zconsole.timeline.scan_rate import MOST_MARKS, MOST_STEPS, PastRates
-from zconsole.timeline.scan_track import MAX_NOTES, ScanTrack
-from zconsole.timeline.scans import MOST_PAST
+from zconsole.timeline.scans import MAX_NOTES, MOST_PAST, ScanTrack
 from zconsole.timeline.scrubs import Damage
 
 FORMAT = 1

@@ -33,9 +33,8 @@ from zconsole.actions.scrub_window import plan_beside_window, plan_window, plan_
 from zconsole.actions.sit_out import plan_autosit, plan_sit_out
 from zconsole.actions.target import Swap, Target, find
 from zconsole.actions.trim import CHANGES, plan_work
-from zconsole.pool.model import Vdev
+from zconsole.pool.model import FAILED, Vdev, placed
 from zconsole.pool.scrub_window import ScrubWindow
-from zconsole.pool.topology import FAILED, placed
 from zconsole.swap.effects import plan_offline_safely
 
 DETAILS = ("check first", "where", "effect", "never undone", "bug", "warning", "needs")

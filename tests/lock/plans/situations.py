@@ -12,8 +12,7 @@ from pathlib import Path
 from zconsole.actions.plan import Facts, Situation
 from zconsole.errors import NotUnderstoodError
 from zconsole.hardware.device import Contents, Device
-from zconsole.pool.model import Pool, Sample, parse_version
-from zconsole.pool.topology import placed
+from zconsole.pool.model import Pool, Sample, parse_version, placed
 from zconsole.sim.backends.actions import simulated_facts
 from zconsole.sim.scenarios import names
 from zconsole.sim.source import World, clock, snapshot

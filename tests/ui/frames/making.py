@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from tests.records import replace
 from zconsole.pool.balance import Balance
 from zconsole.pool.health import Health
-from zconsole.pool.model import ErrorCounters, HostLoad, IoRates, Pool, Sample, Vdev
-from zconsole.pool.topology import placed
+from zconsole.pool.model import ErrorCounters, HostLoad, IoRates, Pool, Sample, Vdev, placed
 from zconsole.timeline.frame import Frame, VdevRow
 
 NOW = 1795178467.0

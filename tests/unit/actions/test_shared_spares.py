@@ -17,8 +17,7 @@ from zconsole.actions.replace import plan_replace
 from zconsole.actions.sit_out import plan_sit_out
 from zconsole.actions.target import Swap, find, others_missing, suspects
 from zconsole.hardware.device import Device
-from zconsole.pool.model import Sample, Vdev
-from zconsole.pool.topology import placed
+from zconsole.pool.model import Sample, Vdev, placed
 from zconsole.swap.choice import choose
 from zconsole.swap.disk import MachineView, device_named, disk_of_leaf, leaves_of
 from zconsole.swap.effects import effects

@@ -13,7 +13,7 @@ import pytest
 from tests.records import replace
 from tests.table import rows
 from tests.unit.scan_report.recording import record
-from tests.unit.timeline.following import MIB, T, resilver, sample
+from tests.unit.timeline.following import MIB, TOTAL, T, resilver, sample
 from zconsole.cli import event_loop
 from zconsole.cli.main import main
 from zconsole.cli.report import reports_of_recording
@@ -396,3 +396,20 @@ def test_an_end_that_text_tells_closes_the_report_of_its_own_scan(end, state):
     over = Scan("scrub", "finished", end=T + end, duration=600.0, errors=0)
     (report,) = keeper.push(timeline.push(sample(9100, over)))
     assert report.state == state
+
+
+@rows(("stage", "doubt"), [("issuing", ""), ("scanning", "scanning before, issuing after")])
+def test_an_effect_across_stages_is_told_as_unmeasurable(stage, doubt):
+    """As the tunables screen and the timeline say it: another stage is not the tunable's doing."""
+    keeper, timeline, done = ReportKeeper(), PoolTimeline(), 0.0
+    for second in range(400):
+        early = second < 200
+        done += (5 if early else 25) * MIB
+        walked = 20 * done if early and stage == "scanning" else TOTAL
+        scan = resilver(done, stage=stage if early else "issuing", scanned_bytes=int(walked))
+        tunables = {"zfs_vdev_scrub_max_active": 3 if early else 8}
+        keeper.push(timeline.push(replace(sample(second, scan), tunables=tunables)))
+    (report,) = keeper.current()
+    assert [change.doubt for change in report.changes] == [doubt]
+    assert (f"unmeasurable: {doubt}" in markdown(report)) == bool(doubt)
+    assert loaded(dumped(report), "x").changes == report.changes

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 from tests.table import rows
-from zconsole.pool.model import ErrorCounters, Event, Vdev
-from zconsole.pool.topology import placed
+from zconsole.pool.model import ErrorCounters, Event, Vdev, placed
 from zconsole.timeline.events import device_changes, pool_change, without_duplicates
 
 

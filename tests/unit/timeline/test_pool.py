@@ -27,9 +27,9 @@ from zconsole.pool.model import (
     SampleFailure,
     Scan,
     Vdev,
+    placed,
 )
 from zconsole.pool.redundancy import redundancy
-from zconsole.pool.topology import placed
 from zconsole.sim.source import World
 from zconsole.timeline import pool as pool_module
 from zconsole.timeline.pool import PoolTimeline

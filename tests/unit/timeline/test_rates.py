@@ -10,19 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.table import rows
-from zconsole.pool.model import BlockCounters, IoCounters, IoRates, Vdev
-from zconsole.pool.topology import Placed
+from zconsole.pool.model import BlockCounters, IoCounters, IoRates, Placed, Vdev
 from zconsole.timeline.rates import (
     BUSY_GAP,
     BUSY_SHARE,
+    DEVICE_METRICS,
     LATENCY_FACTOR,
     LATENCY_FLOOR,
     SCAN_METRICS,
+    PoolRates,
     RateSeries,
-    RateWindows,
     slow_siblings,
 )
-from zconsole.zfs.decode.devices import Blocks
+from zconsole.zfs.decode.devices import Devices
 
 MIB = 2**20
 
@@ -41,22 +41,33 @@ def leaf(**fields) -> Vdev:
     return Vdev("sda", "disk", **{"path": "/dev/sda1", **fields})
 
 
+def push(rates: PoolRates, clock: float, vdevs: dict[str, Vdev]) -> None:
+    tree = {key: Placed(key, 1, vdev, None, key) for key, vdev in vdevs.items()}
+    rates.push(clock, clock, tree)
+
+
+def latest(rates: PoolRates, key: str) -> IoRates:
+    """Return the rates over the last interval, as far as a sparkline shows them."""
+    tails = {metric: rates.series.tail(key, metric, 1) for metric in DEVICE_METRICS}
+    return IoRates(**{metric: values[0] for metric, values in tails.items() if values})
+
+
 class Window:
     """The window of one vdev."""
 
     def __init__(self) -> None:
-        self._windows = RateWindows()
+        self._rates = PoolRates()
 
     def add(self, clock: float, vdev: Vdev) -> None:
-        self._windows.add(clock, {"sda": vdev})
+        push(self._rates, clock, {"sda": vdev})
 
     @property
     def windowed(self) -> IoRates:
-        return self._windows.windowed()["sda"]
+        return self._rates.now["sda"]
 
     @property
     def latest(self) -> IoRates:
-        return self._windows.latest()["sda"]
+        return latest(self._rates, "sda")
 
 
 def window(*samples: tuple[float, Vdev]) -> Window:
@@ -111,7 +122,7 @@ def test_a_disk_on_several_paths_is_as_busy_as_they_are_in_turns(
             f"8 0 {name} 9 0 9 9 9 0 9 9 0 {each * 1000:.0f} 9"
             for name, each in zip(PATHS, seconds, strict=True)
         ]
-        return leaf(block=Blocks({"diskstats": rows, "devices": {"x": PATHS}}).of("x"))
+        return leaf(block=Devices({"diskstats": rows, "devices": {"x": PATHS}}).counters("x"))
 
     made = window((0.0, counted((90.0, 0.0))), (1.0, counted(now)))
     assert made.windowed.busy == pytest.approx(busy)
@@ -135,13 +146,13 @@ def test_histograms_are_not_added_up_where_nothing_was_asked_of_a_device():
             raise AssertionError("looked at")
 
     counts = {"disk_r": (0,) * 20 + (10,)}
-    windows = RateWindows()
-    windows.add(0.0, {"a": leaf(io=io(1.0, 10), histograms=counts)})
-    windows.add(1.0, {"a": leaf(io=io(2.0, 10), histograms=Unread(counts))})
-    windows.add(2.0, {"a": leaf(io=io(3.0, 20), histograms={"disk_r": (0,) * 20 + (20,)})})
-    assert windows.windowed()["a"].latency == pytest.approx(1.5 * 2**20 / 1e9)
+    rates = PoolRates()
+    push(rates, 0.0, {"a": leaf(io=io(1.0, 10), histograms=counts)})
+    push(rates, 1.0, {"a": leaf(io=io(2.0, 10), histograms=Unread(counts))})
+    push(rates, 2.0, {"a": leaf(io=io(3.0, 20), histograms={"disk_r": (0,) * 20 + (20,)})})
+    assert rates.now["a"].latency == pytest.approx(1.5 * 2**20 / 1e9)
     with pytest.raises(AssertionError, match="looked at"):  # another device in its place
-        windows.add(3.0, {"a": leaf(path="b", io=io(4.0, 20), histograms=Unread(counts))})
+        push(rates, 3.0, {"a": leaf(path="b", io=io(4.0, 20), histograms=Unread(counts))})
 
 
 def test_no_request_has_no_latency():
@@ -212,7 +223,7 @@ CHANGES = st.sampled_from(["", "", "", "", "fell", "swapped", "gone", "blocks", 
 @pytest.mark.slow
 @given(st.lists(st.tuples(STEPS, CHANGES, CHANGES, CHANGES), max_size=25))
 def test_a_vdev_has_the_rates_that_it_has_alone_whatever_happens_to_others(samples):
-    together, alone = RateWindows(), {name: RateWindows() for name in "abc"}
+    together, alone = PoolRates(), {name: PoolRates() for name in "abc"}
     counts = dict.fromkeys("abc", 0)
     clock = 100.0
     for step, *changes in samples:
@@ -225,14 +236,14 @@ def test_a_vdev_has_the_rates_that_it_has_alone_whatever_happens_to_others(sampl
             path = "/dev/other" if change == "swapped" else f"/dev/{name}"
             if change != "gone":
                 vdevs[name] = leaf(path=path, io=io(float(count), count), block=disk)
-        together.add(clock, vdevs)
-        for name, windows in alone.items():
+        push(together, clock, vdevs)
+        for name, rates in alone.items():
             if name in vdevs:
-                windows.add(clock, {name: vdevs[name]})
-                assert together.windowed()[name] == windows.windowed()[name]
-                assert together.latest()[name] == windows.latest()[name]
+                push(rates, clock, {name: vdevs[name]})
+                assert together.now[name] == rates.now[name]
+                assert latest(together, name) == latest(rates, name)
             else:
-                alone[name] = RateWindows()
+                alone[name] = PoolRates()
 
 
 def filled(count: int, capacity: int = 8) -> RateSeries:
@@ -338,8 +349,7 @@ def test_what_is_forgotten_leaves_the_others_as_they_were():
         series.advance(float(t))
         series.put(IoRates._fields, {"a": IoRates(read=1.0), "b": IoRates(read=2.0)})
         series.put(SCAN_METRICS, {"scan:scrub:": (3.0, 4.0)})
-    series.forget({"a"})
-    series.advance(2.0)
+    series.advance(2.0, {"a"})
     series.put(IoRates._fields, {"b": IoRates(read=5.0)})
     assert series.tail("a", "read", 3) == []
     assert series.tail("b", "read", 3) == [2.0, 2.0, 5.0]

@@ -14,8 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from zconsole.diagnosis.bottleneck.finding import TunableStep
-from zconsole.pool.model import IoRates, Scan, Vdev
-from zconsole.pool.topology import DATA, Placed
+from zconsole.pool.model import DATA, IoRates, Placed, Scan, Vdev
 
 FRESH = 0.25
 """Weight of the newest sample in the running mean of queue depths."""
@@ -432,11 +431,11 @@ class Evidence(NamedTuple):
         return max((disk.busy or 0.0 for disk in self.disks), default=0.0)
 
 
-def known_median(values: Iterable[float | None], default: float = 0.0) -> float:
-    """Return the median of the known values; ``default`` if there are none."""
+def known_median(values: Iterable[float | None]) -> float:
+    """Return the median of the known values; 0 if there are none."""
     known = [value for value in values if value is not None]
     if not known:
-        return default
+        return 0.0
     from statistics import median  # lazy import: a first sample has no rates, and starts faster
 
     return median(known)

@@ -123,23 +123,20 @@ class Suggestion(NamedTuple):
     @property
     def text(self) -> KeyedText:
         """Text for the command line, and for the console with its keys."""
-        titles = ACTS[self.act].keys if self.act else ()
-        command, by_key = (
-            self._worded(lambda told: told.command),
-            self._worded(lambda told: told.by_key),
-        )
-        return KeyedText(command, by_key, *titles)
+        if not self.act:
+            return KeyedText(self.words, self.words)
+        told = ACTS[self.act]
+        return KeyedText(self._with(told.command), self._with(told.by_key), *told.keys)
 
     @property
     def beside(self) -> str:
         """Text to show next to the tunable."""
-        return self._worded(lambda told: told.beside)
+        return self._with(ACTS[self.act].beside) if self.act else self.words
 
-    def _worded(self, form: Callable[[ActTexts], str]) -> str:
-        if not self.act:
-            return self.words
-        act = form(ACTS[self.act]).format(tunable=self.tunable, value=self.value, keys="{keys}")
-        return self.words.replace("{act}", act)
+    def _with(self, act: str) -> str:
+        """Return the text with this form of the action in it."""
+        told = act.format(tunable=self.tunable, value=self.value, keys="{keys}")
+        return self.words.replace("{act}", told)
 
 
 NOTHING_TO_DO = Suggestion()
@@ -166,6 +163,11 @@ class Verdict(NamedTuple):
     def advice(self) -> str:
         """Suggestion for the command line; empty if nothing can be done."""
         return self.suggestion.text
+
+    @property
+    def beyond_tunables(self) -> str:
+        """The limit in words if no tunable lifts it; empty if one may."""
+        return CAUSES[self.cause] if self.cause in OUT_OF_REACH else ""
 
     @property
     def throttle(self) -> Suggestion | None:

@@ -22,8 +22,7 @@ from zconsole.diagnosis.bottleneck.finding import (
     TunableStep,
     Verdict,
 )
-from zconsole.pool.model import IoRates, Sample, Vdev, parse_version
-from zconsole.pool.topology import Placed
+from zconsole.pool.model import IoRates, Placed, Sample, Vdev, parse_version
 from zconsole.tunables.effect import ENOUGH, LONGEST, SETTLE, WINDOW, EffectSample, measure
 from zconsole.units import rate
 
@@ -115,7 +114,8 @@ class BottleneckTracker:
         cycles, scan = self._cycles.cycles(), watched.scan
         total, walked = scan.total_bytes, scan.scanned_bytes
         stage = self._cycles.stage or watched.stage
-        self._trials.add(sample.clock, watched.rate, sample.tunables, stage or "")
+        limit = self.verdict.beyond_tunables if self.verdict else ""
+        self._trials.add(sample.clock, watched.rate, sample.tunables, stage or "", limit)
         name = self.verdict.suggestion.tunable if self.verdict else ""
         known = self._tunables.get(name)
         if known is not None and sample.tunables.get(name) not in (None, known):
@@ -286,9 +286,17 @@ class TunableTrials:
         self._times: list[float] = []
 
     def add(
-        self, clock: float, rate: float | None, tunables: Mapping[str, int], stage: str = ""
+        self,
+        clock: float,
+        rate: float | None,
+        tunables: Mapping[str, int],
+        stage: str = "",
+        limit: str = "",
     ) -> None:
-        """Add a sample at the monotonic ``clock``; ``rate`` in issued bytes/s."""
+        """Add a sample at the monotonic ``clock``; ``rate`` in issued bytes/s.
+
+        ``stage`` and ``limit`` are as in ``EffectSample``.
+        """
         for name, value in tunables.items():
             before = self._known.setdefault(name, value)
             if value != before:
@@ -306,7 +314,7 @@ class TunableTrials:
                         del self.steps[name]  # set back before it could be measured
                     else:
                         self.steps[name] = self.steps[name]._replace(effect=found)
-        self._points.append(EffectSample(clock, rate, None, stage=stage))
+        self._points.append(EffectSample(clock, rate, None, limit, stage))
         oldest = clock - LONGEST
         while self._points[0].t < oldest and len(self._points) > MOST_RARE:
             self._points.popleft()

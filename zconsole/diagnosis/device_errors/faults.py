@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from zconsole.pool.model import ErrorCounters, Event, Scan
-from zconsole.pool.topology import Placed
+from zconsole.pool.model import ErrorCounters, Event, Placed, Scan
 from zconsole.units import counted, duration, percent
 
 

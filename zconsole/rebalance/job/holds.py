@@ -25,7 +25,7 @@ from zconsole.rebalance.planning.engine_choice import why_shared
 from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, Run, pool_of
 from zconsole.rebalance.planning.plan import TOO_LARGE
 from zconsole.system.day_hours import day_hours
-from zconsole.zfs.decode.devices import Blocks
+from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.blockdev import diskstats_names, diskstats_rows
 
@@ -241,7 +241,7 @@ def _waits(paths: Sequence[str], rows: Mapping[str, str]) -> tuple[int, float]:
     """Return the number of requests that devices completed, and the sum of their latencies (s)."""
     devices = {path: diskstats_names(path, rows) for path in paths}
     raw: Raw = {"t": 0.0, "diskstats": list(rows.values()), "devices": devices}
-    blocks = Blocks(raw).all().values()
+    blocks = [each for each in Devices(raw).all_counters().values() if each is not None]
     requests = sum(each.read_ops + each.write_ops for each in blocks)
     return requests, sum(each.read_seconds + each.write_seconds for each in blocks)
 

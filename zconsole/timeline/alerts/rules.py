@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
 from zconsole.pool.health import LOST_STATES
-from zconsole.pool.model import Vdev
+from zconsole.pool.model import APART, Vdev
 from zconsole.pool.scan_outcome import WELL, is_end
-from zconsole.pool.topology import APART
 from zconsole.timeline.events import BROKEN
 from zconsole.timeline.frame import Frame, ScanView, work_name
 from zconsole.units import counted, days, duration, percent

@@ -13,9 +13,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from zconsole import units
-from zconsole.pool.model import Activity, Scan, Vdev
+from zconsole.pool.model import Activity, Scan, Vdev, data_vdevs, is_group
 from zconsole.pool.redundancy import parity
-from zconsole.pool.topology import data_vdevs, is_group
 
 MIN_SECONDS = 5.0
 """Seconds of work that must be seen, a transaction group (``zfs_txg_timeout``): within one, bytes

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import groupby
 from statistics import fmean
 
-from zconsole.diagnosis.bottleneck.finding import CAUSES, OUT_OF_REACH, TunableStep
+from zconsole.diagnosis.bottleneck.finding import TunableStep
 from zconsole.pool.model import Event, Sample
 from zconsole.timeline.feed import Update
 from zconsole.timeline.frame import DONE, Frame
@@ -79,8 +79,7 @@ class EffectWatch:
             scan = frame.scan
             running = scan is not None and scan.scan.state == "running"
             rate = scan.issue_rate if scan is not None and running else None
-            cause = frame.limit.cause if frame.limit else ""
-            limit = CAUSES[cause] if cause in OUT_OF_REACH else ""
+            limit = frame.limit.beyond_tunables if frame.limit else ""
             stage = (scan.stage if scan is not None and running else None) or ""
             points.append(EffectSample(frame.t, rate, _latency(frame), limit, stage))
             if frame.sample is not None:

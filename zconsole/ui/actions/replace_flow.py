@@ -16,7 +16,7 @@ from zconsole.actions.replace import being_replaced, plan_batch, plan_replace
 from zconsole.actions.target import Swap, Target, failed, find, key_of
 from zconsole.errors import ZconsoleError
 from zconsole.hardware.device import Device
-from zconsole.pool.topology import FAILED
+from zconsole.pool.model import FAILED
 from zconsole.ui.actions.plan_lines import (
     candidate_about,
     candidate_lines,

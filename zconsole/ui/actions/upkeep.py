@@ -15,8 +15,7 @@ from zconsole.actions.growth import plan_expand, space_gained
 from zconsole.actions.scrub_window import hours_words
 from zconsole.actions.target import key_of
 from zconsole.errors import ExitCode, ZconsoleError
-from zconsole.pool.model import Activity
-from zconsole.pool.topology import data_vdevs
+from zconsole.pool.model import Activity, data_vdevs
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.day_hours import day_hours, local_time
 from zconsole.timeline.feed import Update

@@ -17,7 +17,7 @@ from zconsole import units
 from zconsole.errors import UsageError
 from zconsole.output.what_if import bare_words, busy_words, cost_words, spread_words
 from zconsole.pool.balance import Balance, VdevBalance
-from zconsole.pool.topology import placed
+from zconsole.pool.model import placed
 from zconsole.pool.what_if import Changes, Outlook, grown, outlook, parse_changes
 from zconsole.scan_report.resilver_time import PastRate, member_duration, paces, resilver_duration
 from zconsole.timeline.eta.estimate import Estimate

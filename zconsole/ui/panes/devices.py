@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from zconsole.config.settings import COLUMNS
-from zconsole.pool.topology import is_group
+from zconsole.pool.model import is_group
 from zconsole.timeline.events import BROKEN
 from zconsole.timeline.frame import Frame, Pairs
 from zconsole.ui.display_format import DisplayFormat

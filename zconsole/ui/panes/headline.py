@@ -13,10 +13,9 @@ from typing import NamedTuple
 from rich.cells import cell_len
 
 from zconsole import units
-from zconsole.pool.model import Scan, Vdev
+from zconsole.pool.model import Scan, Vdev, data_vdevs
 from zconsole.pool.redundancy import REPAIRS, Redundancy
 from zconsole.pool.scan_outcome import BY_SPARE, KEEP_OLD
-from zconsole.pool.topology import data_vdevs
 from zconsole.timeline.eta.estimate import MEASURING, Estimate
 from zconsole.timeline.frame import (
     ActivityView,

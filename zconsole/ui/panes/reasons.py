@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from rich.cells import cell_len
 
-from zconsole.pool.model import MULTIHOST
+from zconsole.pool.model import MULTIHOST, data_vdevs
 from zconsole.pool.redundancy import REPAIRS
-from zconsole.pool.topology import data_vdevs
 from zconsole.timeline.events import BROKEN
 from zconsole.timeline.frame import TOGETHER, Frame
 from zconsole.ui.display_format import DisplayFormat

@@ -15,8 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from zconsole.errors import NotUnderstoodError
-from zconsole.pool.model import GROUP_KINDS, ErrorCounters, Pool, Scan, Vdev
-from zconsole.pool.topology import APART
+from zconsole.pool.model import APART, GROUP_KINDS, ErrorCounters, Pool, Scan, Vdev
 from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.values import number, text_of, word
 from zconsole.zfs.decode.words import aux_text, draid_shape, parity_of, state_word, suspension

@@ -11,7 +11,7 @@ from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import Event, HostLoad, Pool, Sample, SampleFailure
 from zconsole.zfs.decode import libzfs, status_json
 from zconsole.zfs.decode.builders import TOO_DEEP, check_size
-from zconsole.zfs.decode.devices import Blocks, Devices, enclosures_of
+from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.measurements import with_history, with_measurements
 from zconsole.zfs.decode.values import is_time, mapping, number, word
 from zconsole.zfs.raw import FORMS, Raw
@@ -42,7 +42,8 @@ def decode(raw: Raw, zone: tzinfo = UTC) -> tuple[Sample | SampleFailure, ...]:
             offset = raw.get("utc_offset")
             if isinstance(offset, (int, float)) and abs(offset) < 86400:
                 zone = timezone(timedelta(seconds=offset))
-            found = tuple(_sample(raw, *pool) for pool in _pools(raw, zone))
+            devices = Devices(raw)
+            found = tuple(_sample(raw, devices, *pool) for pool in _pools(raw, devices, zone))
             check_size(sample.pool.root for sample in found)
             return found
         if "problem" in raw:
@@ -56,9 +57,8 @@ def decode(raw: Raw, zone: tzinfo = UTC) -> tuple[Sample | SampleFailure, ...]:
         raise NotUnderstoodError(f"damaged ZFS output: {damage}") from error
 
 
-def _pools(raw: Raw, zone: tzinfo) -> Iterator[tuple[str, Pool, bool]]:
+def _pools(raw: Raw, devices: Devices, zone: tzinfo) -> Iterator[tuple[str, Pool, bool]]:
     """Yield the name of the best form, a pool in it, and whether its figures are exact."""
-    devices = Devices(raw)
     # Undated output has no time at which zpool's rates and estimates could be computed.
     moment = None if raw.get("undated") is True else raw["t"]
     if "libzfs" in raw:
@@ -86,7 +86,7 @@ def _finite(value: object) -> float | None:
     return float(value) if usable else None  # type: ignore[arg-type]
 
 
-def _sample(raw: Raw, form: str, pool: Pool, exact: bool) -> Sample:
+def _sample(raw: Raw, devices: Devices, form: str, pool: Pool, exact: bool) -> Sample:
     return Sample(
         t=float(raw["t"]),
         clock=_clock(raw),
@@ -111,7 +111,7 @@ def _sample(raw: Raw, form: str, pool: Pool, exact: bool) -> Sample:
             str(name): int(value)
             for name, value in mapping(raw.get("tunables"), "tunables").items()
         },
-        enclosures=enclosures_of(raw),
+        enclosures=devices.enclosures,
         dated=raw.get("undated") is not True,
         began=_finite(raw.get("began")),
         age=max(0.0, _finite(raw.get("age")) or 0.0),
@@ -119,15 +119,15 @@ def _sample(raw: Raw, form: str, pool: Pool, exact: bool) -> Sample:
 
 
 def _failure(raw: Raw) -> SampleFailure:
-    blocks = Blocks(raw)
+    blocks = Devices(raw).all_counters()
     return SampleFailure(
         pool=str(raw.get("pool", "")),
         t=float(raw["t"]),
         clock=_clock(raw),
         text=" ".join(str(raw["problem"]).split()),
         kstat=word(raw.get("kstat")),
-        block=blocks.all(),
-        gone=blocks.gone(),
+        block={path: counters for path, counters in blocks.items() if counters is not None},
+        gone=tuple(path for path, counters in blocks.items() if counters is None),
         host=_host(raw),
         absent=raw.get("absent") is True,
         began=_finite(raw.get("began")),

@@ -27,57 +27,6 @@ _COUNTED = itemgetter(3, 5, 6, 7, 9, 10, 12)
 milliseconds busy."""
 
 
-class Blocks:
-    """Looks up the counters of a leaf by its path.
-
-    Fields: Documentation/admin-guide/iostats.rst of Linux; sectors of 512 bytes, milliseconds.
-    """
-
-    def __init__(self, raw: Raw) -> None:
-        found: Any = raw.get("diskstats")
-        lines = found.splitlines() if isinstance(found, str) else found
-        rows = lines if isinstance(lines, list | tuple) else ()
-        # A recording may have rows as lines of text.
-        split = (row.split() if isinstance(row, str) else row for row in rows)
-        self._rows = {
-            row[2]: row for row in split if isinstance(row, list | tuple) and len(row) >= _FIELDS
-        }
-        self._devices: Mapping[str, Sequence[str]] = raw.get("devices") or {}
-
-    def of(self, path: str) -> BlockCounters | None:
-        """Return the counters for a leaf path; without ``devices`` the name after /dev is tried."""
-        names = self._devices.get(path) or (path.removeprefix("/dev/"),)
-        known = tuple([name for name in names if name in self._rows])
-        if not known:
-            return None
-        counts = list(map(int, _COUNTED(self._rows[known[0]])))
-        for name in known[1:]:
-            # Busy times are added, too: the paths to a multipath disk take turns, so they do not
-            # overlap, neither now nor in the totals since boot.
-            counts = list(map(add, counts, map(int, _COUNTED(self._rows[name]))))
-        check_range(counts, "diskstats")
-        reads, sectors_read, reading, writes, sectors_written, writing, busy = counts
-        return BlockCounters(
-            known,
-            reads,
-            sectors_read * _SECTOR,
-            reading / 1000,
-            writes,
-            sectors_written * _SECTOR,
-            writing / 1000,
-            busy / 1000,
-        )
-
-    def all(self) -> dict[str, BlockCounters]:
-        """Return the counters of every path in ``devices``."""
-        found = {path: self.of(path) for path in self._devices}
-        return {path: counters for path, counters in found.items() if counters is not None}
-
-    def gone(self) -> tuple[str, ...]:
-        """Return the paths in ``devices`` that no longer have counters."""
-        return tuple(path for path in self._devices if self.of(path) is None)
-
-
 LONGEST = 128
 """Longest word that is kept, in characters."""
 MOST = 1024
@@ -108,13 +57,29 @@ class Enclosures(Collection[Enclosure]):
 
 
 class Devices:
-    """Devices below leaves, by the paths of the leaves."""
+    """Devices of a raw form: counters and disks by the paths of their leaves, and enclosures.
+
+    Fields of the counters: Documentation/admin-guide/iostats.rst of Linux; sectors of 512 bytes,
+    milliseconds.
+    """
 
     def __init__(self, raw: Raw) -> None:
-        self.blocks = Blocks(raw) if raw.get("diskstats") else None
-        found = raw.get("disks")
-        forms = found.items() if isinstance(found, Mapping) else ()
+        stats: Any = raw.get("diskstats")
+        lines = stats.splitlines() if isinstance(stats, str) else stats
+        rows = lines if isinstance(lines, list | tuple) else ()
+        # A recording may have rows as lines of text.
+        split = (row.split() if isinstance(row, str) else row for row in rows)
+        self._rows = {
+            row[2]: row for row in split if isinstance(row, list | tuple) and len(row) >= _FIELDS
+        }
+        self._blocks: Mapping[str, Sequence[str]] = raw.get("devices") or {}
+        """Leaf path to the names in ``_rows`` that count its I/O."""
+        disks, shelves = raw.get("disks"), raw.get("enclosures")
+        forms = disks.items() if isinstance(disks, Mapping) else ()
         self.disks = {path: _disk(form) for path, form in forms if isinstance(form, Mapping)}
+        found = shelves[:MOST] if isinstance(shelves, list | tuple) else ()
+        self.enclosures = Enclosures([each for each in found if isinstance(each, Mapping)])
+        """Enclosures of the machine."""
         self.names: Mapping[str, str] = mapping(raw.get("names"), "names")
         """Path to the name that zpool prints, if the form has only one of them."""
 
@@ -130,16 +95,37 @@ class Devices:
         path of a failed leaf may lead to another disk by now; ``measurements`` checks that.
         """
         return {
-            "block": self.blocks.of(path or name) if self.blocks else None,
+            "block": self.counters(path or name),
             "disk": self.disks.get(path) if path else None,
         }
 
+    def counters(self, path: str) -> BlockCounters | None:
+        """Return the counters for a leaf path; without ``devices`` the name after /dev is tried."""
+        names = self._blocks.get(path) or (path.removeprefix("/dev/"),)
+        known = tuple([name for name in names if name in self._rows])
+        if not known:
+            return None
+        counts = list(map(int, _COUNTED(self._rows[known[0]])))
+        for name in known[1:]:
+            # Busy times are added, too: the paths to a multipath disk take turns, so they do not
+            # overlap, neither now nor in the totals since boot.
+            counts = list(map(add, counts, map(int, _COUNTED(self._rows[name]))))
+        check_range(counts, "diskstats")
+        reads, sectors_read, reading, writes, sectors_written, writing, busy = counts
+        return BlockCounters(
+            known,
+            reads,
+            sectors_read * _SECTOR,
+            reading / 1000,
+            writes,
+            sectors_written * _SECTOR,
+            writing / 1000,
+            busy / 1000,
+        )
 
-def enclosures_of(raw: Raw) -> Collection[Enclosure]:
-    """Return the machine's enclosures."""
-    found = raw.get("enclosures")
-    rows = found[:MOST] if isinstance(found, list | tuple) else ()
-    return Enclosures([each for each in rows if isinstance(each, Mapping)])
+    def all_counters(self) -> dict[str, BlockCounters | None]:
+        """Return the counters of every path in ``devices``; None for a device that has left."""
+        return {path: self.counters(path) for path in self._blocks}
 
 
 def _disk(found: Mapping[str, object]) -> LeafDisk:

@@ -7,11 +7,11 @@ Figures get the names that ``zpool status -j`` gives them (``builders``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from operator import itemgetter
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import ERRORS, MULTIHOST, IoCounters, Pool
@@ -34,7 +34,7 @@ from zconsole.zfs.decode.scans import (
 )
 from zconsole.zfs.decode.values import epoch, integers, mapping, number, word
 from zconsole.zfs.decode.words import AUX_WORDS, CLASSES, VDEV_STATES, disk_name
-from zconsole.zfs.raw import HISTOGRAMS, QUEUES, numbers
+from zconsole.zfs.raw import HISTOGRAMS, QUEUES
 
 _MOST_FRAGMENTATION = 100
 _NO_STATS: Sequence[int] = (0,) * 48
@@ -229,49 +229,13 @@ def _extended(more: Mapping[str, Any]) -> dict[str, Any]:
     """Return the queues and histograms of a device's ``vdev_stats_ex``."""
     counts = tuple(map(more.get, _QUEUE_KEYS))
     integers([count for count in counts if count is not None], "vdev_stats_ex")
-    arrays = tuple(map(more.get, HISTOGRAMS.values()))
-    for array in arrays:
-        if array is not None and not isinstance(array, bytes):
-            integers(array, "vdev_stats_ex")
-    return {"queues": _Lazy(_queues, counts), "histograms": _Lazy(_histograms, arrays)}
-
-
-_Found = TypeVar("_Found")
-_Value = TypeVar("_Value")
-
-
-class _Lazy(Mapping[str, _Value], Generic[_Found, _Value]):
-    """A mapping that is built on first access, which is seldom needed."""
-
-    __slots__ = ("_found", "_made", "_make")
-
-    def __init__(self, make: Callable[[_Found], Mapping[str, _Value]], found: _Found) -> None:
-        self._make, self._found = make, found
-        self._made: Mapping[str, _Value] | None = None
-
-    def __getitem__(self, name: str) -> _Value:
-        return self._built()[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._built())
-
-    def __len__(self) -> int:
-        return len(self._built())
-
-    def _built(self) -> Mapping[str, _Value]:
-        if self._made is None:
-            self._made = self._make(self._found)
-        return self._made
-
-
-def _queues(counts: Sequence[int | None]) -> dict[str, tuple[int, int]]:
+    pairs = zip(QUEUES, counts[::2], counts[1::2], strict=True)
+    found = {name: more.get(key) for name, key in HISTOGRAMS.items()}
     return {
-        name: (waiting, active)
-        for name, waiting, active in zip(QUEUES, counts[::2], counts[1::2], strict=True)
-        if waiting is not None and active is not None
+        "queues": {name: (wait, busy) for name, wait, busy in pairs if None not in (wait, busy)},
+        "histograms": {
+            name: tuple(integers(array, "vdev_stats_ex"))
+            for name, array in found.items()
+            if array is not None
+        },
     }
-
-
-def _histograms(arrays: Sequence[Sequence[int] | bytes | None]) -> dict[str, tuple[int, ...]]:
-    found = zip(HISTOGRAMS, arrays, strict=True)
-    return {name: numbers(array) for name, array in found if array is not None}

@@ -17,8 +17,17 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from zconsole.errors import NotUnderstoodError
-from zconsole.pool.model import GROUP_KINDS, NOTHING, SITTING_OUT, IoRates, Pool, Scan, Vdev
-from zconsole.pool.topology import FAILED, path_is_reused
+from zconsole.pool.model import (
+    FAILED,
+    GROUP_KINDS,
+    NOTHING,
+    SITTING_OUT,
+    IoRates,
+    Pool,
+    Scan,
+    Vdev,
+    path_is_reused,
+)
 from zconsole.units import parse_size
 from zconsole.zfs.decode.builders import MOST_VDEVS
 from zconsole.zfs.decode.values import (

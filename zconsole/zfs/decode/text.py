@@ -13,9 +13,8 @@ from datetime import UTC, tzinfo
 from typing import NamedTuple
 
 from zconsole.errors import NotUnderstoodError
-from zconsole.pool.model import UNKNOWN_KIND, Pool, Vdev
+from zconsole.pool.model import UNKNOWN_KIND, Pool, Vdev, data_vdevs
 from zconsole.pool.redundancy import is_incomplete
-from zconsole.pool.topology import data_vdevs
 from zconsole.zfs.decode.builders import MOST_VDEVS, TOO_MANY, pool_of
 from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.scans import in_order

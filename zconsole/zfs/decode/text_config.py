@@ -13,8 +13,7 @@ from functools import partial
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from zconsole.pool.model import GROUP_KINDS, UNKNOWN_KIND, ErrorCounters, Progress, Vdev
-from zconsole.pool.topology import APART
+from zconsole.pool.model import APART, GROUP_KINDS, UNKNOWN_KIND, ErrorCounters, Progress, Vdev
 from zconsole.units import parse_size
 from zconsole.zfs.decode.builders import VdevForm, root_of
 from zconsole.zfs.decode.devices import Devices

@@ -16,8 +16,7 @@ from zconsole.diagnosis.bottleneck.evidence import (
     StageCycleTracker,
     disks_of,
 )
-from zconsole.pool.model import IoRates, Scan, Vdev
-from zconsole.pool.topology import placed
+from zconsole.pool.model import IoRates, Scan, Vdev, placed
 from zconsole.sim.source import World
 from zconsole.timeline.session import Session
 

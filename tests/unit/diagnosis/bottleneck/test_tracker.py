@@ -8,7 +8,8 @@ import pytest
 from tests.records import replace
 from tests.table import rows
 from tests.unit.diagnosis.bottleneck.watching import watched
-from zconsole.diagnosis.bottleneck import tracker
+from tests.unit.timeline.following import sample
+from zconsole.diagnosis.bottleneck import rules, tracker
 from zconsole.diagnosis.bottleneck.advice import (
     HOLD,
     foreground,
@@ -16,7 +17,7 @@ from zconsole.diagnosis.bottleneck.advice import (
     reorder,
     throttle,
 )
-from zconsole.diagnosis.bottleneck.evidence import NO_DISK, Disk, Evidence, LeafStats
+from zconsole.diagnosis.bottleneck.evidence import NO_DISK, Disk, Evidence, LeafStats, WatchedScan
 from zconsole.diagnosis.bottleneck.finding import (
     LARGE_RAISE,
     LEAST_GAIN,
@@ -27,6 +28,7 @@ from zconsole.diagnosis.bottleneck.finding import (
 )
 from zconsole.diagnosis.bottleneck.tracker import (
     LASTING,
+    BottleneckTracker,
     TunableTrials,
     VerdictFilter,
     ceiling_of,
@@ -350,6 +352,28 @@ def test_what_was_set_back_with_some_minutes_of_samples_is_not_suggested_again()
     play = played(TIME, 3000, 6000, 0.0, seconds=int(SETTLE) + 20)
     play.go_on(10, **{TIME: 3000})
     assert foreground(play.seen) == HOLD
+
+
+def test_a_gain_that_another_limit_explains_is_not_a_tunables_effect(monkeypatch):
+    """The timeline calls it unmeasurable: a slow disk was replaced as the tunable was raised."""
+    judged = []
+    slow = Verdict("slow-disk", "a is slow", {}, 0.9, disk="a")
+
+    def judge(seen: Evidence) -> Verdict:
+        judged.append(seen)
+        return slow if seen.rate == RATE else THROTTLE
+
+    monkeypatch.setattr(rules, "judge", judge)
+    found, scan = BottleneckTracker(), Scan("resilver", state="running")
+    for second in range(CALM + JUDGED + 2):
+        raised = second >= CALM
+        one = replace(sample(second, scan), tunables={TIME: 6000 if raised else 3000})
+        seen = WatchedScan(scan, "issuing", RATE * (2 if raised else 1))
+        found.push(one, {}, {}, [seen])
+    effect = judged[-1].steps[TIME].effect
+    assert effect is not None
+    assert effect.gain == 1.0
+    assert effect.doubt == "limited by a slow source disk"
 
 
 def test_a_step_across_stages_is_not_said_to_have_had_no_effect():

@@ -4,8 +4,7 @@ import pytest
 
 from tests.table import rows
 from zconsole.diagnosis.device_errors.faults import HOUR, DeviceErrorTracker
-from zconsole.pool.model import ErrorCounters, Event, Scan, Vdev
-from zconsole.pool.topology import placed
+from zconsole.pool.model import ErrorCounters, Event, Scan, Vdev, placed
 from zconsole.sim.source import World
 from zconsole.timeline.session import Session
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.table import rows
 from zconsole.pool.chassis import Enclosure, LeafDisk, Slot
 from zconsole.pool.model import Pool, Vdev
-from zconsole.zfs.decode.devices import Devices, enclosures_of
+from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.measurements import with_measurements
 
 ODD = (None, 7, "x", [], {}, [[]], {"a": 7}, [7], [{}])
@@ -17,7 +17,7 @@ def test_what_was_recorded():
     assert Devices({"t": 1.0, "disks": {"/dev/sda": disk}}).disks == {
         "/dev/sda": LeafDisk(bay="A1", slot="1", serial="S", temperature=41.0)
     }
-    assert tuple(enclosures_of({"t": 1.0, "enclosures": [shelf]})) == (
+    assert tuple(Devices({"t": 1.0, "enclosures": [shelf]}).enclosures) == (
         Enclosure("0x5", "LSI", (Slot("Slot 00", 0, ("sda",)), Slot("B"))),
     )
 
@@ -25,8 +25,8 @@ def test_what_was_recorded():
 @rows("odd", ODD)
 def test_other_shapes_are_unknown(odd):
     assert not any(any(disk) for disk in Devices({"t": 1.0, "disks": odd}).disks.values())
-    assert all(not each.slots for each in enclosures_of({"t": 1.0, "enclosures": odd}))
-    (shelf,) = enclosures_of({"t": 1.0, "enclosures": [{"slots": odd}]})
+    assert all(not each.slots for each in Devices({"t": 1.0, "enclosures": odd}).enclosures)
+    (shelf,) = Devices({"t": 1.0, "enclosures": [{"slots": odd}]}).enclosures
     assert shelf.slots == ()
     assert Devices({"t": 1.0, "disks": {"/dev/sda": {"bay": odd, "temperature": [odd]}}}).disks
 
