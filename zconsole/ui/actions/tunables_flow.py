@@ -11,7 +11,7 @@ from zconsole.errors import UsageError, ZconsoleError
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.timeline.frame import Frame
 from zconsole.tunables.autopilot import Status
-from zconsole.tunables.catalog import BY_NAME, BYTES, exact, named, preset
+from zconsole.tunables.catalog import BY_NAME, BYTES, LIMITS, exact, named, preset
 from zconsole.tunables.control import Setting
 from zconsole.tunables.hold_latency import LEVERS
 from zconsole.tunables.holds import Hold, Setter, grouped, promise
@@ -164,15 +164,12 @@ async def _preset(ui: FlowSession, name: str) -> None:
     limit = likely_limit(frame) if frame is not None else None
     chosen = preset(name, ui.backend.parameters, limit)
     live = ui.backend.parameters.read
-    wanted = dict(chosen.values)
     aims = f"Aims at the likely limit: {LIFTS[limit]}." if limit else ""
     if frame is not None and frame.limit is not None and (held := frame.limit.throttle) is not None:
-        if held.value is not None:
-            wanted.setdefault(held.tunable, held.value)
-        is_set = held.tunable in wanted
+        is_set = held.tunable in chosen.values
         aims = "Aims at the likely limit" if is_set else "Does not change what limits the scan"
         aims += f": {held.tunable} is {exact(held.tunable, live(held.tunable))}."
-    values = {n: value for n, value in wanted.items() if live(n) != value}
+    values = {n: value for n, value in chosen.values.items() if live(n) != value}
     if not values:
         raise ZconsoleError(f"preset {name}: nothing to change, all values are set already")
     doubt = hopeless(frame) if frame is not None else None
@@ -306,10 +303,9 @@ def likely_limit(frame: Frame) -> str | None:
         return None
     if frame.limit.cause != "throttle":
         return _LIFTED.get(frame.limit.cause)
-    if scan.function == "rebuild":
-        return "rebuild"
-    writes = frame.limit.suggestion.tunable == "zfs_vdev_async_write_min_active"
-    return "new-disk-writes" if writes else "scan-reads"
+    name, usual = frame.limit.suggestion.tunable, "scan-reads"
+    usual = "rebuild" if scan.function == "rebuild" else usual
+    return next((limit for limit, values in LIMITS.items() if name in values), usual)
 
 
 def hopeless(frame: Frame) -> str | None:
