@@ -30,7 +30,7 @@ from zconsole.tunables.autopilot import Status
 from zconsole.tunables.control import Past
 from zconsole.tunables.holds import Scans
 from zconsole.ui.actions.effects import EffectWatch
-from zconsole.ui.actions.plan_lines import plan_lines, said_lines
+from zconsole.ui.actions.plan_lines import part, plan_lines, said_lines
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.dialogs.screens import About, AskScreen, Behind, Fill, Lines, Offers, PickScreen
 from zconsole.ui.display_format import DisplayFormat
@@ -379,7 +379,8 @@ class FlowSession:
     ) -> bool:
         """Have a change confirmed that is not a plan; ``command`` does the same in a shell."""
         denied, look = self.denied, self.look
-        lines = [*said, Span(denied, "error")] if denied else said
+        lines = [*said, *part("By hand", (command,), "bold")]
+        lines += [Span(denied, "error")] if denied else []
         return await self.confirmed(
             Confirmation(
                 title,

@@ -203,7 +203,7 @@ async def _confirm_values(
     ]
     sentences = (f"{said[0].upper()}{said[1:]}." for said in dict.fromkeys(would))
     effects = [*[aims] * bool(aims), ACTS, *sentences]
-    said += [*part("Will set", changes, "bold"), *part("What it does", effects, "")]
+    said += [*_will_set(ui, changes), *part("What it does", effects, "")]
 
     async def _run(_: str | None) -> AsyncIterator[Span]:
         plain = {n: v for n, v in values.items() if n not in held}
@@ -217,6 +217,12 @@ async def _confirm_values(
 
     words = " ".join(f"{name}={value}" for name, value in values.items())
     await ui.confirm_change(title, said, _run, f"zconsole tunables set {words}")
+
+
+def _will_set(ui: FlowSession, changes: Iterable[str]) -> list[Span]:
+    """Return the values to write, under the directory of their files."""
+    directory = ui.backend.parameters.path("").rstrip("/")
+    return part(f"Will set in {directory}", changes, "bold")
 
 
 def _tried(ui: FlowSession, values: Mapping[str, int]) -> Iterable[str]:
@@ -254,17 +260,11 @@ async def _restore(ui: FlowSession) -> None:
     if not kept:
         await in_daemon_thread(control.check_saved)
         raise ZconsoleError("nothing to restore: no tunable was set here")
-    said = [
-        Span(_change(s.tunable.name, s.value, s.original, ui.look.glyphs.arrow), "bold")
-        if s.ours
-        else Span(
-            f"{s.tunable.name}  stays {s.tunable.exact(s.value)}: changed by somebody else since",
-            "dim",
-        )
-        for s in ours
-    ]
-    said += [Span(f"{name}  set by another version", "bold") for name in foreign]
-
+    arrow = ui.look.glyphs.arrow
+    changes = [_change(s.tunable.name, s.value, s.original, arrow) for s in ours if s.ours]
+    said = _will_set(ui, [*changes, *(f"{name}  set by another version" for name in foreign)])
+    changed = [f"{s.tunable.name}  {s.tunable.exact(s.value)}" for s in ours if not s.ours]
+    said += part("Stays: changed by somebody else since", changed, "dim")
     ends = _ends_autopilot(ui, (s.tunable.name for s in ours if s.ours))
     others = {  # held by another running console
         s.tunable.name: s.hold
