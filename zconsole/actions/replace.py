@@ -12,12 +12,13 @@ from zconsole.actions import conditions as must
 from zconsole.actions.candidates import cautions, own_ashift, spares
 from zconsole.actions.follow import replaced
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, called, decide, refuse
-from zconsole.actions.running_scans import disturbed
+from zconsole.actions.running_scans import disturbed, takes
 from zconsole.actions.target import Swap, Target, doubts, find
 from zconsole.keyed_text import KeyedText
 from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import is_complete, may_fail, of_pool, parity
 from zconsole.pool.topology import FAILED, is_group
+from zconsole.timeline.eta.estimate import Estimate
 
 SEQUENTIAL_KINDS = ("mirror", "draid", "disk", "file")
 """Top-level layouts that can be rebuilt sequentially; the last two are single disks.
@@ -37,8 +38,16 @@ This is the default of zfs_resilver_defer_percent in OpenZFS 2.3.
 """
 
 
-def plan_replace(situation: Situation, swap: Swap, sequential: bool = False) -> ActionPlan:
-    """Plan to replace a device by another; ``sequential`` rebuilds without checksums (-s)."""
+def plan_replace(
+    situation: Situation,
+    swap: Swap,
+    sequential: bool = False,
+    estimate: Estimate | None = None,
+) -> ActionPlan:
+    """Plan to replace a device by another; ``sequential`` rebuilds without checksums (-s).
+
+    ``estimate``: how long a healing resilver takes; None if unknown.
+    """
     target = find(situation.pool, swap.old)
     if target is None:
         return refuse("replace", "Replace a device", situation, must.NOT_THERE)
@@ -49,6 +58,7 @@ def plan_replace(situation: Situation, swap: Swap, sequential: bool = False) -> 
         doubts=(*_joins(situation, target), *doubts(situation.pool, swap.old)),
         consequences=(
             SEQUENTIAL if sequential else HEALING,
+            _takes(estimate, sequential),
             *disturbed(situation, target.top if sequential else None),
             *_redundancy_meanwhile(situation, (target,)),
             *_of_spares(situation, target, swap.new),
@@ -64,9 +74,15 @@ def plan_replace(situation: Situation, swap: Swap, sequential: bool = False) -> 
 
 
 def plan_batch(
-    situation: Situation, swaps: tuple[Swap, ...], sequential: bool = False
+    situation: Situation,
+    swaps: tuple[Swap, ...],
+    sequential: bool = False,
+    estimate: Estimate | None = None,
 ) -> ActionPlan:
-    """Plan to replace several devices with one resilver, restarted once if a device has to wait."""
+    """Plan to replace several devices with one resilver, restarted once if a device has to wait.
+
+    ``estimate``: how long one healing resilver of all takes; None if unknown.
+    """
     title = "Replace 1 device" if len(swaps) == 1 else f"Replace {len(swaps)} devices at once"
     targets = [find(situation.pool, swap.old) for swap in swaps]
     found = tuple(t for t in targets if t is not None)
@@ -83,7 +99,7 @@ def plan_batch(
         title=title,
         steps=replaces if sequential else (*replaces, _restart_step(situation)),
         doubts=tuple(text for target in found for text in _joins(situation, target)),
-        consequences=_batch_consequences(situation, found, sequential),
+        consequences=_batch_consequences(situation, found, sequential, estimate),
         not_undone=("overwrites what is on the new devices",),
         warnings=tuple(
             f"{t.name}: {text}"
@@ -158,16 +174,20 @@ def _clash(swaps: tuple[Swap, ...]) -> str | None:
 
 
 def _batch_consequences(
-    situation: Situation, targets: tuple[Target, ...], sequential: bool
+    situation: Situation,
+    targets: tuple[Target, ...],
+    sequential: bool,
+    estimate: Estimate | None,
 ) -> tuple[str, ...]:
     """Return the consequences of replacing several devices."""
-    order = ", then ".join(t.name for t in targets)
+    names = ", ".join(t.name for t in targets)
+    several = f"starts {len(targets)} replaces, in this order: {names}"
     once = (
-        "one rebuild per vdev fills them together"
+        "one rebuild per vdev fills all new devices of it at the same time"
         if sequential
         else (
-            "one resilver fills them all; if a device has to wait, the resilver restarts at once,"
-            " when little is lost"
+            "one resilver fills all new devices at the same time; if one has to wait, the resilver"
+            " restarts at once, when little is lost"
         )
     )
     disturbances = dict.fromkeys(
@@ -179,8 +199,9 @@ def _batch_consequences(
     count = "they still count" if len(reading) > 1 else "it still counts"
     stay = f"leave {which} plugged in until it finishes: {count} for redundancy"
     return (
-        f"order: {order}",
+        several if len(targets) > 1 else f"replaces {names}",
         once,
+        _takes(estimate, sequential),
         *disturbances,
         *((stay,) * bool(reading)),
         *_redundancy_meanwhile(situation, targets),
@@ -264,6 +285,10 @@ def _holds_no_data(_: Situation, now: Target) -> str | None:
     if now.vdev.vclass in ("spare", "cache"):
         return f"{now.name} is a {now.vdev.vclass} device: remove it and add another one"
     return None
+
+
+def _takes(estimate: Estimate | None, sequential: bool) -> str:
+    return takes(estimate, "a healing resilver" if sequential else "the resilver")
 
 
 def _work(sequential: bool) -> str:

@@ -18,6 +18,7 @@ from zconsole.hardware.location import PARTITION
 from zconsole.pool.chassis import Enclosure, LeafDisk
 from zconsole.pool.model import Pool, Vdev
 from zconsole.pool.topology import FAILED, has_disk_id
+from zconsole.timeline.eta.estimate import Estimate
 
 REPLACE_FIRST, SPARE_FIRST, PULL_FIRST = "replace-first", "spare-first", "pull-first"
 OPEN, DONE, BACKED_OUT = "open", "done", "backed out"
@@ -218,6 +219,11 @@ class Checklist:
         own = [entry for entry in self.log if entry.step == "scrub" and entry.command]
         stopped = not own or "-s" in own[-1].command.split()
         return None if stopped else own[-1].t
+
+    @property
+    def estimate(self) -> Estimate:
+        """The predicted duration of the resilver; without an ETA where unknown."""
+        return Estimate(self.predicted, None, None, self.basis)
 
     def noted(self, step: str) -> float | None:
         """Return the time of the newest log entry of a step; None if it has none."""

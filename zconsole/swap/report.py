@@ -14,6 +14,7 @@ from zconsole.hardware.light import LASTING
 from zconsole.keyed_text import KeyedText
 from zconsole.pool.redundancy import is_complete
 from zconsole.pool.topology import FAILED
+from zconsole.scan_report.resilver_time import NO_SCAN
 from zconsole.swap.choice import SwapChoice, SwapWay
 from zconsole.swap.disk import (
     DONE,
@@ -96,7 +97,7 @@ def time_words(way: SwapWay, estimate: Estimate | None, left: float | None = Non
     times = 2 if way.mode == SPARE_FIRST else 1
     runs = "two resilvers" if times > 1 else "one resilver"
     if estimate is None or estimate.eta is None:
-        return f"Time: {runs} of unknown duration: no completed scan recorded"
+        return f"Time: {runs} of unknown duration: {NO_SCAN}"
     each = " each" if times > 1 else " in all, and it runs already" if way.begun else ""
     return f"Time: {runs}, about {duration(estimate.eta)}{each}: {estimate.reason}"
 

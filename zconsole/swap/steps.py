@@ -224,7 +224,7 @@ def spare_stage(swap: Checklist, view: MachineView, now: float) -> SwapStage | N
     return SwapStage(
         f"Let the hot spare stand in for {swap.old.words}",
         ("Redundancy stays as it is while the disk is swapped; the spare returns afterwards.",),
-        plan=plan_replace(situation, Swap(swap.old.key, path)),
+        plan=plan_replace(situation, Swap(swap.old.key, path), estimate=swap.estimate),
         paths=(path,),
     )
 
@@ -437,7 +437,7 @@ def replace_stage(swap: Checklist, view: MachineView, _: float) -> SwapStage | N
             *((f"SMART of the new disk: {smart.words()}.",) if smart is not None else ()),
         ),
         warnings=tuple(f"{sentence(doubt)}." for doubt in _doubts(view, target, device, given)),
-        plan=plan_replace(view.situation, Swap(old.key, path)),
+        plan=plan_replace(view.situation, Swap(old.key, path), estimate=swap.estimate),
         paths=(path,),
     )
 

@@ -31,6 +31,7 @@ from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.target import Swap
 from zconsole.hardware.device import Contents
 from zconsole.pool.model import Activity, ErrorCounters
+from zconsole.timeline.eta.estimate import Estimate
 
 
 @rows(
@@ -278,6 +279,30 @@ def batch(s: Situation, *olds: str, **kw) -> ActionPlan:
 
 
 NO_DISKS = replace(FACTS, devices=())
+TIME = Estimate(7200.0, None, None, "estimated from the last scrub's speed")
+
+
+@rows("sequential", [False, True])
+@rows(
+    "plan",
+    [
+        lambda s, **kw: plan_replace(s, Swap("1000", NEW), **kw),
+        lambda s, **kw: batch(s, "1000", "1001", **kw),
+    ],
+)
+def test_a_plan_says_how_long_a_resilver_is_likely_to_take(plan, sequential):
+    s = mirror(facts=NO_DISKS)
+    work = "a healing resilver" if sequential else "the resilver"
+    known = said(plan(s, sequential=sequential, estimate=TIME))
+    assert f"{work} takes about 2h00m, estimated from the last scrub's speed" in known
+    unknown = said(plan(s, sequential=sequential))
+    assert f"how long {work} takes is unknown: no completed scan recorded" in unknown
+
+
+def test_an_attach_says_how_long_the_new_side_takes():
+    plan = plan_attach(mirror(facts=NO_DISKS), "1000", NEW, TIME)
+    assert "the resilver takes about 2h00m, estimated from" in said(plan)
+    assert "the resilver takes" not in said(plan_attach(raidz2(facts=NO_DISKS), "100", NEW, TIME))
 
 
 def test_batch_issues_all_then_one_restart_if_needed():
@@ -285,7 +310,8 @@ def test_batch_issues_all_then_one_restart_if_needed():
     plan = batch(s, *(str(1000 + n) for n in range(6)))
     assert plan.refused is None
     assert [step.argv[1] for step in plan.steps] == ["replace"] * 6 + ["resilver"]
-    assert "order: d00, then d01" in said(plan)
+    assert "starts 6 replaces, in this order: d00, d01" in said(plan)
+    assert "one resilver fills all new devices at the same time" in said(plan)
     assert "leave the old devices plugged in" in said(plan)
 
 

@@ -23,6 +23,7 @@ from zconsole.actions.refresh import PATIENCE, Refresher, is_answer, situation_o
 from zconsole.errors import UnavailableError, ZconsoleError
 from zconsole.pool.model import Event
 from zconsole.pool.scrub_window import ScrubWindow
+from zconsole.scan_report.resilver_time import PastRate, known_paces
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.timeline.feed import Feed, Update
 from zconsole.timeline.frame import DONE, OUTCOME, Frame
@@ -277,6 +278,11 @@ class FlowSession:
             tuple(key for key in ended if not active.get(key)),
             whole=not state.options.pools and len(known) == len(state.frames),
         )
+
+    async def paces(self, frame: Frame) -> tuple[PastRate, ...]:
+        """Return how fast earlier scans of a pool were, also by the reports that are kept of it."""
+        past = self.app.view_state.options.past
+        return known_paces(frame, await past(frame.guid) if past and frame.guid else ())
 
     def show_swaps(self) -> None:
         """Repaint with the current swap checklists, without waiting for a sample."""
