@@ -230,10 +230,10 @@ class Checklist:
         return max((entry.t for entry in self.log if entry.step == step), default=None)
 
     def noting(
-        self, t: float, step: str, text: str, command: str = "", result: str = ""
+        self, now: float, step: str, text: str, command: str = "", result: str = ""
     ) -> Checklist:
         """Return the checklist with one more log entry."""
-        return replace(self, log=(*self.log, SwapEntry(t, step, text, command, result)))
+        return replace(self, log=(*self.log, SwapEntry(now, step, text, command, result)))
 
     def passing(self, step: str) -> Checklist:
         """Return the checklist with a step marked as passed, though nothing shows it."""
@@ -243,9 +243,9 @@ class Checklist:
         """Return the checklist with a step no longer marked as passed."""
         return replace(self, passed=tuple(each for each in self.passed if each != step))
 
-    def ending(self, t: float, state: str, undone: tuple[str, ...] = ()) -> Checklist:
+    def ending(self, now: float, state: str, undone: tuple[str, ...] = ()) -> Checklist:
         """Return the closed checklist: done or backed out, with what was left undone."""
-        return replace(self, state=state, ended=t, undone=undone)
+        return replace(self, state=state, ended=now, undone=undone)
 
 
 def same_unit(a: Device, b: Device) -> bool:

@@ -27,7 +27,8 @@ from zconsole.swap.disk import (
     sentence,
 )
 from zconsole.swap.effects import vdev_words
-from zconsole.swap.steps import NOT_NEEDED, STEPS, WAYS, SwapStage, all_ways_back, steps_of
+from zconsole.swap.stage import SwapStage
+from zconsole.swap.steps import NOT_NEEDED, STEPS, WAYS, all_ways_back, steps_of
 from zconsole.swap.way_back import WayBack, light_words, online_line, undo_offline, zpool_line
 from zconsole.system.printable import inert
 from zconsole.timeline.eta.estimate import Estimate
@@ -293,8 +294,8 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|") or "-"
 
 
-def _when(t: float, zone: tzinfo | None) -> str:
-    return datetime.fromtimestamp(t, UTC).astimezone(zone).strftime("%Y-%m-%d %H:%M:%S %Z")
+def _when(at: float, zone: tzinfo | None) -> str:
+    return datetime.fromtimestamp(at, UTC).astimezone(zone).strftime("%Y-%m-%d %H:%M:%S %Z")
 
 
 _KEPT = ("id", "pool", "guid", "vdev", "mode", "state", "begun", "ended")

@@ -22,7 +22,8 @@ from zconsole.swap.choice import SwapChoice, choose
 from zconsole.swap.disk import PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
 from zconsole.swap.report import explained, markdown
 from zconsole.swap.several import in_turn, together, urgent_first
-from zconsole.swap.steps import SwapStage, listed
+from zconsole.swap.stage import SwapStage
+from zconsole.swap.steps import listed
 
 DETAILS = (
     *(f"{room}{word}: " for room in ("    ", "      ") for word in adapter.DETAILS),

@@ -10,7 +10,7 @@ from tests.unit.swap.playing import NEW, OLD, Play
 from zconsole.pool.model import Scan
 from zconsole.sim import commands
 from zconsole.swap.disk import PULL_FIRST, Checklist, SwapDisk
-from zconsole.swap.steps import SwapStage
+from zconsole.swap.stage import SwapStage
 from zconsole.timeline.eta.estimate import Estimate, nothing
 from zconsole.ui.swap.swap_lines import SIDE_FROM, eta_note, listed_steps, swap_lines
 from zconsole.ui.widgets.draw import Span

@@ -149,22 +149,22 @@ class FollowUp:
         problem = None if frame.absent else frame.problem
         return is_answer(frame.looked, problem, frame.suspended, since)
 
-    def follow(self, plan: ActionPlan, facts: Facts, t: float) -> None:
-        """Watch for the plan's end in samples taken after ``t`` (epoch seconds)."""
+    def follow(self, plan: ActionPlan, facts: Facts, since: float) -> None:
+        """Watch for the plan's end in samples taken after ``since`` (epoch seconds)."""
         if plan.supersedes:
             ended = (plan.pool, plan.action)
             self._following = [f for f in self._following if (f[0].pool, f[0].action) != ended]
         if plan.follow is not None:
-            self._following.append((plan, facts, t))
+            self._following.append((plan, facts, since))
 
     def ended(self) -> Iterator[tuple[ActionPlan, ActionOutcome]]:
         """Yield the followed plans whose end the newest frames show; each is reported once."""
         for followed in list(self._following):
-            plan, facts, t = followed
+            plan, facts, since = followed
             frame = self._frames.get(plan.pool)
             if frame is None or plan.follow is None or frame.root is None:
                 continue
-            if frame.t - (frame.stale_seconds or 0.0) <= t:  # older than its commands
+            if frame.t - (frame.stale_seconds or 0.0) <= since:  # older than its commands
                 continue
             outcome = plan.follow(situation_of(frame, facts))
             if outcome is not None:
@@ -182,10 +182,10 @@ class FollowUp:
                 yield frame
 
     def record(
-        self, pool: str, t: float, text: str, name: str = DONE, severity: str = "notice"
+        self, pool: str, at: float, text: str, name: str = DONE, severity: str = "notice"
     ) -> None:
         """Record something done to a pool, or its outcome, as an event."""
-        self._done.append((pool, Event(t, name, text, severity, origin="console")))
+        self._done.append((pool, Event(at, name, text, severity, origin="console")))
 
     def events(self, pool: str) -> Iterator[Event]:
         """Return the recorded events of a pool."""
@@ -459,7 +459,7 @@ class FlowSession:
         typed: str | None,
     ) -> AsyncIterator[Span]:
         """Run a plan and yield its progress; then follow it to its end."""
-        kind, t, follow_up = "", self.backend.clock(), self.follow_up
+        kind, begun, follow_up = "", self.backend.clock(), self.follow_up
         events: list[ExecutionEvent] = []
         self.under_way.append(now := UnderWay(plan))
         try:
@@ -478,9 +478,9 @@ class FlowSession:
                 await ran(events)
             self.under_way.remove(now)
             if now.begun and kind == "done":
-                follow_up.record(plan.pool, t, plan.title)
+                follow_up.record(plan.pool, begun, plan.title)
             elif now.begun:  # an OUTCOME is not marked on the timeline
-                follow_up.record(plan.pool, t, f"{plan.title}: failed", OUTCOME, "error")
+                follow_up.record(plan.pool, begun, f"{plan.title}: failed", OUTCOME, "error")
         if kind == "done" and (past := self.outcomes_shown.pop((plan.pool, plan.action), "")):
             self.app.withdraw(past)  # such as "scrub paused", once the scrub runs again
         if kind == "done" and any(step.window for step in plan.steps):

@@ -10,7 +10,8 @@ from zconsole.pool.scan_outcome import WELL
 from zconsole.swap.choice import SwapChoice, SwapWay
 from zconsole.swap.disk import BACKED_OUT, DONE, OPEN, Checklist, SwapDisk, sentence
 from zconsole.swap.report import entry_words, explained, way_text
-from zconsole.swap.steps import NOT_NEEDED, SCRUB_CANCELED, STEPS, SwapStage, listed, step_of
+from zconsole.swap.stage import SwapStage
+from zconsole.swap.steps import NOT_NEEDED, SCRUB_CANCELED, STEPS, listed, step_of
 from zconsole.timeline.frame import Frame, ScanView
 from zconsole.ui.actions.plan_lines import device_name, wrapped
 from zconsole.ui.display_format import DisplayFormat

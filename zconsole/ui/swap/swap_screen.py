@@ -21,7 +21,7 @@ from zconsole.errors import ZconsoleError
 from zconsole.keyed_text import KeyedText
 from zconsole.swap.disk import DONE, REPLACE_FIRST, Checklist, SwapDisk, sentence
 from zconsole.swap.report import markdown
-from zconsole.swap.steps import SwapStage
+from zconsole.swap.stage import SwapStage
 from zconsole.swap.store import Guide, Hands
 from zconsole.swap.way_back import light_words, plan_light
 from zconsole.system.daemon_thread import in_daemon_thread
