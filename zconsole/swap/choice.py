@@ -219,7 +219,7 @@ def _ways(
     if device := next((each for each in free if not old.is_on(each)), None):
         new = disk_of(device)
         why = (
-            f"{new.words} is free: replace with it now, and pull {old.spot} once the"
+            f"disk {new.words} is free: replace with it now, and pull {old.spot} once the"
             f" resilver is done. {kept}"
         )
         yield SwapWay(REPLACE_FIRST, why, new)

@@ -54,6 +54,14 @@ def states(play: Play) -> dict[str, str]:
     return {step.words: step.state for step in listed_steps(play.checklist, stage.step)}
 
 
+@rows("alarm", [True, False])
+def test_what_is_wrong_is_read_before_how_long_a_resilver_takes(alarm):
+    c = Checklist("1", "tank", None, 1.0, SwapDisk("sda"), "raidz2-0", PULL_FIRST)
+    stage = SwapStage("Put sdb back", ("sdb left.",), step="resilver", alarm=alarm)
+    said = text(swap_lines(c, stage, [Span("It ends in about 1h00m.")], LOOK, 80))
+    assert (said.index("sdb left.") < said.index("It ends in")) == alarm
+
+
 def test_a_wrong_pull_ticks_nothing_that_was_not_done():
     play = Play()
     play.begin()

@@ -205,12 +205,11 @@ def _stage(
     if not stage.alarm:
         leave = f"Finished: {look.keys.shown('back')} leaves the checklist"
         yield from _said(leave if filed and stage.over else stage.title, "bold")
-    for note in notes:
-        yield from _said(note.text, note.role)
-    for text in stage.warnings:
-        yield from _said(sentence(text), "error")
-    for text in stage.text:
-        yield from _said(text, "error" if stage.alarm else "")
+    told = [Span(sentence(text), "error") for text in stage.warnings]
+    told += [Span(text, "error" if stage.alarm else "") for text in stage.text]
+    # What is wrong is read before how long a resilver takes.
+    for said in (*told, *notes) if stage.alarm else (*notes, *told):
+        yield from _said(said.text, said.role)
     yield from _doing(stage, look, width)
     if stage.final:
         yield from _said(stage.final, "warning")
