@@ -180,7 +180,7 @@ def _found(
 ) -> Iterator[str]:
     """Yield the evidence for a failure and for its cause."""
     leaf = target.vdev
-    note = f" ({leaf.note})" if leaf.note else ""
+    note = f" ({leaf.note.strip('()')})" if leaf.note else ""  # zpool prints "(resilvering)"
     yield f"{leaf.called} is {leaf.state}{note}"
     if gone:
         yield "the machine no longer has the disk: it is out, without power, or its link is down"

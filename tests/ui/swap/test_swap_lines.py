@@ -45,6 +45,10 @@ def test_a_scrub_that_nobody_waits_for_here_is_not_told_of():
     assert said("scrub", "pull") == ""
 
 
+def test_a_resilver_beside_the_step_is_called_the_running_one():
+    assert said("resilver", "replace", BARE) == "The running resilver ends in about 1h00m."
+
+
 def test_a_resilver_of_other_disks_ends_before_that_of_this_one():
     assert "starts after the running one" in said("resilver", "resilver", deferred=True)
 

@@ -314,7 +314,8 @@ def several_rows(
     can = ": not now" if every.refused else ", with a checklist for each"
     doubt = ": not advised" if every.doubtful else can
     all_new = f"all {len(new)} at once"
-    rest = f"the {len(new)} not being replaced yet"
+    many = len(new) > 1
+    rest = f"the {len(new)} not being replaced yet" if many else "the one not being replaced yet"
     rows.append(f"Replace {all_new if len(new) == len(targets) else rest}{doubt}")
     refused = (f"Not now: {every.refused}",) if every.refused else ()
     return rows, [*abouts, (*every.text, *refused)], every

@@ -161,7 +161,8 @@ def eta_note(view: ScanView, stage: SwapStage | None, swap: Checklist | None = N
         left = f"{left} ({duration(found.low)} to {duration(found.high)})"
     if stage is not None and stage.deferred:
         return f"This disk's {scan.function} starts after the running one, in about {left}."
-    return f"The {scan.function} ends in about {left}."
+    own = stage is not None and stage.step in ("resilver", "scrub")
+    return f"The {'' if own else 'running '}{scan.function} ends in about {left}."
 
 
 def restored_note(frame: Frame, swap: Checklist) -> Iterator[Span]:
