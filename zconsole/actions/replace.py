@@ -53,7 +53,7 @@ def plan_replace(
         return refuse("replace", "Replace a device", situation, must.NOT_THERE)
     plan = ActionPlan(
         action="replace",
-        title=f"Replace {target.name} with {called(swap.new, situation)}",
+        title=f"Replace {_old_and_new(situation, target, swap.new)}",
         steps=(_replace_step(situation, target, swap.new, sequential),),
         doubts=(*_joins(situation, target), *doubts(situation.pool, swap.old)),
         consequences=(
@@ -250,9 +250,14 @@ def _replace_step(situation: Situation, target: Target, new: str, sequential: bo
         requires.append(
             must.of_device(target, "the vdev can be rebuilt sequentially", _not_sequential)
         )
-    return Step(
-        argv, f"replace {target.name} with {called(new, situation)}", requires=tuple(requires)
-    )
+    return Step(argv, f"replace {_old_and_new(situation, target, new)}", requires=tuple(requires))
+
+
+def _old_and_new(situation: Situation, target: Target, new: str) -> str:
+    """Return ``bay05 with bay15 (serial ZC1A2B3C)``; the old one is called old in the same bay."""
+    name = called(new, situation)
+    same_bay = name.startswith(f"{target.name} ")
+    return f"{'the old ' * same_bay}{target.name} with {name}"
 
 
 def _common_conditions(sequential: bool) -> tuple[Precondition, ...]:

@@ -138,6 +138,15 @@ def test_replace_is_refused_in_words(situation, sequential, text):
     assert text in plan.refused
 
 
+@rows(
+    ("bay", "title"), [("d00", "Replace the old d00 with d00 ("), ("d07", "Replace d00 with d07 (")]
+)
+def test_a_disk_in_the_bay_of_the_old_one_is_told_from_it(bay, title):
+    device = replace(FACTS.devices[0], path=NEW, bay=bay, serial="S1")
+    s = mirror(facts=replace(FACTS, devices=(device,)))
+    assert plan_replace(s, Swap("1000", NEW)).title.startswith(title)
+
+
 def test_a_device_of_this_pool_cannot_come_again():
     s = raidz2(facts=replace(FACTS, devices=(new_disk(path="/dev/disk/by-id/d01"),)))
     plan = plan_replace(s, Swap("1000", "/dev/disk/by-id/d01"))

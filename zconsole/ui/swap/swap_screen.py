@@ -319,7 +319,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
         made = self._flow.confirmation(plan, facts, stage.paths, ran)
         # Warnings of the step do not apply to its light or to the way back.
         own = plan is stage.plan
-        warned = [Span(text, "error") for text in stage.warnings if own]
+        warned = [Span(sentence(text), "error") for text in stage.warnings if own]
         if stage.final and own:
             warned.append(Span(f"{stage.final}.", "warning"))
 
