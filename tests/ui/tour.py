@@ -75,7 +75,7 @@ TOUR = (
     Stop("replay", "resilver", _replay),
     Stop("events", "flaky", zoomed("events")),
     Stop("overview", "two-pools", keys("o")),
-    Stop("plan", "mirror-scrub", keys("S", "enter")),
+    Stop("plan", "mirror-scrub", keys("S", "j", "enter")),
     Stop("scans", "mirror-scrub", keys("S")),
     Stop("log", "mirror-scrub", _log),
     Stop("what-if", "added-vdev", keys("w")),

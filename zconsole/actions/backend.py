@@ -66,13 +66,13 @@ class Autopilots:
         return await in_daemon_thread(self.read)
 
 
-def make_way(control: Control, t: float) -> None:
-    """Restore what a killed autopilot left, at ``t`` (epoch seconds).
+def make_way(control: Control, now: float) -> None:
+    """Restore what a killed autopilot left, at ``now`` (epoch seconds).
 
     Raises UsageError if the operator has set a tunable that the autopilot would set: such settings
     are not taken over.
     """
-    control.settle(t)
+    control.settle(now)
     settings = map(control.setting, LEVERS)
     if ours := [s.tunable.name for s in settings if s.hold and s.hold.by is not Setter.AUTOPILOT]:
         raise UsageError(f"restore {ours[0]} first: zconsole tunables restore {' '.join(ours)}")

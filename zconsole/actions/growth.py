@@ -15,11 +15,12 @@ from zconsole.actions.plan import (
     decide,
     refuse,
 )
-from zconsole.actions.running_scans import disturbed
+from zconsole.actions.running_scans import disturbed, takes
 from zconsole.actions.target import Target, disk_path, find, members, partition_of
 from zconsole.pool.model import FAILED, Vdev, data_vdevs, is_group
 from zconsole.pool.redundancy import is_complete
 from zconsole.pool.spares import LABELS
+from zconsole.timeline.eta.estimate import Estimate
 from zconsole.units import counted, size
 
 WORTH = 0.05
@@ -101,8 +102,13 @@ def space_gained(situation: Situation, top: Vdev) -> int | None:
     return gain if gain > top.size_bytes * WORTH else 0
 
 
-def plan_attach(situation: Situation, key: str, new: str) -> ActionPlan:
-    """Plan to attach a side to a mirror or single disk, or a disk to a raidz (not undoable)."""
+def plan_attach(
+    situation: Situation, key: str, new: str, estimate: Estimate | None = None
+) -> ActionPlan:
+    """Plan to attach a side to a mirror or single disk, or a disk to a raidz (not undoable).
+
+    ``estimate``: how long its resilver takes; None if unknown.
+    """
     target = find(situation.pool, key)
     if target is None:
         return refuse("attach", "Attach a device", situation, must.NOT_THERE)
@@ -115,7 +121,7 @@ def plan_attach(situation: Situation, key: str, new: str) -> ActionPlan:
         action="attach",
         title=f"Attach {new} to {target.name}",
         steps=(Step(argv, f"add {new} to {target.name}"),),
-        consequences=_attach_effects(situation, target),
+        consequences=_attach_effects(situation, target, estimate),
         not_undone=(
             "overwrites what is on the new device",
             *(("a raidz never gets narrower: you can't remove the disk again",) * raidz),
@@ -169,7 +175,9 @@ def _fully_used(situation: Situation, now: Target) -> str | None:
     return f"{now.top.name} cannot grow: its smallest disk is fully used"
 
 
-def _attach_effects(situation: Situation, target: Target) -> tuple[str, ...]:
+def _attach_effects(
+    situation: Situation, target: Target, estimate: Estimate | None
+) -> tuple[str, ...]:
     """Return the consequences of an attach."""
     if target.vdev.kind.startswith("raidz"):
         return (
@@ -180,6 +188,7 @@ def _attach_effects(situation: Situation, target: Target) -> tuple[str, ...]:
     return (
         f"{situation.pool.name} resilvers the new side;"
         " redundancy grows by one when that is complete",
+        takes(estimate),
         *disturbed(situation),
     )
 

@@ -12,11 +12,12 @@ from zconsole.actions import conditions as must
 from zconsole.actions.candidates import cautions, own_ashift, spares
 from zconsole.actions.follow import replaced
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, called, decide, refuse
-from zconsole.actions.running_scans import disturbed
+from zconsole.actions.running_scans import disturbed, takes
 from zconsole.actions.target import Swap, Target, doubts, find
 from zconsole.keyed_text import KeyedText
 from zconsole.pool.model import FAILED, Vdev, is_group
 from zconsole.pool.redundancy import is_complete, may_fail, of_pool, parity
+from zconsole.timeline.eta.estimate import Estimate
 
 SEQUENTIAL_KINDS = ("mirror", "draid", "disk", "file")
 """Top-level layouts that can be rebuilt sequentially; the last two are single disks.
@@ -36,18 +37,27 @@ This is the default of zfs_resilver_defer_percent in OpenZFS 2.3.
 """
 
 
-def plan_replace(situation: Situation, swap: Swap, sequential: bool = False) -> ActionPlan:
-    """Plan to replace a device by another; ``sequential`` rebuilds without checksums (-s)."""
+def plan_replace(
+    situation: Situation,
+    swap: Swap,
+    sequential: bool = False,
+    estimate: Estimate | None = None,
+) -> ActionPlan:
+    """Plan to replace a device by another; ``sequential`` rebuilds without checksums (-s).
+
+    ``estimate``: how long a healing resilver takes; None if unknown.
+    """
     target = find(situation.pool, swap.old)
     if target is None:
         return refuse("replace", "Replace a device", situation, must.NOT_THERE)
     plan = ActionPlan(
         action="replace",
-        title=f"Replace {target.name} with {called(swap.new, situation)}",
+        title=f"Replace {_old_and_new(situation, target, swap.new)}",
         steps=(_replace_step(situation, target, swap.new, sequential),),
         doubts=(*_joins(situation, target), *doubts(situation.pool, swap.old)),
         consequences=(
             SEQUENTIAL if sequential else HEALING,
+            _takes(estimate, sequential),
             *disturbed(situation, target.top if sequential else None),
             *_redundancy_meanwhile(situation, (target,)),
             *_of_spares(situation, target, swap.new),
@@ -63,9 +73,15 @@ def plan_replace(situation: Situation, swap: Swap, sequential: bool = False) -> 
 
 
 def plan_batch(
-    situation: Situation, swaps: tuple[Swap, ...], sequential: bool = False
+    situation: Situation,
+    swaps: tuple[Swap, ...],
+    sequential: bool = False,
+    estimate: Estimate | None = None,
 ) -> ActionPlan:
-    """Plan to replace several devices with one resilver, restarted once if a device has to wait."""
+    """Plan to replace several devices with one resilver, restarted once if a device has to wait.
+
+    ``estimate``: how long one healing resilver of all takes; None if unknown.
+    """
     title = "Replace 1 device" if len(swaps) == 1 else f"Replace {len(swaps)} devices at once"
     targets = [find(situation.pool, swap.old) for swap in swaps]
     found = tuple(t for t in targets if t is not None)
@@ -82,7 +98,7 @@ def plan_batch(
         title=title,
         steps=replaces if sequential else (*replaces, _restart_step(situation)),
         doubts=tuple(text for target in found for text in _joins(situation, target)),
-        consequences=_batch_consequences(situation, found, sequential),
+        consequences=_batch_consequences(situation, found, sequential, estimate),
         not_undone=("overwrites what is on the new devices",),
         warnings=tuple(
             f"{t.name}: {text}"
@@ -157,16 +173,20 @@ def _clash(swaps: tuple[Swap, ...]) -> str | None:
 
 
 def _batch_consequences(
-    situation: Situation, targets: tuple[Target, ...], sequential: bool
+    situation: Situation,
+    targets: tuple[Target, ...],
+    sequential: bool,
+    estimate: Estimate | None,
 ) -> tuple[str, ...]:
     """Return the consequences of replacing several devices."""
-    order = ", then ".join(t.name for t in targets)
+    names = ", ".join(t.name for t in targets)
+    several = f"starts {len(targets)} replaces, in this order: {names}"
     once = (
-        "one rebuild per vdev fills them together"
+        "one rebuild per vdev fills all new devices of it at the same time"
         if sequential
         else (
-            "one resilver fills them all; if a device has to wait, the resilver restarts at once,"
-            " when little is lost"
+            "one resilver fills all new devices at the same time; if one has to wait, the resilver"
+            " restarts at once, when little is lost"
         )
     )
     disturbances = dict.fromkeys(
@@ -178,8 +198,9 @@ def _batch_consequences(
     count = "they still count" if len(reading) > 1 else "it still counts"
     stay = f"leave {which} plugged in until it finishes: {count} for redundancy"
     return (
-        f"order: {order}",
+        several if len(targets) > 1 else f"replaces {names}",
         once,
+        _takes(estimate, sequential),
         *disturbances,
         *((stay,) * bool(reading)),
         *_redundancy_meanwhile(situation, targets),
@@ -228,9 +249,14 @@ def _replace_step(situation: Situation, target: Target, new: str, sequential: bo
         requires.append(
             must.of_device(target, "the vdev can be rebuilt sequentially", _not_sequential)
         )
-    return Step(
-        argv, f"replace {target.name} with {called(new, situation)}", requires=tuple(requires)
-    )
+    return Step(argv, f"replace {_old_and_new(situation, target, new)}", requires=tuple(requires))
+
+
+def _old_and_new(situation: Situation, target: Target, new: str) -> str:
+    """Return ``bay05 with bay15 (serial ZC1A2B3C)``; the old one is called old in the same bay."""
+    name = called(new, situation)
+    same_bay = name.startswith(f"{target.name} ")
+    return f"{'the old ' * same_bay}{target.name} with {name}"
 
 
 def _common_conditions(sequential: bool) -> tuple[Precondition, ...]:
@@ -263,6 +289,10 @@ def _holds_no_data(_: Situation, now: Target) -> str | None:
     if now.vdev.vclass in ("spare", "cache"):
         return f"{now.name} is a {now.vdev.vclass} device: remove it and add another one"
     return None
+
+
+def _takes(estimate: Estimate | None, sequential: bool) -> str:
+    return takes(estimate, "a healing resilver" if sequential else "the resilver")
 
 
 def _work(sequential: bool) -> str:

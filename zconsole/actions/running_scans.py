@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from zconsole.actions.plan import Facts, Situation
 from zconsole.pool.model import Scan, Vdev
+from zconsole.scan_report.resilver_time import NO_SCAN
+from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.scans import WORDS
+from zconsole.units import duration
 
 
 def describe(scan: Scan) -> str:
@@ -48,6 +51,14 @@ def disturbed(situation: Situation, rebuilt: Vdev | None = None) -> tuple[str, .
             for scan in again
         ),
     )
+
+
+def takes(estimate: Estimate | None, work: str = "the resilver") -> str:
+    """Return how long a resilver is likely to take and why, or that it is unknown and why."""
+    if estimate is None or estimate.eta is None:
+        why = estimate.reason if estimate else ""
+        return f"how long {work} takes is unknown: {why or NO_SCAN}"
+    return f"{work} takes about {duration(estimate.eta)}, {estimate.reason}"
 
 
 def discarded(situation: Situation) -> tuple[str, ...]:

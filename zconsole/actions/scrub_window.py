@@ -21,11 +21,13 @@ from zconsole.actions.running_scans import progress
 from zconsole.actions.scrub import is_paused, plan_pause, plan_scrub
 from zconsole.errors import UsageError
 from zconsole.keyed_text import KeyedText
-from zconsole.pool.scrub_window import ScrubWindow
+from zconsole.pool.model import Activity
+from zconsole.pool.scrub_window import NAME, ScrubWindow
 from zconsole.system import keeper
 from zconsole.system.day_hours import day_hours, local_time
 from zconsole.system.record_file import LockedRecord
 from zconsole.system.state_dir import state_dir
+from zconsole.timeline.frame import SCRUB_HOURS, ActivityView, Additions, Frame
 
 NO_GUID = "the GUID of the pool is unknown; it may be another pool tomorrow"
 LOOK = 30.0
@@ -85,6 +87,19 @@ def hours_words(window: ScrubWindow, state: str, local: datetime) -> str:
     if not window.paused:
         return "paused by hand, stays paused"
     return "resumes now" if inside else f"paused until {window.begins}"
+
+
+def hours_added(frame: Frame, window: ScrubWindow) -> Additions:
+    """Return what a window adds to its pool's frame: the hours, and a line on how its scrub fares.
+
+    A scrub that was paused by hand is not kept to the hours.
+    """
+    scrubs = (view.scan for view in frame.scans if view.scan.function == "scrub")
+    state = next((scan.state for scan in scrubs if scan.active), "")
+    words = hours_words(window, state, local_time(frame.t))
+    by_hand = state == "paused" and not window.paused
+    row = ActivityView(Activity(SCRUB_HOURS, window.hours, note=words))
+    return Additions((row,), hours="" if by_hand else window.hours)
 
 
 def plan_window(situation: Situation, hours: str | None = None) -> ActionPlan:
@@ -199,7 +214,7 @@ def _now(situation: Situation, hours: str) -> str:
     return f"the scrub is paused now, at {progress(scan)}, and resumes at {start}"
 
 
-NAME, LOCK, KEEPER = "scrub-windows.json", "scrub-windows.lock", "scrub-windows.keeper"
+LOCK, KEEPER = "scrub-windows.lock", "scrub-windows.keeper"
 PATIENCE = 10.0
 """Seconds to wait while another process changes the file."""
 

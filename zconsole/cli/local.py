@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from zconsole.cli.output import local_zone
 from zconsole.config.settings import SCRUB_OVERDUE_AFTER
+from zconsole.errors import ZconsoleError
 from zconsole.hardware.located_source import LocatedSource
+from zconsole.pool.scrub_window import NAME
 from zconsole.scan_report.recorder import ReportKeeper
 from zconsole.scan_report.report import ScanReport
 from zconsole.scan_report.store import ReportStore
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.system.patient import made_state_dir
+from zconsole.system.patient import in_time, made_state_dir
 from zconsole.system.record_file import AsyncWriter, LockedStore
 from zconsole.system.state_dir import StateError, state_dirs
 from zconsole.timeline.alerts.alerting import SentAlerts
 from zconsole.timeline.devices import DeviceProber
 from zconsole.timeline.feed import SessionFeed, Update
+from zconsole.timeline.frame import Additions, Frame
 from zconsole.timeline.session import Session
 from zconsole.timeline.store import HistoryStore
 from zconsole.zfs.sources.base import NO_READER, Capabilities, Source
@@ -81,9 +85,31 @@ async def once(pools: Sequence[str], scrub_overdue_after: float = SCRUB_OVERDUE_
     """Take one round of this machine's pools; store nothing. ``scrub_overdue_after``: seconds."""
     feed = SessionFeed(source(pools), session(False, scrub_overdue_after), 0.0)
     try:
-        return await feed.sample() or Update((), Capabilities(NO_READER))
+        update = await feed.sample() or Update((), Capabilities(NO_READER))
+        return replace(update, frames=_with_scrub_hours(update.frames))
     finally:
         await feed.aclose()
+
+
+def _with_scrub_hours(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
+    """Add the hours to which scrubs keep: those this user set, else the machine's; if readable."""
+
+    def _read() -> Mapping[str, Additions]:
+        place = next((place for place in state_dirs() if (place / NAME).is_file()), None)
+        if place is None:
+            return {}
+        # Lazy import: mostly no hours are set, and the plans behind this take time to load.
+        from zconsole.actions.scrub_window import MachineWindows, hours_added
+
+        windows = {window.guid: window for window in MachineWindows(place).windows()}
+        kept = ((frame, windows.get(frame.guid or "")) for frame in frames)
+        return {frame.pool: hours_added(frame, window) for frame, window in kept if window}
+
+    try:
+        added = in_time(_read)
+    except (OSError, ZconsoleError):
+        return frames
+    return tuple(frame.joined(added.get(frame.pool, Additions())) for frame in frames)
 
 
 async def past(guid: str) -> Sequence[ScanReport]:

@@ -21,7 +21,8 @@ from zconsole.output import json
 from zconsole.swap.choice import choose
 from zconsole.swap.disk import DONE, OPEN, Checklist, MachineView, device_named, proposed
 from zconsole.swap.report import checklist_record, choice_record, explained, markdown
-from zconsole.swap.steps import STEPS, SwapStage
+from zconsole.swap.stage import SwapStage
+from zconsole.swap.steps import STEPS
 from zconsole.swap.store import SwapSession, SwapStore, live_swap
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.host import is_root

@@ -13,7 +13,7 @@ from zconsole.pool.health import notes
 from zconsole.pool.model import Scan
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.eta.past import Comparison
-from zconsole.timeline.frame import ActivityView, Frame, ScanView, VdevRow
+from zconsole.timeline.frame import SCRUB_HOURS, ActivityView, Frame, ScanView, VdevRow
 
 if TYPE_CHECKING:
     from zconsole.diagnosis.bottleneck.finding import Verdict
@@ -48,6 +48,7 @@ def sample_object(frame: Frame) -> dict[str, Any]:
         first |= {"function": None, "state": None, "eta_reason": "scan unknown"}
     ceiling = None if frame.ceiling is None else _picked(frame.ceiling, "rate share text")
     first |= {"limit": _limit(frame.limit), "ceiling": ceiling}
+    work = [(view.activity.kind, view.activity.state) for view in frame.activities]
     return {
         "version": VERSION,
         "t": frame.t,
@@ -65,6 +66,7 @@ def sample_object(frame: Frame) -> dict[str, Any]:
         "scans": scans,
         "last_scrub": frame.scrub.last,
         "scrub_overdue": frame.scrub.overdue,
+        "scrub_hours": next((hours for kind, hours in work if kind == SCRUB_HOURS), None),
         "activities": [_activity_object(view) for view in frame.activities],
         "troubles": [_trouble(trouble) for trouble in frame.troubles],
         "spares": [_picked(spare, "name kind severity text") for spare in frame.spares],

@@ -12,6 +12,7 @@ from zconsole.pool.redundancy import Redundancy, unmarked_repairs
 from zconsole.system.printable import clean
 from zconsole.timeline.eta.estimate import MEASURING, SUSPENDED, Estimate
 from zconsole.timeline.frame import (
+    SCRUB_HOURS,
     ActivityView,
     Frame,
     ScanView,
@@ -239,7 +240,8 @@ def _activity(view: ActivityView, now: float) -> str:
     if activity.state == "finished":
         on = f" on {_day_clock(activity.end, now)}" if activity.end else ""
         return f"{name}: finished{_moved(activity)}{on}"
-    why = f", {activity.note}" if activity.note and activity.state == "paused" else ""
+    told = activity.state == "paused" or activity.kind == SCRUB_HOURS
+    why = f", {activity.note}" if activity.note and told else ""
     advice = f"; {view.advice}" if view.advice else ""
     return f"{name}: {state}{_moved(activity)}{at}{done}{eta}{zpool}{why}{advice}"
 

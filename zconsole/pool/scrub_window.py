@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+NAME = "scrub-windows.json"
+"""The file of all windows in the state directory."""
+
 
 @dataclass(frozen=True, slots=True)
 class ScrubWindow:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from zconsole.pool.model import Scan, Vdev, data_vdevs
 from zconsole.pool.redundancy import REPAIRS
 from zconsole.scan_report.report import ScanReport
-from zconsole.timeline.eta.estimate import Estimate
+from zconsole.timeline.eta.estimate import Estimate, nothing
 from zconsole.timeline.eta.past import PastScan
-from zconsole.timeline.frame import seconds_taken
+from zconsole.timeline.frame import Frame, seconds_taken
 from zconsole.units import percent, rate
 
 LEAST_SECONDS = 30.0
@@ -21,6 +21,8 @@ GUESS = (0.6, 2.0)
 """Range of an estimate from a single rate, as factors: fill, fragmentation and load vary."""
 MARGIN = (0.85, 1.2)
 """Range of an estimate from several rates, as factors of its values by the fastest and slowest."""
+NO_SCAN = "no completed scan recorded"
+"""Why nothing can be estimated."""
 _ALIKE = (*REPAIRS, "scrub")
 """Functions of scans that read all data, as a resilver does."""
 
@@ -55,6 +57,20 @@ def paces(
         if disks and over and total and seconds >= 1:
             found.append(_mean(total / seconds / disks, "last", scan.function, scan.start or 0.0))
     return tuple(sorted(found, key=lambda pace: (-pace.closeness, -pace.t)))
+
+
+def known_paces(frame: Frame, reports: Sequence[ScanReport] = ()) -> tuple[PastRate, ...]:
+    """Return the rates of a pool's finished scans and reports, as ``paces`` does.
+
+    Only if there are none, those of running scans, and of scans that a later one replaced.
+    """
+    root = frame.seen.root
+    if known := paces(root, frame.seen.scans, reports):
+        return known
+    running = (pace_of_running(root, view.scan, frame.t, view.left) for view in frame.scans)
+    over = (pace_of_past(root, scan) for scan in frame.past)
+    others = filter(None, (*running, *over))
+    return tuple(sorted(others, key=lambda pace: (-pace.closeness, -pace.t)))
 
 
 def pace_of_running(root: Vdev, scan: Scan, now: float, left: float | None) -> PastRate | None:
@@ -103,6 +119,13 @@ def member_duration(top: Vdev, known: Sequence[PastRate]) -> Estimate | None:
     if not known or not top.alloc_bytes:
         return None
     return _duration(top.alloc_bytes / _width(top), "its share of the data", known)
+
+
+def longest(tops: Iterable[Vdev], known: Sequence[PastRate]) -> Estimate:
+    """Estimate one resilver of disks of these top-level vdevs at once, or say why it is unknown."""
+    found = [each for top in tops if (each := member_duration(top, known)) is not None]
+    no_data = nothing("nothing is known to be allocated there" if known else NO_SCAN)
+    return max(found, key=lambda each: each.eta or 0.0, default=no_data)
 
 
 def _duration(need: float, what: str, known: Sequence[PastRate]) -> Estimate:

@@ -179,7 +179,7 @@ def _found(
 ) -> Iterator[str]:
     """Yield the evidence for a failure and for its cause."""
     leaf = target.vdev
-    note = f" ({leaf.note})" if leaf.note else ""
+    note = f" ({leaf.note.strip('()')})" if leaf.note else ""  # zpool prints "(resilvering)"
     yield f"{leaf.called} is {leaf.state}{note}"
     if gone:
         yield "the machine no longer has the disk: it is out, without power, or its link is down"
@@ -218,7 +218,7 @@ def _ways(
     if device := next((each for each in free if not old.is_on(each)), None):
         new = disk_of(device)
         why = (
-            f"{new.words} is free: replace with it now, and pull {old.spot} once the"
+            f"disk {new.words} is free: replace with it now, and pull {old.spot} once the"
             f" resilver is done. {kept}"
         )
         yield SwapWay(REPLACE_FIRST, why, new)

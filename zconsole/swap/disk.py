@@ -17,6 +17,7 @@ from zconsole.hardware.device import Device
 from zconsole.hardware.location import PARTITION
 from zconsole.pool.chassis import Enclosure, LeafDisk
 from zconsole.pool.model import FAILED, Pool, Vdev, has_disk_id
+from zconsole.timeline.eta.estimate import Estimate
 
 REPLACE_FIRST, SPARE_FIRST, PULL_FIRST = "replace-first", "spare-first", "pull-first"
 OPEN, DONE, BACKED_OUT = "open", "done", "backed out"
@@ -218,15 +219,20 @@ class Checklist:
         stopped = not own or "-s" in own[-1].command.split()
         return None if stopped else own[-1].t
 
+    @property
+    def estimate(self) -> Estimate:
+        """The predicted duration of the resilver; without an ETA where unknown."""
+        return Estimate(self.predicted, None, None, self.basis)
+
     def noted(self, step: str) -> float | None:
         """Return the time of the newest log entry of a step; None if it has none."""
         return max((entry.t for entry in self.log if entry.step == step), default=None)
 
     def noting(
-        self, t: float, step: str, text: str, command: str = "", result: str = ""
+        self, now: float, step: str, text: str, command: str = "", result: str = ""
     ) -> Checklist:
         """Return the checklist with one more log entry."""
-        return replace(self, log=(*self.log, SwapEntry(t, step, text, command, result)))
+        return replace(self, log=(*self.log, SwapEntry(now, step, text, command, result)))
 
     def passing(self, step: str) -> Checklist:
         """Return the checklist with a step marked as passed, though nothing shows it."""
@@ -236,9 +242,9 @@ class Checklist:
         """Return the checklist with a step no longer marked as passed."""
         return replace(self, passed=tuple(each for each in self.passed if each != step))
 
-    def ending(self, t: float, state: str, undone: tuple[str, ...] = ()) -> Checklist:
+    def ending(self, now: float, state: str, undone: tuple[str, ...] = ()) -> Checklist:
         """Return the closed checklist: done or backed out, with what was left undone."""
-        return replace(self, state=state, ended=t, undone=undone)
+        return replace(self, state=state, ended=now, undone=undone)
 
 
 def same_unit(a: Device, b: Device) -> bool:

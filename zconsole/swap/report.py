@@ -14,6 +14,7 @@ from zconsole.hardware.light import LASTING
 from zconsole.keyed_text import KeyedText
 from zconsole.pool.model import FAILED
 from zconsole.pool.redundancy import is_complete
+from zconsole.scan_report.resilver_time import NO_SCAN
 from zconsole.swap.choice import SwapChoice, SwapWay
 from zconsole.swap.disk import (
     DONE,
@@ -26,7 +27,8 @@ from zconsole.swap.disk import (
     sentence,
 )
 from zconsole.swap.effects import vdev_words
-from zconsole.swap.steps import NOT_NEEDED, STEPS, WAYS, SwapStage, all_ways_back, steps_of
+from zconsole.swap.stage import SwapStage
+from zconsole.swap.steps import NOT_NEEDED, STEPS, WAYS, all_ways_back, steps_of
 from zconsole.swap.way_back import WayBack, light_words, online_line, undo_offline, zpool_line
 from zconsole.system.printable import inert
 from zconsole.timeline.eta.estimate import Estimate
@@ -96,7 +98,7 @@ def time_words(way: SwapWay, estimate: Estimate | None, left: float | None = Non
     times = 2 if way.mode == SPARE_FIRST else 1
     runs = "two resilvers" if times > 1 else "one resilver"
     if estimate is None or estimate.eta is None:
-        return f"Time: {runs} of unknown duration: no completed scan recorded"
+        return f"Time: {runs} of unknown duration: {NO_SCAN}"
     each = " each" if times > 1 else " in all, and it runs already" if way.begun else ""
     return f"Time: {runs}, about {duration(estimate.eta)}{each}: {estimate.reason}"
 
@@ -292,8 +294,8 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|") or "-"
 
 
-def _when(t: float, zone: tzinfo | None) -> str:
-    return datetime.fromtimestamp(t, UTC).astimezone(zone).strftime("%Y-%m-%d %H:%M:%S %Z")
+def _when(at: float, zone: tzinfo | None) -> str:
+    return datetime.fromtimestamp(at, UTC).astimezone(zone).strftime("%Y-%m-%d %H:%M:%S %Z")
 
 
 _KEPT = ("id", "pool", "guid", "vdev", "mode", "state", "begun", "ended")

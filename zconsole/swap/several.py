@@ -15,8 +15,6 @@ from zconsole.actions.target import Swap, Target, members, others_missing
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
 from zconsole.pool.model import FAILED
 from zconsole.pool.redundancy import is_complete, may_fail, parity
-from zconsole.scan_report.report import ScanReport
-from zconsole.scan_report.resilver_time import PastRate, member_duration, paces
 from zconsole.swap.choice import SwapChoice, SwapWay, cause_of, choose, free_disks
 from zconsole.swap.disk import (
     OPEN,
@@ -43,22 +41,6 @@ class SwapOrder:
     refused: str = ""
     doubtful: bool = False
     """Whether some devices may need no new disk because their cable is the likely cause."""
-
-
-def estimated(
-    view: MachineView,
-    targets: Iterable[Target],
-    reports: Sequence[ScanReport] = (),
-    others: Iterable[PastRate] = (),
-) -> Mapping[str, Estimate | None]:
-    """Estimate how long the resilver of each device takes, with the basis of the estimate.
-
-    Rates come from the scans of the pool and from ``reports``. Only if there are none, ``others``
-    are used: rates of running scans and of scans that a later one replaced.
-    """
-    alike = sorted(others, key=lambda pace: (-pace.closeness, -pace.t))
-    known = paces(view.pool.root, view.pool.scans, reports) or tuple(alike)
-    return {target.key: member_duration(target.top, known) for target in targets}
 
 
 def urgent_first(view: MachineView, targets: Iterable[Target]) -> tuple[Target, ...]:
@@ -108,7 +90,7 @@ def together(
     longest = max(_seconds(targets, estimates), default=None)
     least = min(map(_left_now, targets), default=0)
     text = [
-        f"together: replace all {len(wanting)} at once, pull the old disks afterwards",
+        f"all at once: replace all {len(wanting)}, pull the old disks afterwards",
         _one_resilver(view.situation, duration(longest, "of unknown duration")),
         *discarded(view.situation),
         f"old disks that still read count until then: {may_fail(least)} in the weakest vdev",
@@ -138,8 +120,8 @@ def _one_resilver(situation: Situation, time: str) -> str:
     """Describe how one resilver, which takes ``time``, fills all new disks; and a running one."""
     runs = situation.active("resilver")
     if runs is None:
-        how = "it restarts for each new disk, or once for all that have to wait; little is lost"
-        return f"one resilver, {time}: {how}"
+        how = "it starts again as each new disk joins in its first seconds; little is lost"
+        return f"one resilver fills them all, {time}; {how}"
     waits = will_defer(situation.facts, runs.percent)
     if waits and (runs.percent or 0.0) > LITTLE:
         return (
@@ -153,7 +135,7 @@ def _one_resilver(situation: Situation, time: str) -> str:
             f"the running one ({progress(runs)}) restarts for all, or ends first: what decides this"
             " is unknown"
         )
-    return f"one resilver, {time}; {how}"
+    return f"one resilver fills them all, {time}; {how}"
 
 
 def assigned(view: MachineView, targets: Sequence[Target]) -> dict[str, str]:

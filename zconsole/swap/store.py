@@ -25,7 +25,8 @@ from zconsole.diagnosis.device_errors.probes import smart_of
 from zconsole.errors import ZconsoleError
 from zconsole.hardware.device import Device
 from zconsole.swap.disk import BACKED_OUT, OPEN, Checklist, MachineView, SwapDisk, device_of
-from zconsole.swap.steps import PUT_BACK, WAYS, Answer, SwapStage, comes_before, steps_of
+from zconsole.swap.stage import Answer, SwapStage
+from zconsole.swap.steps import PUT_BACK, WAYS, comes_before, steps_of
 from zconsole.swap.watch import absent, current, missing, noticed
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.host import boot_id

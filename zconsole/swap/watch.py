@@ -41,24 +41,21 @@ from zconsole.swap.report import (
     undone,
     way_back,
 )
+from zconsole.swap.stage import Answer, SwapStage, replacing_first, use_now
 from zconsole.swap.steps import (
     NOT_NEEDED,
     PUT_BACK,
     STEPS,
-    Answer,
-    SwapStage,
     absent_disks,
     comes_before,
     just_ran,
     listed,
     new_leaf,
     replace_begun,
-    replacing_first,
     scrubbed,
     step_of,
     steps_of,
     to_do,
-    use_now,
 )
 from zconsole.swap.way_back import WayBack, undo_offline
 

@@ -195,6 +195,9 @@ OUTCOME = "outcome"
 AUTOPILOT = "autopilot"
 """Kind of the activity that adjusts scan tunables to keep latency low for applications."""
 
+SCRUB_HOURS = "scrub hours"
+"""Kind of the activity whose state is the only hours in which a pool is scrubbed."""
+
 SET_HERE = "set here"
 """State of the activity for tunables that were set."""
 

@@ -239,7 +239,8 @@ def _is_faster(name: str, live: int | None, wanted: int) -> bool:
     if live is None:
         return False
     # Compared with the newest default: below it, less is faster.
-    _, usual = BY_NAME[name].defaults[-1]
-    if usual is None:
+    known = [usual for _, usual in BY_NAME[name].defaults if usual is not None]
+    if not known:
         return False
+    usual = known[-1]
     return live <= wanted if wanted < usual else live >= wanted

@@ -12,6 +12,7 @@ from tests.unit.swap.playing import EMPTY, NEW, OLD, SMALL, Play, fresh
 from zconsole.actions.plan import Situation
 from zconsole.hardware.device import Contents, Device
 from zconsole.pool.model import Vdev
+from zconsole.scan_report.resilver_time import member_duration, paces
 from zconsole.sim import commands, lifecycle
 from zconsole.sim.build import Build
 from zconsole.sim.disk import CANT_OPEN, FAULTED, SSD_400G, Leaf
@@ -20,8 +21,9 @@ from zconsole.sim.state import PoolState
 from zconsole.swap.choice import SwapChoice, choose
 from zconsole.swap.disk import PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
 from zconsole.swap.report import explained, markdown
-from zconsole.swap.several import estimated, in_turn, together, urgent_first
-from zconsole.swap.steps import SwapStage, listed
+from zconsole.swap.several import in_turn, together, urgent_first
+from zconsole.swap.stage import SwapStage
+from zconsole.swap.steps import listed
 
 DETAILS = (
     *(f"{room}{word}: " for room in ("    ", "      ") for word in adapter.DETAILS),
@@ -134,7 +136,8 @@ def _choices(scenario: str) -> Iterator[str]:
         yield from map(safe, () if found is None else _chosen(found))
     keys = [str(leaf.guid) for leaf in play.pool.leaves()][:2]
     targets = urgent_first(view, filter(None, map(view.target, keys)))
-    estimates = estimated(view, targets)
+    known = paces(view.pool.root, view.pool.scans)
+    estimates = {target.key: member_duration(target.top, known) for target in targets}
     ways = {"one after the other": in_turn, "together": together}
     found = [(how, way(view, targets, estimates)) for how, way in ways.items()]
     if not (found[1][1].refused or found[1][1].doubtful):

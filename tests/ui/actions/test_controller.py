@@ -50,14 +50,14 @@ async def test_a_scrub_is_paused_resumed_and_stopped():
 async def test_only_its_button_runs_a_plan_and_cancel_has_the_focus():
     async with acting("mirror-scrub") as a:
         for leaves in ("enter", "escape", "q"):
-            said = await a.read(a.press("S", "enter"))
+            said = await a.read(a.press("S", "j", "enter"))
             assert "zpool scrub -p mirrors" in said
             assert a.app.focused.id == "cancel"
             await a.press(leaves)
             assert not isinstance(a.app.screen, ConfirmScreen), leaves
             await a.home()
         assert a.log == []
-        await a.press("S", "enter", *RUN)
+        await a.press("S", "j", "enter", *RUN)
         assert commands(a) == [["scrub", "-p", "mirrors"]]
         assert "Done." in a.screen
 

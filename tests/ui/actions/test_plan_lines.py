@@ -63,6 +63,13 @@ def test_long_names_are_cut_and_lines_fit() -> None:
     assert len({plain(line).index("4T") for line in lines}) == 1
 
 
+def test_a_bay_is_not_said_twice() -> None:
+    made = [candidate("bay14", bay="bay14"), candidate("ata-X", bay="bay15")]
+    one, other = (plain(line) for line in candidate_lines(made, LOOK, 80))
+    assert one.count("bay14") == 1
+    assert "bay15" in other
+
+
 def test_the_figures_of_sectors_are_explained_at_the_cursor() -> None:
     made = [candidate("a", logical=512, physical=4096), candidate("b")]
     assert "sectors: 512 bytes, 4096 physical" in plain(candidate_about(made, 0, LOOK, 80)[-1])
@@ -90,7 +97,7 @@ def test_a_question_about_a_tunable_is_wrapped_and_not_cut(width: int) -> None:
     tunable = Tunable("zfs_x_ms", "least time", "ms", 1, 60_000, (), "scrub", note=note)
     lines = [plain(line) for line in question_lines(Setting(tunable, 5, 3, ""), "", LOOK, width)]
     assert max(map(len, lines)) <= width
-    assert note in " ".join(line.strip() for line in lines)
+    assert note in " ".join(line.strip() for line in lines).lower()
     assert "Now 5; 1 to 60000 ms, default 3" in lines[1]
 
 

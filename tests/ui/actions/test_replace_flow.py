@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.ui.actions.acting import RUN, acting
@@ -15,6 +17,7 @@ async def test_a_device_is_picked_and_its_plan_run_and_followed():
     ui = ScriptedSession("failed-disk", "bay15", AGREED)
     assert await replace_flow(ui, ui.key("bay05"))
     assert "1 more device may fail in raidz2-0" in ui.plan
+    assert re.search(r"the resilver takes about \d+h\d+m, estimated from the last \w+'s", ui.plan)
     assert "The console tells you when the resilver ends." in ui.ran[0]
     assert [command[0] for command in ui.commands] == ["replace"]
     assert ui.silent.awaited == 1
@@ -55,7 +58,8 @@ async def test_a_batch_is_put_together_and_run_as_one():
     ui = ScriptedSession("failed-disk", "bay09", "bay16", "Plan these 1", AGREED)
     assert await batch_flow(ui, ui.key("bay09"))
     assert ui.shown[0].startswith("REPLACE DEVICES OF mirror-1")
-    assert "order: bay09" in ui.plan
+    assert "replaces bay09" in ui.plan
+    assert "the resilver takes is unknown: nothing is known to be allocated" in ui.plan
     assert "leave bay09 plugged in until it finishes: it still counts for redundancy" in ui.plan
     assert ui.commands[0][0] == "replace"
 

@@ -183,12 +183,27 @@ async def test_a_value_that_cannot_be_stays_to_be_corrected():
 async def test_a_preset_lists_only_what_it_changes():
     ui = ScriptedSession("resilver", asking("gentle"), AGREED, asking("gentle"))
     await tunables_flow(ui, "")
-    assert "Will set" in [line.strip() for line in ui.plans[0].splitlines()]
     changes = [line.split() for line in ui.plans[0].splitlines() if "→" in line]
     assert changes
     assert [words for words in changes if words[1] == words[3]] == []
     assert ui.plan.startswith("Preset gentle")
     assert any("nothing to change" in text for text in ui.messages)
+
+
+async def test_every_plan_of_tunables_says_where_it_writes_and_its_command():
+    where = "Will set in demo:/sys/module/zfs/parameters"
+    ui = ScriptedSession("resilver", asking("set"), "5000", AGREED, asking("gentle"), ESC)
+    await tunables_flow(ui, "")
+    ui.answers.extend((asking("restore"), ESC))
+    await tunables_flow(ui, "")
+    commands = (f"set {TIME}=5000", "set ", "restore")
+    for plan, command in zip(ui.plans, commands, strict=True):
+        lines = [line.strip() for line in plan.splitlines()]
+        assert where in lines
+        assert lines[lines.index("By hand") + 1].startswith(f"zconsole tunables {command}")
+    ui.answers.extend((asking("hold"), "500ms", ESC))
+    await tunables_flow(ui, "")
+    assert "By hand zconsole tunables hold-latency 0.5" in ui.plan
 
 
 async def test_the_limit_that_a_preset_aims_at_is_no_warning(monkeypatch):

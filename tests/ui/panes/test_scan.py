@@ -4,24 +4,52 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from tests.records import replace
 from tests.table import rows
 from tests.ui import frames
-from tests.ui.drawn import LOOK, plain, text
+from tests.ui.drawn import LOOK, flat, plain, text
 from tests.ui.fakes import FakeFeed, view_state
 from tests.ui.panes.test_activities import with_activities
+from tests.worlds import world_of
 from zconsole.diagnosis.bottleneck.finding import NOTHING_TO_DO, Suggestion
 from zconsole.pool.model import Activity, Scan
+from zconsole.sim.scenarios import names
 from zconsole.timeline.eta.estimate import Estimate, nothing
 from zconsole.timeline.eta.past import Comparison
 from zconsole.timeline.frame import AUTOPILOT, ActivityView
 from zconsole.timeline.scan_rate import PastRates
+from zconsole.timeline.session import Session
 from zconsole.tunables.hold_latency import LEVERS
+from zconsole.ui.panes.advice import suggested
 from zconsole.ui.panes.header import HeaderStatus, header_lines
 from zconsole.ui.panes.scan import scan_lines
 
 SCRUBBED = Scan("scrub", "finished", end=frames.NOW - 86_400, duration=51_120.0,
                 processed_bytes=6_196_000, errors=3)  # fmt: skip
+
+
+@pytest.mark.slow
+def test_no_advice_of_any_scenario_is_cut_before_its_command():
+    """At 80 columns a low screen has one line for it, and "small, …" is no advice."""
+    told = set()
+    for scenario in set(names()) - {"thousand"}:  # that takes half a minute
+        world, session = world_of(scenario), Session()
+        for t in range(0, 70, 5):
+            world.advance(float(t))
+            shown = session.advance(world.raws())
+        for frame in shown:
+            if (advice := suggested(frame)) is None:
+                continue
+            told.add(scenario)
+            for low in (True, False):
+                drawn = flat(text(scan_lines(frame, LOOK, 80, compact=low)))
+                said = drawn[drawn.index(" try ") :].partition(" new errors ")[0]
+                act = LOOK.said(advice._replace(words="{act}").text) if advice.act else "try"
+                assert act in said, (scenario, said)
+                assert low or "…" not in said, (scenario, said)
+    assert len(told) > 8
 
 
 class TestScan:

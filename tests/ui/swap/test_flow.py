@@ -515,7 +515,7 @@ async def test_a_device_beside_one_that_is_being_replaced_is_named_by_its_bay():
         shown = await listed(s, 30.0)
         assert "Swap Slot 03 (serial ZWZJRW70) of raidz2-0: REMOVED" in shown
         assert "Swap Slot 06 (serial G4PXTEXR) of raidz2-0: ONLINE, being replaced" in shown
-        assert "Replace the 1 not being replaced yet, with a checklist for each" in shown
+        assert "Replace the one not being replaced yet, with a checklist for each" in shown
         assert "one after the other: Slot 03, then Slot 06" in shown
 
 

@@ -10,7 +10,7 @@ from tests.unit.swap.playing import NEW, OLD, Play
 from zconsole.pool.model import Scan
 from zconsole.sim import commands
 from zconsole.swap.disk import PULL_FIRST, Checklist, SwapDisk
-from zconsole.swap.steps import SwapStage
+from zconsole.swap.stage import SwapStage
 from zconsole.timeline.eta.estimate import Estimate, nothing
 from zconsole.ui.swap.swap_lines import SIDE_FROM, eta_note, listed_steps, swap_lines
 from zconsole.ui.widgets.draw import Span
@@ -45,6 +45,10 @@ def test_a_scrub_that_nobody_waits_for_here_is_not_told_of():
     assert said("scrub", "pull") == ""
 
 
+def test_a_resilver_beside_the_step_is_called_the_running_one():
+    assert said("resilver", "replace", BARE) == "The running resilver ends in about 1h00m."
+
+
 def test_a_resilver_of_other_disks_ends_before_that_of_this_one():
     assert "starts after the running one" in said("resilver", "resilver", deferred=True)
 
@@ -52,6 +56,14 @@ def test_a_resilver_of_other_disks_ends_before_that_of_this_one():
 def states(play: Play) -> dict[str, str]:
     stage = play.look()
     return {step.words: step.state for step in listed_steps(play.checklist, stage.step)}
+
+
+@rows("alarm", [True, False])
+def test_what_is_wrong_is_read_before_how_long_a_resilver_takes(alarm):
+    c = Checklist("1", "tank", None, 1.0, SwapDisk("sda"), "raidz2-0", PULL_FIRST)
+    stage = SwapStage("Put sdb back", ("sdb left.",), step="resilver", alarm=alarm)
+    said = text(swap_lines(c, stage, [Span("It ends in about 1h00m.")], LOOK, 80))
+    assert (said.index("sdb left.") < said.index("It ends in")) == alarm
 
 
 def test_a_wrong_pull_ticks_nothing_that_was_not_done():

@@ -31,6 +31,7 @@ from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.target import Swap
 from zconsole.hardware.device import Contents
 from zconsole.pool.model import Activity, ErrorCounters
+from zconsole.timeline.eta.estimate import Estimate
 
 
 @rows(
@@ -135,6 +136,15 @@ def test_replace_is_refused_in_words(situation, sequential, text):
     plan = replaced(situation, sequential)
     assert plan.refused is not None
     assert text in plan.refused
+
+
+@rows(
+    ("bay", "title"), [("d00", "Replace the old d00 with d00 ("), ("d07", "Replace d00 with d07 (")]
+)
+def test_a_disk_in_the_bay_of_the_old_one_is_told_from_it(bay, title):
+    device = replace(FACTS.devices[0], path=NEW, bay=bay, serial="S1")
+    s = mirror(facts=replace(FACTS, devices=(device,)))
+    assert plan_replace(s, Swap("1000", NEW)).title.startswith(title)
 
 
 def test_a_device_of_this_pool_cannot_come_again():
@@ -278,6 +288,30 @@ def batch(s: Situation, *olds: str, **kw) -> ActionPlan:
 
 
 NO_DISKS = replace(FACTS, devices=())
+TIME = Estimate(7200.0, None, None, "estimated from the last scrub's speed")
+
+
+@rows("sequential", [False, True])
+@rows(
+    "plan",
+    [
+        lambda s, **kw: plan_replace(s, Swap("1000", NEW), **kw),
+        lambda s, **kw: batch(s, "1000", "1001", **kw),
+    ],
+)
+def test_a_plan_says_how_long_a_resilver_is_likely_to_take(plan, sequential):
+    s = mirror(facts=NO_DISKS)
+    work = "a healing resilver" if sequential else "the resilver"
+    known = said(plan(s, sequential=sequential, estimate=TIME))
+    assert f"{work} takes about 2h00m, estimated from the last scrub's speed" in known
+    unknown = said(plan(s, sequential=sequential))
+    assert f"how long {work} takes is unknown: no completed scan recorded" in unknown
+
+
+def test_an_attach_says_how_long_the_new_side_takes():
+    plan = plan_attach(mirror(facts=NO_DISKS), "1000", NEW, TIME)
+    assert "the resilver takes about 2h00m, estimated from" in said(plan)
+    assert "the resilver takes" not in said(plan_attach(raidz2(facts=NO_DISKS), "100", NEW, TIME))
 
 
 def test_batch_issues_all_then_one_restart_if_needed():
@@ -285,7 +319,8 @@ def test_batch_issues_all_then_one_restart_if_needed():
     plan = batch(s, *(str(1000 + n) for n in range(6)))
     assert plan.refused is None
     assert [step.argv[1] for step in plan.steps] == ["replace"] * 6 + ["resilver"]
-    assert "order: d00, then d01" in said(plan)
+    assert "starts 6 replaces, in this order: d00, d01" in said(plan)
+    assert "one resilver fills all new devices at the same time" in said(plan)
     assert "leave the old devices plugged in" in said(plan)
 
 

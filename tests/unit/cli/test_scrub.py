@@ -66,6 +66,25 @@ def test_a_line_says_how_far_it_is():
     assert line(ScrubWindow("a", "1", "00:00-00:00", begun=True)).endswith("(running)")
 
 
+def test_the_health_report_has_the_hours_of_a_scrub(state, monkeypatch, capsys):
+    source = SimulatedSource("mirror-scrub", clock=time.monotonic)
+    pool = source.world.pools[0]
+    monkeypatch.setattr(local, "LiveSource", lambda _pools: source)
+    assert main(["status", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["scrub_hours"] is None, "another pool's"
+    with MachineWindows(state).open() as windows:
+        windows[str(pool.guid)] = ScrubWindow(pool.name, str(pool.guid), HOURS, begun=True)
+    assert main(["status", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["scrub_hours"] == HOURS
+    assert found["scan"]["eta_reason"].startswith(f"only {HOURS} counts")
+    assert main(["status"]) == 0
+    said = capsys.readouterr().out
+    assert f"scrub hours: {HOURS}, " in said
+    (state / "scrub-windows.json").write_text("{")
+    assert main(["status", "--json"]) == 0, "a report of health needs no hours"
+
+
 def test_hours_are_dropped_and_what_follows_is_said(monkeypatch, capsys):
     source = SimulatedSource("healthy", clock=time.monotonic)
     backend, pool = simulated_backend(source.world), source.world.pools[0]

@@ -179,6 +179,15 @@ def test_preset_warns_on_stderr(module, capsys):
     assert value(module) == 6000
 
 
+@pytest.mark.parametrize("name", ["zfs_scrub_delay", "zfs_resilver_delay"])
+def test_a_preset_lifts_the_delays_of_old_releases_as_the_console_does(module, name):
+    (module / "version").write_text("0.7.13-1\n")
+    delay = module / "parameters" / name
+    delay.write_text("4\n")
+    assert run(module, "preset", "faster-resilver", "--limit", "scan-reads") == 0
+    assert delay.read_text().strip() == "0"
+
+
 def test_without_the_module_nothing_is_live(tmp_path, capsys):
     assert run(tmp_path / "none", "list", "--json") == ExitCode.UNAVAILABLE
     out, err = capsys.readouterr()

@@ -23,7 +23,7 @@ from zconsole.sim.state import PoolState
 from zconsole.swap.choice import SwapChoice, choose
 from zconsole.swap.disk import REPLACE_FIRST, Checklist, MachineView
 from zconsole.swap.several import started
-from zconsole.swap.steps import SwapStage
+from zconsole.swap.stage import SwapStage
 from zconsole.swap.store import Guide, SwapStore, is_own
 from zconsole.system.audit import MemoryLog
 from zconsole.zfs.decode.decoder import decode

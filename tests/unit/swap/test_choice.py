@@ -329,6 +329,11 @@ def heads(choice: SwapChoice) -> list[str]:
     return [*explained(choice)]
 
 
+def test_what_zpool_notes_of_a_disk_is_in_one_pair_of_parentheses():
+    noted = disk("d00", 1000, "ONLINE")._replace(note="(resilvering)")
+    assert chosen(view(noted)).draft.why[0] == "d00 is ONLINE (resilvering)"
+
+
 def test_a_disk_that_still_works_has_something_wrong_and_has_not_failed():
     errors = ErrorCounters(read=3)
     assert "What is wrong" in heads(chosen(view(disk("d00", 1000)._replace(errors=errors))))

@@ -17,7 +17,7 @@ from zconsole.sim.backends.actions import simulated_backend
 from zconsole.sim.source import World
 from zconsole.swap.disk import MachineView, SwapDisk
 from zconsole.swap.several import started
-from zconsole.swap.steps import Answer
+from zconsole.swap.stage import Answer
 from zconsole.swap.store import AGE, Guide, SwapBackend, SwapSession, SwapStore
 from zconsole.swap.watch import on_purpose
 from zconsole.system.state_dir import StateError

@@ -12,7 +12,7 @@ from tests.unit.swap.views import DISKS, device, view
 from zconsole.actions.replace import plan_batch
 from zconsole.actions.target import Swap, find
 from zconsole.pool.model import Scan
-from zconsole.scan_report.resilver_time import pace_of_past, pace_of_running
+from zconsole.scan_report.resilver_time import member_duration, pace_of_past, pace_of_running, paces
 from zconsole.sim.build import Build
 from zconsole.sim.disk import RED_4T, Leaf
 from zconsole.swap.choice import choose
@@ -29,7 +29,6 @@ from zconsole.swap.several import (
     assigned,
     begin_adopted,
     begin_replaced,
-    estimated,
     in_turn,
     together,
     urgent_first,
@@ -53,7 +52,7 @@ def both(v: MachineView, keys=TWO, takes=TAKES) -> tuple[SwapOrder, SwapOrder]:
 def test_together_needs_a_free_disk_for_each_and_takes_one_resilver():
     turn, once = both(view(disks=(*DISKS, *FREE)))
     assert once.refused == ""
-    assert once.text[1].startswith("one resilver, 2h00m")
+    assert once.text[1].startswith("one resilver fills them all, 2h00m")
     assert "2 more devices may fail" in once.text[2]
     assert turn.text[1] == "2 resilvers, 3h00m in all"
     assert "1 more device may fail" in turn.text[2]
@@ -78,7 +77,7 @@ def test_the_weakest_vdev_counts_without_what_it_lacks_already():
 def test_an_unknown_duration_is_said():
     turn, once = both(view(), takes={"1000": TAKES["1000"]})
     assert "unknown duration" in turn.text[1]
-    assert "one resilver, 1h00m" in once.text[1]
+    assert "one resilver fills them all, 1h00m" in once.text[1]
 
 
 def test_the_failed_device_is_swapped_before_one_with_errors():
@@ -95,8 +94,9 @@ def test_a_duration_is_predicted_from_the_scan_that_runs_where_no_other_is_known
     assert pace is not None
     assert pace.rate == (8 << 40) / 10000.0 / 10
     bare = replace(v, situation=replace(v.situation, pool=replace(v.pool, scans=())))
+    (target,) = filter(None, [bare.target(key)])
     for others, known in (((), False), ([pace], True)):
-        found = estimated(bare, filter(None, [bare.target(key)]), (), others)[key]
+        found = member_duration(target.top, others)
         assert (found is not None and found.eta is not None) == known
 
 
@@ -123,7 +123,8 @@ def test_a_duration_is_predicted_from_the_last_scan():
     (last,) = play.view().situation.pool.scans
     assert last.duration is not None
     v = play.view()
-    (found,) = estimated(v, filter(None, [v.target(key)])).values()
+    (target,) = filter(None, [v.target(key)])
+    found = member_duration(target.top, paces(v.pool.root, v.pool.scans))
     assert found is not None
     assert found.eta == pytest.approx(last.duration, rel=0.1)
 
@@ -131,7 +132,7 @@ def test_a_duration_is_predicted_from_the_last_scan():
 @rows(
     ("percent", "changes", "said"),
     [
-        (None, {}, "restarts for each new disk, or once for all that have to wait; little is lost"),
+        (None, {}, "it starts again as each new disk joins in its first seconds; little is lost"),
         (5.0, {}, "2h00m; the running one restarts from 0 (5.0 % lost)"),
         (40.0, {}, "wait for the running resilver (40.0 %), then one fills them all: 2h00m beyond"),
         (5.0, {"version": (2, 2, 7), "parameters": {}}, "restarts from 0 (5.0 % lost)"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.swap.playing import NEW, OLD, Play
-from zconsole.swap.steps import STEPS, WAYS, SwapStage
+from zconsole.swap.stage import SwapStage
+from zconsole.swap.steps import STEPS, WAYS
 
 
 def test_every_step_has_an_inverse_or_is_final():

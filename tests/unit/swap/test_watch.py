@@ -11,7 +11,7 @@ from zconsole.sim import lifecycle
 from zconsole.sim.disk import FAULTED, REMOVED
 from zconsole.swap.disk import PULL_FIRST
 from zconsole.swap.several import started
-from zconsole.swap.steps import SwapStage
+from zconsole.swap.stage import SwapStage
 from zconsole.swap.store import SwapStore
 from zconsole.swap.watch import noticed
 

@@ -186,5 +186,5 @@ def reorder(seen: Evidence, _: Disk, blocks: str) -> Suggestion:
         return UNSORTED
     if seen.scan.function == "rebuild":
         return NOTHING_TO_DO
-    told = f"{blocks}: {{act}} so that disks reorder more"
+    told = f"{{act}} so that disks reorder more of the {blocks}"
     return _unless_tried(seen, Suggestion(told, "increase", "zfs_vdev_scrub_max_active"))

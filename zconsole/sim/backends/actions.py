@@ -40,7 +40,7 @@ from zconsole.timeline.session import Session
 from zconsole.tunables import autopilot, guard
 from zconsole.tunables.autopilot import Autopilot, PilotClaim, Status
 from zconsole.tunables.control import Control
-from zconsole.tunables.parameters import Parameters
+from zconsole.tunables.parameters import MODULE, Parameters
 from zconsole.tunables.store import TunableStore
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import Capabilities
@@ -72,7 +72,7 @@ class SimulatedParameters(Parameters):
 
     def path(self, name: str) -> str:
         """Return a made-up location of a parameter, as messages show it."""
-        return f"demo:{name}"
+        return f"demo:{MODULE}/parameters/{name}"
 
     def read(self, name: str) -> int | None:
         """Return the value of a parameter, or None if the simulated kernel lacks it."""

@@ -273,8 +273,8 @@ def _work(verb: str, key: str) -> list[Entry]:
 
 def _of_pool(situation: Situation) -> list[Entry]:
     resumes = situation.suspended and situation.pool.suspension != MULTIHOST
-    both = "Clear the errors of the pool, or resume it"
-    title = "Resume the pool, and clear its errors" if situation.suspended else both
+    resume = "Resume the pool, and clear its errors"
+    title = resume if situation.suspended else "Clear the errors of the pool"
     clear = Entry(title, (plan_clear,), wanted=resumes)
     others = [
         Entry(

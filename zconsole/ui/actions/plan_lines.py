@@ -131,7 +131,8 @@ def _names(candidates: Sequence[Candidate], look: DisplayFormat, width: int) -> 
 def _said(candidate: Candidate) -> str:
     device = candidate.device
     heat = f"{device.temperature:.0f}C" if device.temperature is not None else ""
-    bay, node = LeafDisk(bay=device.bay).words(), device.node.rpartition("/")[2]
+    name, node = device_name(device.path), device.node.rpartition("/")[2]
+    bay = "" if device.bay == name else LeafDisk(bay=device.bay).words()
     facts = "  ".join(filter(None, (bay, device.serial, node, heat, device.model)))
     return "; ".join((*candidate.problems, *candidate.cautions)) or facts
 

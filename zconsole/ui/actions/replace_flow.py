@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -17,6 +17,8 @@ from zconsole.actions.target import Swap, Target, failed, find, key_of
 from zconsole.errors import ZconsoleError
 from zconsole.hardware.device import Device
 from zconsole.pool.model import FAILED
+from zconsole.scan_report.resilver_time import longest
+from zconsole.timeline.eta.estimate import Estimate
 from zconsole.ui.actions.plan_lines import (
     candidate_about,
     candidate_lines,
@@ -43,8 +45,9 @@ async def replace_flow(ui: FlowSession, key: str) -> bool:
     target = _device(ui, situation, key)
     title = f"REPLACE {_taken(situation, target, key)} WITH"
     while (new := await _pick_device(ui, target, title)) is not None:
+        time, swap = await _estimate(ui, (target,)), Swap(target.key, new)
         ways = (
-            partial(plan_replace, swap=Swap(target.key, new), sequential=sequential)
+            partial(plan_replace, swap=swap, sequential=sequential, estimate=time)
             for sequential in (False, True)
         )
         if await ui.confirm(*ways, paths=(new,)):
@@ -55,8 +58,9 @@ async def replace_flow(ui: FlowSession, key: str) -> bool:
 async def attach_flow(ui: FlowSession, key: str) -> bool:
     """Choose the device to attach to a mirror, a single disk or a raidz."""
     _, target = _vdev(ui, key)
+    time = await _estimate(ui, (target,))
     while (new := await _pick_device(ui, target, f"ATTACH TO {target.name}")) is not None:
-        if await ui.confirm(partial(plan_attach, key=key, new=new), paths=(new,)):
+        if await ui.confirm(partial(plan_attach, key=key, new=new, estimate=time), paths=(new,)):
             return True
     return False
 
@@ -93,7 +97,11 @@ async def replace_together(
     while (row := await ui.pick(places)) is not None:
         if row == len(olds):
             swaps = tuple(Swap(old, new) for old, new in chosen.items())
-            ways = (partial(plan_batch, swaps=swaps, sequential=q) for q in (False, True))
+            time = await _estimate(ui, [old for old in olds if old.key in chosen])
+            ways = (
+                partial(plan_batch, swaps=swaps, sequential=sequential, estimate=time)
+                for sequential in (False, True)
+            )
             told = None if ran is None else partial(ran, swaps)
             if await ui.confirm(*ways, paths=tuple(chosen.values()), ran=told):
                 return True
@@ -105,6 +113,12 @@ async def replace_together(
             chosen[old.key] = new
             places.picked = row + 1
     return False
+
+
+async def _estimate(ui: FlowSession, targets: Iterable[Target]) -> Estimate:
+    """Estimate the resilver that fills new devices in these places, or say why it is unknown."""
+    known = await ui.paces(ui.frame) if ui.frame is not None else ()
+    return longest([target.top for target in targets], known)
 
 
 def _taken(situation: Situation, target: Target, key: str) -> str:

@@ -56,7 +56,9 @@ def scan_entries(situation: Situation, windows: tuple[ScrubWindow, ...] = ()) ->
     pause = partial(plan_pause_beside_window, windows=windows)
     again = not situation.active("resilver") and plan_resilver(situation).refused is None
     entries = [
-        Entry("Start or resume a scrub", (begin,)),
+        # The cursor starts here, possible or not, so that S and Enter never pause or stop a scrub;
+        # only devices that wait for a resilver move it, to the restart of one.
+        Entry("Start or resume a scrub", (begin,), wanted=not again),
         Entry("Pause the scrub", (pause,)),
         Entry("Stop the scrub", (plan_stop,)),
         Entry("Scrub only known errors", (lambda s: plan_scrub(s, errors_only=True),)),

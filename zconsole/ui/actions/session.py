@@ -23,6 +23,7 @@ from zconsole.actions.refresh import PATIENCE, Refresher, is_answer, situation_o
 from zconsole.errors import UnavailableError, ZconsoleError
 from zconsole.pool.model import Event
 from zconsole.pool.scrub_window import ScrubWindow
+from zconsole.scan_report.resilver_time import PastRate, known_paces
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.timeline.feed import Feed, Update
 from zconsole.timeline.frame import DONE, OUTCOME, Frame
@@ -30,7 +31,7 @@ from zconsole.tunables.autopilot import Status
 from zconsole.tunables.control import Past
 from zconsole.tunables.holds import Scans
 from zconsole.ui.actions.effects import EffectWatch
-from zconsole.ui.actions.plan_lines import plan_lines, said_lines
+from zconsole.ui.actions.plan_lines import part, plan_lines, said_lines
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.dialogs.screens import About, AskScreen, Behind, Fill, Lines, Offers, PickScreen
 from zconsole.ui.display_format import DisplayFormat
@@ -148,22 +149,22 @@ class FollowUp:
         problem = None if frame.absent else frame.problem
         return is_answer(frame.looked, problem, frame.suspended, since)
 
-    def follow(self, plan: ActionPlan, facts: Facts, t: float) -> None:
-        """Watch for the plan's end in samples taken after ``t`` (epoch seconds)."""
+    def follow(self, plan: ActionPlan, facts: Facts, since: float) -> None:
+        """Watch for the plan's end in samples taken after ``since`` (epoch seconds)."""
         if plan.supersedes:
             ended = (plan.pool, plan.action)
             self._following = [f for f in self._following if (f[0].pool, f[0].action) != ended]
         if plan.follow is not None:
-            self._following.append((plan, facts, t))
+            self._following.append((plan, facts, since))
 
     def ended(self) -> Iterator[tuple[ActionPlan, ActionOutcome]]:
         """Yield the followed plans whose end the newest frames show; each is reported once."""
         for followed in list(self._following):
-            plan, facts, t = followed
+            plan, facts, since = followed
             frame = self._frames.get(plan.pool)
             if frame is None or plan.follow is None or frame.root is None:
                 continue
-            if frame.t - (frame.stale_seconds or 0.0) <= t:  # older than its commands
+            if frame.t - (frame.stale_seconds or 0.0) <= since:  # older than its commands
                 continue
             outcome = plan.follow(situation_of(frame, facts))
             if outcome is not None:
@@ -181,10 +182,10 @@ class FollowUp:
                 yield frame
 
     def record(
-        self, pool: str, t: float, text: str, name: str = DONE, severity: str = "notice"
+        self, pool: str, at: float, text: str, name: str = DONE, severity: str = "notice"
     ) -> None:
         """Record something done to a pool, or its outcome, as an event."""
-        self._done.append((pool, Event(t, name, text, severity, origin="console")))
+        self._done.append((pool, Event(at, name, text, severity, origin="console")))
 
     def events(self, pool: str) -> Iterator[Event]:
         """Return the recorded events of a pool."""
@@ -277,6 +278,11 @@ class FlowSession:
             tuple(key for key in ended if not active.get(key)),
             whole=not state.options.pools and len(known) == len(state.frames),
         )
+
+    async def paces(self, frame: Frame) -> tuple[PastRate, ...]:
+        """Return how fast earlier scans of a pool were, also by the reports that are kept of it."""
+        past = self.app.view_state.options.past
+        return known_paces(frame, await past(frame.guid) if past and frame.guid else ())
 
     def show_swaps(self) -> None:
         """Repaint with the current swap checklists, without waiting for a sample."""
@@ -379,7 +385,8 @@ class FlowSession:
     ) -> bool:
         """Have a change confirmed that is not a plan; ``command`` does the same in a shell."""
         denied, look = self.denied, self.look
-        lines = [*said, Span(denied, "error")] if denied else said
+        lines = [*said, *part("By hand", (command,), "bold")]
+        lines += [Span(denied, "error")] if denied else []
         return await self.confirmed(
             Confirmation(
                 title,
@@ -452,7 +459,7 @@ class FlowSession:
         typed: str | None,
     ) -> AsyncIterator[Span]:
         """Run a plan and yield its progress; then follow it to its end."""
-        kind, t, follow_up = "", self.backend.clock(), self.follow_up
+        kind, begun, follow_up = "", self.backend.clock(), self.follow_up
         events: list[ExecutionEvent] = []
         self.under_way.append(now := UnderWay(plan))
         try:
@@ -471,9 +478,9 @@ class FlowSession:
                 await ran(events)
             self.under_way.remove(now)
             if now.begun and kind == "done":
-                follow_up.record(plan.pool, t, plan.title)
+                follow_up.record(plan.pool, begun, plan.title)
             elif now.begun:  # an OUTCOME is not marked on the timeline
-                follow_up.record(plan.pool, t, f"{plan.title}: failed", OUTCOME, "error")
+                follow_up.record(plan.pool, begun, f"{plan.title}: failed", OUTCOME, "error")
         if kind == "done" and (past := self.outcomes_shown.pop((plan.pool, plan.action), "")):
             self.app.withdraw(past)  # such as "scrub paused", once the scrub runs again
         if kind == "done" and any(step.window for step in plan.steps):

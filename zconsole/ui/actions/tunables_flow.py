@@ -11,7 +11,7 @@ from zconsole.errors import UsageError, ZconsoleError
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.timeline.frame import Frame
 from zconsole.tunables.autopilot import Status
-from zconsole.tunables.catalog import BY_NAME, BYTES, exact, named, preset
+from zconsole.tunables.catalog import BY_NAME, BYTES, LIMITS, exact, named, preset
 from zconsole.tunables.control import Setting
 from zconsole.tunables.hold_latency import LEVERS
 from zconsole.tunables.holds import Hold, Setter, grouped, promise
@@ -164,15 +164,12 @@ async def _preset(ui: FlowSession, name: str) -> None:
     limit = likely_limit(frame) if frame is not None else None
     chosen = preset(name, ui.backend.parameters, limit)
     live = ui.backend.parameters.read
-    wanted = dict(chosen.values)
     aims = f"Aims at the likely limit: {LIFTS[limit]}." if limit else ""
     if frame is not None and frame.limit is not None and (held := frame.limit.throttle) is not None:
-        if held.value is not None:
-            wanted.setdefault(held.tunable, held.value)
-        is_set = held.tunable in wanted
+        is_set = held.tunable in chosen.values
         aims = "Aims at the likely limit" if is_set else "Does not change what limits the scan"
         aims += f": {held.tunable} is {exact(held.tunable, live(held.tunable))}."
-    values = {n: value for n, value in wanted.items() if live(n) != value}
+    values = {n: value for n, value in chosen.values.items() if live(n) != value}
     if not values:
         raise ZconsoleError(f"preset {name}: nothing to change, all values are set already")
     doubt = hopeless(frame) if frame is not None else None
@@ -206,7 +203,7 @@ async def _confirm_values(
     ]
     sentences = (f"{said[0].upper()}{said[1:]}." for said in dict.fromkeys(would))
     effects = [*[aims] * bool(aims), ACTS, *sentences]
-    said += [*part("Will set", changes, "bold"), *part("What it does", effects, "")]
+    said += [*_will_set(ui, changes), *part("What it does", effects, "")]
 
     async def _run(_: str | None) -> AsyncIterator[Span]:
         plain = {n: v for n, v in values.items() if n not in held}
@@ -220,6 +217,12 @@ async def _confirm_values(
 
     words = " ".join(f"{name}={value}" for name, value in values.items())
     await ui.confirm_change(title, said, _run, f"zconsole tunables set {words}")
+
+
+def _will_set(ui: FlowSession, changes: Iterable[str]) -> list[Span]:
+    """Return the values to write, under the directory of their files."""
+    directory = ui.backend.parameters.path("").rstrip("/")
+    return part(f"Will set in {directory}", changes, "bold")
 
 
 def _tried(ui: FlowSession, values: Mapping[str, int]) -> Iterable[str]:
@@ -257,17 +260,11 @@ async def _restore(ui: FlowSession) -> None:
     if not kept:
         await in_daemon_thread(control.check_saved)
         raise ZconsoleError("nothing to restore: no tunable was set here")
-    said = [
-        Span(_change(s.tunable.name, s.value, s.original, ui.look.glyphs.arrow), "bold")
-        if s.ours
-        else Span(
-            f"{s.tunable.name}  stays {s.tunable.exact(s.value)}: changed by somebody else since",
-            "dim",
-        )
-        for s in ours
-    ]
-    said += [Span(f"{name}  set by another version", "bold") for name in foreign]
-
+    arrow = ui.look.glyphs.arrow
+    changes = [_change(s.tunable.name, s.value, s.original, arrow) for s in ours if s.ours]
+    said = _will_set(ui, [*changes, *(f"{name}  set by another version" for name in foreign)])
+    changed = [f"{s.tunable.name}  {s.tunable.exact(s.value)}" for s in ours if not s.ours]
+    said += part("Stays: changed by somebody else since", changed, "dim")
     ends = _ends_autopilot(ui, (s.tunable.name for s in ours if s.ours))
     others = {  # held by another running console
         s.tunable.name: s.hold
@@ -306,10 +303,9 @@ def likely_limit(frame: Frame) -> str | None:
         return None
     if frame.limit.cause != "throttle":
         return _LIFTED.get(frame.limit.cause)
-    if scan.function == "rebuild":
-        return "rebuild"
-    writes = frame.limit.suggestion.tunable == "zfs_vdev_async_write_min_active"
-    return "new-disk-writes" if writes else "scan-reads"
+    name, usual = frame.limit.suggestion.tunable, "scan-reads"
+    usual = "rebuild" if scan.function == "rebuild" else usual
+    return next((limit for limit, values in LIMITS.items() if name in values), usual)
 
 
 def hopeless(frame: Frame) -> str | None:

@@ -252,7 +252,8 @@ def question_lines(
         f"{_acts(setting.tunable).capitalize()}, and on every pool of this machine.",
         *notes(setting),
     ]
-    return tuple(line for text in texts for line in wrapped(text, "", look, width))
+    said = (f"{text[0].upper()}{text[1:].removesuffix('.')}." for text in texts)
+    return tuple(line for text in said for line in wrapped(text, "", look, width))
 
 
 def allowed(setting: Setting) -> str:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from zconsole.actions.growth import plan_expand, space_gained
-from zconsole.actions.scrub_window import hours_words
+from zconsole.actions.scrub_window import hours_added
 from zconsole.actions.target import key_of
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.pool.model import Activity, data_vdevs
@@ -103,37 +103,37 @@ class Upkeep:
         """Return the activities, events and flags of consoles and jobs for a pool's frame."""
         session, pool = self.session, frame.pool
         jobs, swaps = session.jobs.shown(pool), session.swaps.shown(frame)
-        hours, rows = self._scrub_hours(frame)
+        scrub = self._scrub_hours(frame)
         set_here = session.effects.events(pool, session.past.changes)
         events = (*set_here, *session.follow_up.events(pool))
         holds = session.past.holds  # the autopilot has a flag of its own
         ours = [n for n in session.past.in_place if holds[n].by is not Setter.AUTOPILOT]
         return Additions(
-            activities=(*jobs, *swaps, *rows, *self._autopilot(frame), *self._set_here(frame)),
+            activities=(
+                *jobs,
+                *swaps,
+                *scrub.activities,
+                *self._autopilot(frame),
+                *self._set_here(frame),
+            ),
             events=tuple(event for event in events if event.t <= frame.t),
             flags=(f"{counted(len(ours), 'tunable').upper()} SET",) if ours else (),
             pulled=session.swaps.pulled(pool),
-            hours=hours,
+            hours=scrub.hours,
             set_here=tuple(ours),
         )
 
-    def _scrub_hours(self, frame: Frame) -> tuple[str, tuple[ActivityView, ...]]:
-        """Return the hours to which the pool's scrub keeps, empty if none, and their line."""
+    def _scrub_hours(self, frame: Frame) -> Additions:
+        """Return the hours to which the pool's scrub keeps, and their line; nothing without any."""
         window = next((w for w in self.session.windows if w.guid == frame.guid), None)
         if window is None:
-            return "", ()
+            return Additions()
         scrubs = (view.scan for view in frame.scans if view.scan.function == "scrub")
-        scrub = next((scan for scan in scrubs if scan.active), None)
-        local = local_time(frame.t)
-        paused_since = scrub.paused_since if scrub else None
-        inside = day_hours(window.hours).includes(local)
-        if not inside and paused_since is not None and frame.t - paused_since < 2 * LOOK_SECONDS:
+        since = next((scan.paused_since for scan in scrubs if scan.active), None)
+        inside = day_hours(window.hours).includes(local_time(frame.t))
+        if not inside and since is not None and frame.t - since < 2 * LOOK_SECONDS:
             window = replace(window, paused=True)  # its file says so, but may not be read yet
-        state = scrub.state if scrub else ""
-        words = hours_words(window, state, local)
-        by_hand = state == "paused" and not window.paused
-        row = ActivityView(Activity("scrub hours", window.hours, note=words))
-        return "" if by_hand else window.hours, (row,)
+        return hours_added(frame, window)
 
     def _autopilot(self, frame: Frame) -> tuple[ActivityView, ...]:
         """Return the activity line of the autopilot, if it steers the scan of this pool."""

@@ -10,7 +10,7 @@ from textual.binding import BindingType
 from textual.widgets import Input
 
 from zconsole import units
-from zconsole.timeline.frame import SET_HERE, Frame
+from zconsole.timeline.frame import SCRUB_HOURS, SET_HERE, Frame
 from zconsole.ui.dialogs.screens import Offers, PickScreen, Prompt
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.keys import bindings
@@ -198,7 +198,7 @@ def _work(frame: Frame) -> _Work | None:
         return _Work(scan.function, held, view.percent, view.estimate.eta, view.issue_rate)
     for each in frame.activities:
         of = each.activity
-        idle = of.state in ("finished", "canceled", "exists", SET_HERE) or of.kind == "scrub hours"
+        idle = of.state in ("finished", "canceled", "exists", SET_HERE) or of.kind == SCRUB_HOURS
         if not idle:
             held = of.state != "running"
             return _Work(of.kind, held, of.percent, each.estimate.eta, each.rate)

@@ -13,7 +13,7 @@ from zconsole.diagnosis.device_errors.faults import SUSPECTS
 from zconsole.errors import ZconsoleError
 from zconsole.hardware.location import PARTITION
 from zconsole.pool.redundancy import REPAIRS
-from zconsole.scan_report.resilver_time import pace_of_past, pace_of_running
+from zconsole.scan_report.resilver_time import member_duration
 from zconsole.swap.choice import SwapChoice, SwapWay, cable_advice, choose
 from zconsole.swap.disk import (
     Checklist,
@@ -30,7 +30,6 @@ from zconsole.swap.several import (
     assigned,
     begin_adopted,
     begin_replaced,
-    estimated,
     in_turn,
     started,
     together,
@@ -162,16 +161,10 @@ class SwapFlow:
             raise ZconsoleError(f"none has failed: select the disk to change{more}")
         return found
 
-    async def _estimated(
-        self, view: MachineView, targets: Sequence[Target]
-    ) -> Mapping[str, Estimate | None]:
+    async def _estimated(self, targets: Sequence[Target]) -> Mapping[str, Estimate | None]:
         """Estimate each device's resilver duration, also from scans seen in this session."""
-        frame, root, guid = self.frame, view.pool.root, view.pool.guid
-        past = self.context.app.view_state.options.past
-        reports = await past(guid) if past is not None and guid else ()
-        running = (pace_of_running(root, scan.scan, frame.t, scan.left) for scan in frame.scans)
-        over = (pace_of_past(root, scan) for scan in frame.past)
-        return estimated(view, targets, reports, filter(None, (*running, *over)))
+        known = await self.context.paces(self.frame)
+        return {target.key: member_duration(target.top, known) for target in targets}
 
     async def _one_of(
         self, view: MachineView, found: Sequence[Target], start: str
@@ -182,7 +175,7 @@ class SwapFlow:
         several were begun together, or None if the list was left.
         """
         targets = urgent_first(view, found)
-        estimates = await self._estimated(view, targets)
+        estimates = await self._estimated(targets)
         rows, abouts, order = several_rows(view, targets, estimates)
         here = [target.key for target in targets]
         at = here.index(start) if start in here else 0
@@ -237,7 +230,7 @@ class SwapFlow:
     async def _begin(self, choice: SwapChoice, view: MachineView) -> Checklist | None:
         """Show each way with its consequences, and begin the one that is confirmed."""
         key, scan = choice.old.key, self.frame.scan
-        estimate = (await self._estimated(view, [*filter(None, [view.target(key)])])).get(key)
+        estimate = (await self._estimated([*filter(None, [view.target(key)])])).get(key)
         runs = scan is not None and scan.scan.active and scan.scan.function in REPAIRS
         left = scan.left if scan is not None and runs else None
         notes = doubts(view.pool, key, view.faulty)
@@ -321,7 +314,8 @@ def several_rows(
     can = ": not now" if every.refused else ", with a checklist for each"
     doubt = ": not advised" if every.doubtful else can
     all_new = f"all {len(new)} at once"
-    rest = f"the {len(new)} not being replaced yet"
+    many = len(new) > 1
+    rest = f"the {len(new)} not being replaced yet" if many else "the one not being replaced yet"
     rows.append(f"Replace {all_new if len(new) == len(targets) else rest}{doubt}")
     refused = (f"Not now: {every.refused}",) if every.refused else ()
     return rows, [*abouts, (*every.text, *refused)], every

@@ -10,7 +10,8 @@ from zconsole.actions.plan import Situation
 from zconsole.actions.refresh import situation_of
 from zconsole.errors import ZconsoleError
 from zconsole.swap.disk import Checklist, MachineView
-from zconsole.swap.steps import SwapStage, comes_before
+from zconsole.swap.stage import SwapStage
+from zconsole.swap.steps import comes_before
 from zconsole.swap.store import Guide, SwapStore
 from zconsole.swap.watch import current
 from zconsole.system.daemon_thread import in_daemon_thread

@@ -10,7 +10,8 @@ from zconsole.pool.scan_outcome import WELL
 from zconsole.swap.choice import SwapChoice, SwapWay
 from zconsole.swap.disk import BACKED_OUT, DONE, OPEN, Checklist, SwapDisk, sentence
 from zconsole.swap.report import entry_words, explained, way_text
-from zconsole.swap.steps import NOT_NEEDED, SCRUB_CANCELED, STEPS, SwapStage, listed, step_of
+from zconsole.swap.stage import SwapStage
+from zconsole.swap.steps import NOT_NEEDED, SCRUB_CANCELED, STEPS, listed, step_of
 from zconsole.timeline.frame import Frame, ScanView
 from zconsole.ui.actions.plan_lines import device_name, wrapped
 from zconsole.ui.display_format import DisplayFormat
@@ -160,7 +161,8 @@ def eta_note(view: ScanView, stage: SwapStage | None, swap: Checklist | None = N
         left = f"{left} ({duration(found.low)} to {duration(found.high)})"
     if stage is not None and stage.deferred:
         return f"This disk's {scan.function} starts after the running one, in about {left}."
-    return f"The {scan.function} ends in about {left}."
+    own = stage is not None and stage.step in ("resilver", "scrub")
+    return f"The {'' if own else 'running '}{scan.function} ends in about {left}."
 
 
 def restored_note(frame: Frame, swap: Checklist) -> Iterator[Span]:
@@ -204,12 +206,11 @@ def _stage(
     if not stage.alarm:
         leave = f"Finished: {look.keys.shown('back')} leaves the checklist"
         yield from _said(leave if filed and stage.over else stage.title, "bold")
-    for note in notes:
-        yield from _said(note.text, note.role)
-    for text in stage.warnings:
-        yield from _said(sentence(text), "error")
-    for text in stage.text:
-        yield from _said(text, "error" if stage.alarm else "")
+    told = [Span(sentence(text), "error") for text in stage.warnings]
+    told += [Span(text, "error" if stage.alarm else "") for text in stage.text]
+    # What is wrong is read before how long a resilver takes.
+    for said in (*told, *notes) if stage.alarm else (*notes, *told):
+        yield from _said(said.text, said.role)
     yield from _doing(stage, look, width)
     if stage.final:
         yield from _said(stage.final, "warning")

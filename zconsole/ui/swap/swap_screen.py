@@ -21,7 +21,7 @@ from zconsole.errors import ZconsoleError
 from zconsole.keyed_text import KeyedText
 from zconsole.swap.disk import DONE, REPLACE_FIRST, Checklist, SwapDisk, sentence
 from zconsole.swap.report import markdown
-from zconsole.swap.steps import SwapStage
+from zconsole.swap.stage import SwapStage
 from zconsole.swap.store import Guide, Hands
 from zconsole.swap.way_back import light_words, plan_light
 from zconsole.system.daemon_thread import in_daemon_thread
@@ -319,7 +319,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
         made = self._flow.confirmation(plan, facts, stage.paths, ran)
         # Warnings of the step do not apply to its light or to the way back.
         own = plan is stage.plan
-        warned = [Span(text, "error") for text in stage.warnings if own]
+        warned = [Span(sentence(text), "error") for text in stage.warnings if own]
         if stage.final and own:
             warned.append(Span(f"{stage.final}.", "warning"))
 

@@ -23,7 +23,7 @@ from zconsole.timeline.frame import ActivityView, Frame
 
 if TYPE_CHECKING:
     from zconsole.actions.backend import ActionBackend
-    from zconsole.swap.steps import SwapStage
+    from zconsole.swap.stage import SwapStage
     from zconsole.swap.store import SwapBackend, SwapSession, SwapStore
 
 MOST_CLOSED = 3
