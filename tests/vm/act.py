@@ -14,15 +14,13 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from zconsole.actions.add import plan_add
+from zconsole.actions.add import Layout, plan_add
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.executor import Executor
-from zconsole.actions.facts import MachineFacts
+from zconsole.actions.facts import PATIENCE, MachineFacts, Refresher, is_answer
 from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
-from zconsole.actions.layout import Layout
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import ActionPlan, Situation
-from zconsole.actions.refresh import PATIENCE, Refresher, is_answer
 from zconsole.actions.replace import (
     plan_batch,
     plan_replace,

@@ -10,9 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from zconsole.actions.executor import Executor
-from zconsole.actions.facts import MachineFacts
+from zconsole.actions.facts import MachineFacts, Refresher
 from zconsole.actions.locate import MachineLights
-from zconsole.actions.refresh import Refresher
 from zconsole.actions.scrub_window import MachineWindows
 from zconsole.errors import UsageError
 from zconsole.hardware.machine import devices

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from zconsole.actions.conditions import outdated
+from zconsole.actions.facts import Refresher
 from zconsole.actions.locate import MachineLights
 from zconsole.actions.plan import (
     ActionOutcome,
@@ -22,7 +23,6 @@ from zconsole.actions.plan import (
     failing,
     same_pool,
 )
-from zconsole.actions.refresh import Refresher
 from zconsole.actions.scrub_window import MachineWindows
 from zconsole.errors import ZconsoleError
 from zconsole.system.async_process import CommandRunner

@@ -8,9 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from zconsole.actions.executor import Executor
-from zconsole.actions.facts import MachineFacts
+from zconsole.actions.facts import MachineFacts, situation_of
 from zconsole.actions.plan import Facts
-from zconsole.actions.refresh import situation_of
 from zconsole.actions.scrub import is_paused
 from zconsole.actions.scrub_window import LOOK, MachineWindows, due
 from zconsole.errors import ZconsoleError

@@ -22,7 +22,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from zconsole.actions.backend import live_backend, live_pools
-from zconsole.actions.refresh import Refresher, RoundsOnDemand
+from zconsole.actions.facts import Refresher, RoundsOnDemand
 from zconsole.actions.scrub_window import KEEPER, MachineWindows
 from zconsole.actions.window_keeper import WindowKeeper
 from zconsole.cli import local

@@ -14,8 +14,7 @@ from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, UsageEr
 from zconsole.output import json
 from zconsole.scan_report.recorder import ReportKeeper
 from zconsole.scan_report.renderer import compared, markdown, svg
-from zconsole.scan_report.report import ScanReport, dumped
-from zconsole.scan_report.statistics import differences, different_tunables
+from zconsole.scan_report.report import ScanReport, differences, different_tunables, dumped
 from zconsole.scan_report.store import ReportStore, read_report
 from zconsole.system.state_dir import state_dirs
 from zconsole.timeline.feed import SessionFeed

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from datetime import datetime
 
 from zconsole.actions.backend import ActionBackend, live_backend
+from zconsole.actions.facts import Refresher, RoundsOnDemand, situation_of
 from zconsole.actions.plan import Facts
-from zconsole.actions.refresh import Refresher, RoundsOnDemand, situation_of
 from zconsole.actions.scrub_window import hours_words, plan_window, plan_window_off, read_hours
 from zconsole.cli import event_loop, local
 from zconsole.cli.config import refuse_denied

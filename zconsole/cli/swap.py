@@ -9,8 +9,8 @@ from functools import partial
 from typing import TypeVar
 
 from zconsole.actions.backend import live_backend
+from zconsole.actions.facts import RoundsOnDemand
 from zconsole.actions.plan import Situation
-from zconsole.actions.refresh import RoundsOnDemand
 from zconsole.cli import console, event_loop, local
 from zconsole.cli.config import denied
 from zconsole.cli.output import NO_POOLS, local_zone, say, say_problems

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from zconsole.hardware.location import disks_below
-from zconsole.hardware.sysfs import PAGE, tidy, word
 from zconsole.pool.chassis import LeafDisk
-from zconsole.system.host import ROOT, bytes_in, number_in
+from zconsole.system.host import PAGE, ROOT, bytes_in, number_in, tidy, word
 from zconsole.zfs.sources.blockdev import SECTOR, node_name, udev_properties
 
 _SERIAL_PAGE = 0x80

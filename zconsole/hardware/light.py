@@ -20,11 +20,10 @@ from typing import TypeVar
 from zconsole.errors import NotFoundError, UsageError, ZconsoleError
 from zconsole.hardware.device import Contents
 from zconsole.hardware.machine import disks
-from zconsole.hardware.sysfs import names_in
 from zconsole.system import keeper
 from zconsole.system.audit import Log, audit_log
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.system.host import ROOT, boot_id, bytes_in, text_in
+from zconsole.system.host import ROOT, boot_id, bytes_in, names_in, text_in
 from zconsole.system.keeper import LONGEST_WAIT, StandingDuty
 from zconsole.system.patient import NoAnswerError, NotAskedError, Patient
 from zconsole.system.record_file import LockedRecord

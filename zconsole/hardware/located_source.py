@@ -12,11 +12,10 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from zconsole.hardware.identity import identity
 from zconsole.hardware.location import Locations, disks_below, locations
-from zconsole.hardware.sysfs import real, word
 from zconsole.pool.chassis import Enclosure, LeafDisk
 from zconsole.pool.model import NOTHING
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.system.host import ROOT, steady_clock
+from zconsole.system.host import ROOT, real, steady_clock, word
 from zconsole.zfs.decode.devices import disk_form, enclosure_form
 from zconsole.zfs.raw import Raw, config_vdevs
 from zconsole.zfs.sources.base import Capabilities, Source

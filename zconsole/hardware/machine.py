@@ -28,9 +28,8 @@ from zconsole.hardware.location import (
     links,
     locations,
 )
-from zconsole.hardware.sysfs import names_in, real
 from zconsole.system import mounts
-from zconsole.system.host import ROOT, number_in, text_in
+from zconsole.system.host import ROOT, names_in, number_in, real, text_in
 from zconsole.system.patient import NoAnswerError, Patient
 from zconsole.zfs.sources.blockdev import SECTOR, node_name, slaves, udev_properties
 

@@ -13,9 +13,11 @@ from xml.sax.saxutils import escape
 from zconsole.diagnosis.bottleneck.finding import CAUSES
 from zconsole.output.text import cells, padded
 from zconsole.pool.scan_outcome import WELL
-from zconsole.scan_report.report import DeviceReport, Moment, ScanReport
-from zconsole.scan_report.statistics import (
+from zconsole.scan_report.report import (
     CheckedPrediction,
+    DeviceReport,
+    Moment,
+    ScanReport,
     differences,
     different_tunables,
     limits_by_time,

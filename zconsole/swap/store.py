@@ -18,8 +18,8 @@ from typing import NamedTuple, Protocol
 
 from zconsole.actions.backend import ActionBackend
 from zconsole.actions.executor import ExecutionEvent
+from zconsole.actions.facts import situation_of
 from zconsole.actions.plan import ActionPlan, Facts, Situation
-from zconsole.actions.refresh import situation_of
 from zconsole.diagnosis.device_errors.faults import SmartCounts
 from zconsole.diagnosis.device_errors.probes import smart_of
 from zconsole.errors import ZconsoleError

@@ -1,4 +1,7 @@
-"""The machine: its clocks, boot id, user, small files of /proc and /sys, and marks of processes."""
+"""The machine: its clocks, boot id, user, small files of /proc and /sys, and marks of processes.
+
+Whatever a file of /sys contains, its readers return a value fit for display, or an empty one.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from zconsole.system.printable import clean
+
 ROOT = Path("/")
+PAGE = 4096
+"""Largest size of a sysfs attribute in bytes."""
+LONGEST = 64
+"""Characters kept of a word; names of slots, models and serial numbers are shorter."""
+MOST_ENTRIES = 1 << 16
+"""Most entries of a folder that are read.
+
+It is more than a machine has disks, with paths, multipath devices, partitions and volumes.
+"""
 
 
 def steady_clock() -> float:
@@ -96,3 +110,29 @@ def _fields(pid: str, proc: Path) -> list[str]:
     """Return the fields of /proc/PID/stat from the third one, the state, on."""
     # The second field, the name in parentheses, may itself contain blanks and parentheses.
     return text_in(proc / pid / "stat").rpartition(")")[2].split()
+
+
+def word(path: Path) -> str:
+    """Return the text of an attribute, fit for display; empty if missing or unreadable."""
+    try:
+        return tidy(bytes_in(path, PAGE).decode("utf-8", "surrogateescape"))
+    except OSError:
+        return ""
+
+
+def tidy(text: str) -> str:
+    """Return text as one line without padding and control characters, cut at LONGEST."""
+    return clean(" ".join(text.replace("\0", " ").split()))[:LONGEST]
+
+
+def names_in(folder: Path) -> tuple[str, ...]:
+    """Return the sorted names in a folder; () if missing or unreadable."""
+    try:
+        return tuple(sorted(each.name for each in folder.iterdir())[:MOST_ENTRIES])
+    except OSError:
+        return ()
+
+
+def real(path: Path) -> Path:
+    """Return the target of a link; a circle of links gives some path in it."""
+    return Path(os.path.realpath(path))

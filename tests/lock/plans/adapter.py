@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tests.lock.plans import situations as made
-from zconsole.actions.add import plan_add
+from zconsole.actions.add import Layout, layouts, plan_add
 from zconsole.actions.candidates import ranked, spares
 from zconsole.actions.checkpoint import plan_discard
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
-from zconsole.actions.layout import Layout, layouts
 from zconsole.actions.locate import plan_lights_off, plan_locate
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Situation, failing

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from tests.ui.actions.acting import Acting, acting, commands
 from tests.ui.actions.scripted import AGREED, Reply, ScriptedSession
 from tests.ui.drawn import LOOK, flat, plain
-from zconsole.actions.layout import Layout
+from zconsole.actions.add import Layout
 from zconsole.sim.build import Build
 from zconsole.sim.source import World
 from zconsole.ui.actions.add_flow import DevicesScreen, add_flow, layout_text

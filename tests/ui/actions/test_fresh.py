@@ -13,8 +13,8 @@ from tests.ui.actions.scripted import AGREED, ScriptedSession
 from tests.unit.actions.test_executor import Canned
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.executor import Executor
+from zconsole.actions.facts import Refresher, situation_of
 from zconsole.actions.plan import Facts
-from zconsole.actions.refresh import Refresher, situation_of
 from zconsole.actions.scrub import plan_scrub
 from zconsole.errors import UnavailableError
 from zconsole.sim.source import World

@@ -18,8 +18,7 @@ from tests.unit.actions.pools import (
     said,
     top,
 )
-from zconsole.actions.add import plan_add
-from zconsole.actions.layout import Layout, layouts
+from zconsole.actions.add import Layout, layouts, plan_add
 from zconsole.actions.plan import ActionPlan, Situation, failing
 from zconsole.hardware.device import Contents
 from zconsole.pool.model import Activity

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.table import rows
-from zconsole.actions.command_log import logged_commands
+from zconsole.ui.actions.log_flow import logged_commands
 
 
 def record(event: str, t: float = 1.0, **fields: object) -> dict[str, object]:

@@ -11,11 +11,10 @@ from tests.records import replace
 from tests.table import rows
 from tests.unit.actions.pools import at, disk, group, mirror, pool, running, top
 from tests.unit.actions.test_executor import NO_DISKS, Canned, Looks
-from zconsole.actions.add import plan_add
+from zconsole.actions.add import Layout, plan_add
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.executor import Executor
 from zconsole.actions.growth import plan_attach, plan_autoexpand
-from zconsole.actions.layout import Layout
 from zconsole.actions.locate import plan_locate
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import Situation

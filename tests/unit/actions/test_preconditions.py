@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from tests.records import replace
 from tests.unit.actions.pools import NEW, keys, situations
-from zconsole.actions.add import plan_add
+from zconsole.actions.add import Layout, plan_add
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
-from zconsole.actions.layout import Layout
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import ActionPlan, Situation, failing
 from zconsole.actions.replace import plan_batch, plan_replace

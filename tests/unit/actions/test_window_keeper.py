@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from zconsole.actions.refresh import Refresher
+from zconsole.actions.facts import Refresher
 from zconsole.actions.scrub_window import KEEPER, LOOK, MachineWindows
 from zconsole.actions.window_keeper import WindowKeeper
 from zconsole.pool.scrub_window import ScrubWindow

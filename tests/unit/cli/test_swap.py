@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.records import replace
-from zconsole.actions.refresh import RoundsOnDemand
+from zconsole.actions.facts import RoundsOnDemand
 from zconsole.cli import local, swap
 from zconsole.cli.main import main
 from zconsole.cli.options import parser_of

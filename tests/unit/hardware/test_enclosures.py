@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.hardware.chassis import Machine, expander_24, jbod_60, nvme_12
-from zconsole.hardware.enclosures import enclosures, lights_of
+from zconsole.hardware.location import enclosures, lights_of
 from zconsole.pool.chassis import Slot, SlotLights
 
 

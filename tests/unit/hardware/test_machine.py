@@ -18,12 +18,11 @@ from tests.table import rows
 from tests.unit.actions.pools import GIB, MODERN, TIB, at, disk, pool, top
 from tests.unit.hardware.chassis import expander_24, jbod_60
 from zconsole.actions import facts
-from zconsole.actions.add import plan_add
+from zconsole.actions.add import Layout, plan_add
 from zconsole.actions.candidates import judge_device, judge_new, ranked
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.facts import MachineFacts, label_of, with_temperatures
 from zconsole.actions.growth import plan_attach
-from zconsole.actions.layout import Layout
 from zconsole.actions.plan import ActionPlan, Facts, Situation
 from zconsole.actions.replace import plan_replace
 from zconsole.actions.target import Swap, find

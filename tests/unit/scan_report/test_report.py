@@ -20,8 +20,7 @@ from zconsole.cli.report import reports_of_recording
 from zconsole.pool.model import Scan
 from zconsole.scan_report.recorder import ReportKeeper
 from zconsole.scan_report.renderer import compared, markdown, svg
-from zconsole.scan_report.report import dumped, loaded
-from zconsole.scan_report.statistics import differences, predictions
+from zconsole.scan_report.report import differences, dumped, loaded, predictions
 from zconsole.scan_report.store import ReportStore
 from zconsole.sim.source import World
 from zconsole.system import record_file

@@ -10,8 +10,8 @@ from tests.factory import mirror_pool
 from tests.records import replace
 from tests.table import rows
 from tests.unit.actions import pools
+from zconsole.actions.facts import situation_of
 from zconsole.actions.plan import Facts
-from zconsole.actions.refresh import situation_of
 from zconsole.pool.balance import balance
 from zconsole.pool.health import health
 from zconsole.pool.model import (

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from zconsole.actions.backend import ActionBackend, Autopilots
 from zconsole.actions.executor import Executor
-from zconsole.actions.facts import MachineFacts
+from zconsole.actions.facts import MachineFacts, Refresher, RoundsOnDemand
 from zconsole.actions.locate import MachineLights
-from zconsole.actions.refresh import Refresher, RoundsOnDemand
 from zconsole.actions.scrub_window import MachineWindows
 from zconsole.actions.window_keeper import WindowKeeper
 from zconsole.errors import ZconsoleError

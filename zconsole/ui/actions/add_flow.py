@@ -9,10 +9,18 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
-from zconsole.actions.add import meaning, permanent, plan_add, removable
+from zconsole.actions.add import (
+    Layout,
+    layouts,
+    meaning,
+    member_bytes,
+    permanent,
+    plan_add,
+    removable,
+    wanted_shift,
+)
 from zconsole.actions.candidates import Candidate, judge_new
 from zconsole.actions.facts import with_temperatures
-from zconsole.actions.layout import Layout, layouts, member_bytes, wanted_shift
 from zconsole.actions.plan import Situation
 from zconsole.hardware.device import Device
 from zconsole.ui.actions.plan_lines import candidate_about, candidate_lines, wrapped

@@ -18,8 +18,8 @@ from textual.screen import Screen
 
 from zconsole.actions.backend import ActionBackend
 from zconsole.actions.executor import ExecutionEvent, Executor
+from zconsole.actions.facts import PATIENCE, Refresher, is_answer, situation_of
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts, Situation
-from zconsole.actions.refresh import PATIENCE, Refresher, is_answer, situation_of
 from zconsole.errors import UnavailableError, ZconsoleError
 from zconsole.pool.model import Event
 from zconsole.pool.scrub_window import ScrubWindow

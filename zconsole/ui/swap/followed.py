@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
+from zconsole.actions.facts import situation_of
 from zconsole.actions.plan import Situation
-from zconsole.actions.refresh import situation_of
 from zconsole.errors import ZconsoleError
 from zconsole.swap.disk import Checklist, MachineView
 from zconsole.swap.stage import SwapStage
