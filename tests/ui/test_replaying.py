@@ -138,7 +138,7 @@ async def test_another_search_during_one_is_counted_too(recorded):
     recorded.playback.search(-1)
     searching = asyncio.create_task(recorded.next())
     await asyncio.sleep(0.01)
-    assert recorded.playback.event < 0
+    assert recorded.playback.request.events < 0
     recorded.playback.search(-1)
     await searching
     while recorded.playback.jumps:

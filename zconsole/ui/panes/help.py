@@ -193,7 +193,7 @@ def playback_line(playback: Playback, look: DisplayFormat, width: int, *, ended:
     when = "" if playback.t is None else date_of(playback.t, look.zone).strftime(form)
     speed = "fast" if playback.speed is None else f"{playback.speed:g}x"
     state = "ended" if ended else "paused" if playback.paused else "plays"
-    state = "search" if playback.event else state
+    state = "search" if playback.request.events else state
     left: Line = (
         Span(f" {state:<{_STATE}}", "notice" if playback.paused else "dim"),
         Span(f" {speed:<{_SPEED}}"),

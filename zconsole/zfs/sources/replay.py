@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from zconsole.errors import NotUnderstoodError, ZconsoleError
 from zconsole.zfs.raw import Raw
@@ -44,6 +44,21 @@ def next_speed(now: float, step: int) -> float:
     return now if not further else further[0] if step > 0 else further[-1]
 
 
+class Request(NamedTuple):
+    """Another place of a recording: a time, then rounds or events from there."""
+
+    t: float | None = None
+    """Time to go to; None for the present one."""
+    steps: int = 0
+    """Rounds still to go: on, or back if negative."""
+    events: int = 0
+    """Events still to find: later ones, or earlier ones if negative."""
+
+
+PLAY_ON = Request()
+"""No other place."""
+
+
 @dataclass(slots=True)
 class Playback:
     """Controls of a replay; times are the recording's own (epoch seconds)."""
@@ -55,12 +70,8 @@ class Playback:
     """Time of the newest sample."""
     span: tuple[float, float] | None = None
     """The first and the last time; None if they cannot be known, as for standard input."""
-    target: float | None = None
-    """Time to jump to; None while playing on."""
-    steps: int = 0
-    """Rounds still to go: on, or back if negative."""
-    event: int = 0
-    """Events to find: later ones, or earlier ones if negative."""
+    request: Request = PLAY_ON
+    """The place that was asked for, as far as it is not reached."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -74,12 +85,12 @@ class Playback:
     @property
     def jumps(self) -> bool:
         """Whether another place was asked for, to which it is played as fast as possible."""
-        return self.target is not None or bool(self.steps or self.event)
+        return self.request != PLAY_ON
 
     def toggle(self) -> None:
         """Pause, or resume; a search for an event ends where it is, paused."""
-        self.paused, self.event = not self.paused or self.event != 0, 0
-        self._changed.set()
+        self.paused = not self.paused or self.request.events != 0
+        self._ask(self.request._replace(events=0))
 
     def faster(self, step: int) -> None:
         """Change to the next higher (1) or lower (-1) speed."""
@@ -91,22 +102,20 @@ class Playback:
         if self.span is None or self.t is None:
             return False
         first, last = self.span
-        start = self.t if self.target is None else self.target
+        start = self.t if self.request.t is None else self.request.t
         self.go_to(min(last, max(first, start + share * (last - first))))
         return True
 
     def go_to(self, t: float) -> None:
         """Move to a time of the recording, instead of what was asked for before."""
-        self.target, self.steps, self.event = t, 0, 0
-        self._changed.set()
+        self._ask(Request(t))
 
     def step(self, direction: int) -> bool:
         """Pause one round later (1) or earlier (-1); return whether that is possible."""
         if self.span is None or self.t is None:
             return False
-        self.paused, self.event = True, 0
-        self.steps += direction
-        self._changed.set()
+        self.paused = True
+        self._ask(self.request._replace(steps=self.request.steps + direction, events=0))
         return True
 
     def search(self, direction: int) -> bool:
@@ -116,13 +125,15 @@ class Playback:
         """
         if self.span is None or self.t is None:
             return False
-        if self.event * direction > 0:
-            self.event += direction
-        else:
-            self.target, self.event = None, direction
-        self.paused, self.steps = True, 0
-        self._changed.set()
+        now = self.request if self.request.events * direction > 0 else PLAY_ON
+        self.paused = True
+        self._ask(now._replace(events=now.events + direction))
         return True
+
+    def _ask(self, request: Request) -> None:
+        """Change what is asked for, and end a wait for the next round."""
+        self.request = request
+        self._changed.set()
 
     async def wait(self, seconds: float) -> bool:
         """Wait for a number of recorded seconds; return False as soon as a jump is requested."""
@@ -213,12 +224,16 @@ class ReplaySource:
         sought = t
         while True:
             place = self._place_of(sought)
-            rounds = ReplaySource(self._path)._group(place)
+            rounds = self.anew()._group(place)
             times = [*takewhile(lambda then: then < t, (found[0]["t"] for found in rounds))]
             # Samples of the first round may stand before that place: it is none to go to.
             if place == 0 or len(times) > 1:
                 return times[-1] if times else None
             sought = min([sought, *times]) - 1.0
+
+    def anew(self) -> ReplaySource:
+        """Return the same recording from its beginning, as fast as it can be read."""
+        return ReplaySource(self._path, None)
 
     def _place_of(self, t: float) -> int:
         try:
