@@ -7,7 +7,7 @@ in, or several machines (``fleet``).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
@@ -248,6 +248,11 @@ class ReplayFeed(SessionFeed):
         self.playback = source.playback
         self._recording = source
         self._anew = anew
+        self.events: dict[str, Sequence[Event]] = {}
+        """The events of each pool that ``read_events`` has found, as they happened."""
+        self.read_until = float("-inf")
+        """Time up to which they were read; infinite at the end."""
+        self._reading = SessionFeed(source.anew(), anew(), 0.0)
 
     async def sample(self) -> Update | None:
         """Take a round; on the way to another place, play as fast as possible."""
@@ -271,6 +276,18 @@ class ReplayFeed(SessionFeed):
                 continue
             update = found or update
         return update
+
+    async def read_events(self) -> None:
+        """Read the recording for its events, beside the replay; a later call continues."""
+        while self.read_until < float("inf"):
+            update = await self._reading.sample()
+            frames = () if update is None else update.frames
+            for frame in frames:
+                if now := frame.events:  # the newest ones, as they were merged with those before
+                    past = self.events.get(frame.pool, ())
+                    self.events[frame.pool] = [*(e for e in past if e.t < now[0].t), *now]
+            self.read_until = max((frame.t for frame in frames), default=float("inf"))
+            await asyncio.sleep(0)  # lets keys and painting continue
 
     async def _step(self, steps: int) -> Update | None:
         """Take the next round, or request the one before, as often as was asked for."""

@@ -44,7 +44,7 @@ def next_speed(now: float, step: int) -> float:
     return now if not further else further[0] if step > 0 else further[-1]
 
 
-class Request(NamedTuple):
+class Jump(NamedTuple):
     """Another place of a recording: a time, then rounds or events from there."""
 
     t: float | None = None
@@ -55,7 +55,7 @@ class Request(NamedTuple):
     """Events still to find: later ones, or earlier ones if negative."""
 
 
-PLAY_ON = Request()
+PLAY_ON = Jump()
 """No other place."""
 
 
@@ -70,7 +70,7 @@ class Playback:
     """Time of the newest sample."""
     span: tuple[float, float] | None = None
     """The first and the last time; None if they cannot be known, as for standard input."""
-    request: Request = PLAY_ON
+    request: Jump = PLAY_ON
     """The place that was asked for, as far as it is not reached."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -108,7 +108,15 @@ class Playback:
 
     def go_to(self, t: float) -> None:
         """Move to a time of the recording, instead of what was asked for before."""
-        self._ask(Request(t))
+        self._ask(Jump(t))
+
+    def pause_at(self, t: float) -> bool:
+        """Move to a time and pause there; return whether that is possible."""
+        if self.span is None:
+            return False
+        self.paused = True
+        self.go_to(t)
+        return True
 
     def step(self, direction: int) -> bool:
         """Pause one round later (1) or earlier (-1); return whether that is possible."""
@@ -130,7 +138,7 @@ class Playback:
         self._ask(now._replace(events=now.events + direction))
         return True
 
-    def _ask(self, request: Request) -> None:
+    def _ask(self, request: Jump) -> None:
         """Change what is asked for, and end a wait for the next round."""
         self.request = request
         self._changed.set()
