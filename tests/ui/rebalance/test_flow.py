@@ -28,7 +28,7 @@ from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.rebalance.flow import rebalance_flow
 from zconsole.ui.rebalance.folder_screen import FoldersScreen
-from zconsole.ui.rebalance.job_screen import JobScreen, job_lines
+from zconsole.ui.rebalance.job_screen import JobListScreen, JobScreen, job_lines
 from zconsole.ui.rebalance.options import ASKED
 from zconsole.ui.rebalance.plan_screen import PlanScreen, scan_pace
 
@@ -247,7 +247,7 @@ async def test_a_plan_is_copied_canceled_and_left_a_step_at_a_time():
         for _ in range(4):
             seen.append(type(a.app.screen))
             await a.press("escape")
-        assert seen == [PlanScreen, PickScreen, FoldersScreen, PickScreen]
+        assert seen == [PlanScreen, PickScreen, FoldersScreen, JobListScreen]
         assert len(a.app.screen_stack) == 1
 
 
@@ -282,6 +282,38 @@ async def test_a_job_is_steered_by_keys():
         await its_limits_are_set_and_dropped(a)
         await a_stop_asks_and_cancel_has_the_focus(a)
         await a_stopped_job_says_why_its_keys_do_nothing_and_is_resumed(a)
+
+
+async def test_the_list_of_jobs_steers_the_one_at_the_cursor():
+    async with acting(SCENARIO, (80, 24)) as a:
+        for _ in range(2):
+            await desk_of(a).start(FILMS)
+            (job, *_) = await desk_of(a).jobs(None)
+            await desk_of(a).order(job.job, "pause")
+            a.session.jobs.rebalance_backend._jobs[-1].work.running = len(desk_of(a)._jobs) == 2
+        await to_list(a)
+        newest, older = await desk_of(a).jobs(None)
+        assert "P resume  X stop" in a.screen.splitlines()[-1], "the cursor is on the newest"
+        await a.press("P")
+        assert "P pause  X stop" in (await a.read(settled(a))).splitlines()[-1]
+        assert [job.state for job in await desk_of(a).jobs(None)] == ["running", older.state]
+        assert "Press P, a capital" in await a.read(a.press("p"))
+        said = await a.read(a.press("X"))
+        assert f"Stop rebalance job {newest.job}?" in said
+        await a.press("escape", "k")
+        assert "put the cursor on a job" in await a.read(a.press("P"))
+        await a.press("j", "X", "right", "enter")
+        assert "stopped" in await a.read(settled(a))
+        assert isinstance(a.app.screen, PickScreen)
+
+
+async def test_the_letters_that_move_move_on_the_screen_of_a_job_too():
+    async with acting(SCENARIO, (80, 8)) as a:
+        await running(a)
+        await a.press("j", "j")
+        before = a.screen
+        assert "a capital" not in await a.read(a.press("k"))
+        assert a.screen != before
 
 
 async def its_id_and_command_are_copied(a: Acting) -> None:
