@@ -104,10 +104,14 @@ def test_a_job_that_was_told_to_stop_is_not_said_to_be_stopped_by_stop():
 @rows(
     ("state", "why", "said"),
     [
-        ("paused", "paused", "Paused: 3G in 20 files left. P resumes them."),
-        ("stopped", "stop", "Stopped: 3G in 20 files left. P resumes the job where it is."),
-        ("stopped", "terminated", "Interrupted: 3G in 20 files left. P resumes the job where"),
-        ("dead", None, "Interrupted: 3G in 20 files left. P resumes the job where it is."),
+        ("paused", "paused", "Paused: 3G logical in 20 files left. P resumes them."),
+        ("stopped", "stop", "Stopped: 3G logical in 20 files left. P resumes the job where it is."),
+        (
+            "stopped",
+            "terminated",
+            "Interrupted: 3G logical in 20 files left. P resumes the job where",
+        ),
+        ("dead", None, "Interrupted: 3G logical in 20 files left. P resumes the job where it is."),
     ],
 )
 def test_a_job_that_does_not_run_says_what_is_left_and_how_to_go_on(state, why, said):

@@ -133,5 +133,5 @@ async def test_the_newest_job_is_shown_while_it_is_stopped_and_older_ones_are_no
 
 def test_the_line_of_a_job_counts_what_it_left_out():
     job = replace(JOB, skipped={"in use": 11, "changed": 1}, failed={"no space": 1})
-    assert activity(job).activity.note == "12 files skipped, 1 file failed"
-    assert activity(replace(JOB, skipped={}, failed={})).activity.note == ""
+    assert activity(job).activity.note == "logical sizes, 12 files skipped, 1 file failed"
+    assert activity(replace(JOB, skipped={}, failed={})).activity.note == "logical sizes"

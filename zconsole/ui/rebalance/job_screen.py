@@ -64,7 +64,7 @@ def _row(job: JobView, look: DisplayFormat, width: int) -> Line:
     ]
     if width >= _BARS_FROM:
         head += [*bar(job.share, _BAR, look.glyphs), Span("  ")]
-    head.append(Span(f"{look.size(job.goal):>6}  "))
+    head.append(Span(f"{look.size(job.goal):>6} logical  "))
     facts = [f"ETA {units.duration(job.eta_seconds)}"] if job.eta_seconds else []
     if job.state in ("waiting", "finished", "stopped") and reason(job):
         facts.append(look.text(reason(job)))
@@ -110,7 +110,7 @@ def job_lines(
 def _progress(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator[Line]:
     word = WORDS.get(job.state, job.state)
     known = job.goal is not None
-    done = f"{look.size(job.bytes_handled)} of {look.size(job.goal)}" if known else ""
+    done = f"{look.size(job.bytes_handled)} of {look.size(job.goal)} logical" if known else ""
     tail = f"  {done} "
     head = (
         Span(f" {fit(word, 11)} ", ROLES.get(job.state, "bold")),
@@ -144,7 +144,7 @@ def _rest(job: JobView, look: DisplayFormat) -> str:
         return f"{word}. {way}"
     size = look.size(max(0, job.goal - job.bytes_handled))
     files = counted(job.files_total - (job.files_done or 0), "file")
-    return f"{word}: {size} in {files} left. {way}"
+    return f"{word}: {size} logical in {files} left. {way}"
 
 
 def _pace(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator[Line]:
@@ -287,7 +287,7 @@ _COLUMNS = (
     _Column("skipped", 8, lambda _, day: _skipped_on(day)),
     _Column("spread", 9, lambda _, day: percent(day.get("spread"))),
     _Column("frag", 7, lambda _, day: percent(day.get("fragmentation"), 0), 72),
-    _Column("free", 8, lambda look, day: look.size(day.get("free_bytes"))),
+    _Column("raw free", 10, lambda look, day: look.size(day.get("free_bytes"))),
 )
 
 

@@ -147,9 +147,9 @@ PLAN = PlanDocument(
 
 def test_every_vdev_is_told_before_and_after() -> None:
     assert plan_lines(PLAN)[2:] == [
-        "  raidz1-0: 93.2% full now, 71.0% then",
-        "  raidz1-1: 0.0% full now, 60.4% then",
-        r"  mirror-2\x1b: 10.0% full now, 20.0% then at most (special)",
+        "  raidz1-0: 93.2 % full now, 71.0 % then",
+        "  raidz1-1: 0.0 % full now, 60.4 % then",
+        r"  mirror-2\x1b: 10.0 % full now, 20.0 % then at most (special)",
         "order of files: large before small",
         "enough space: the move needs no extra space, 3T is usable beyond what is kept free"
         " (parity not counted)",
