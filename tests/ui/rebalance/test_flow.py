@@ -139,6 +139,9 @@ async def test_of_a_finished_job_the_figures_agree():
     assert job.days[-1]["eta_seconds"] is None
     said = flat(text(job_lines(job, 0.0, {}, DisplayFormat(), 100)))
     skipped = sum(job.skipped.values())
+    assert said.count("skipped: /storage/films/") == len(job.left_out) == 20
+    assert "films/001499.bin: changed" in said
+    assert f"and {skipped - 20:,} more" in said
     moved = job.files_done - skipped
     assert f"{moved:,} of {job.files_total:,} files moved, {skipped} skipped" in said
     assert "start a new job on the same directories" in said

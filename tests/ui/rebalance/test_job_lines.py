@@ -58,7 +58,7 @@ def test_files_that_another_job_moved_are_counted_apart():
     assert "17 of 2,000 files moved, 1,000 need no move, 2 skipped, 1 failed" in said
     assert "Need no move 1,000: replaced since the walk" in said
     assert "Skipped 2: changed" in said
-    assert "and 1 more" in said
+    assert "and 1 more; y copies the command that lists more" in said
     finished = replace(job, state="finished", skipped={REPLACED: 1000})
     assert "To try skipped files" not in text(job_lines(finished, 0.0, {}, DisplayFormat(), 120))
 

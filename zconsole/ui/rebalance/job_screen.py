@@ -243,7 +243,8 @@ def _named(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
         yield from wrapped(text, role, look, width, "  ")
     more = sum(job.failed.values()) + job.files_unmoved - len(job.left_out)
     if more > 0:
-        yield (Span(f"  and {more:,} more", "dim"),)
+        way = f"{look.keys.shown('copy')} copies the command that lists more"
+        yield (Span(f"  and {more:,} more; {way}", "dim"),)
 
 
 def _moved_on(day: Mapping[str, Any]) -> str:
