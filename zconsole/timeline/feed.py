@@ -346,9 +346,9 @@ class ReplayFeed(SessionFeed):
             back *= 4
         return update
 
-    def _interval_at(self, t: float) -> float:
+    def _interval_at(self, at: float) -> float:
         """Return the seconds between the last two rounds before a time; 0 if there are no two."""
-        last = self._recording.before(t)
+        last = self._recording.before(at)
         earlier = None if last is None else self._recording.before(last)
         return 0.0 if last is None or earlier is None else last - earlier
 

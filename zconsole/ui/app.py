@@ -408,9 +408,9 @@ class Console(ThemedApp):
         """List the events of a recording; pause at the one chosen, or at the time typed."""
         from zconsole.ui.dialogs.go_to_screen import GoToScreen
 
-        def _go(t: float | None) -> None:
-            if t is not None:
-                self._move_in_recording(False, lambda playback: playback.pause_at(t))
+        def _go(at: float | None) -> None:
+            if at is not None:
+                self._move_in_recording(False, lambda playback: playback.pause_at(at))
 
         if isinstance(self.feed, ReplayFeed):
             if self.feed.playback.span is None:

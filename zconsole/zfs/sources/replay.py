@@ -106,16 +106,16 @@ class Playback:
         self.go_to(min(last, max(first, start + share * (last - first))))
         return True
 
-    def go_to(self, t: float) -> None:
+    def go_to(self, at: float) -> None:
         """Move to a time of the recording, instead of what was asked for before."""
-        self._ask(Jump(t))
+        self._ask(Jump(at))
 
-    def pause_at(self, t: float) -> bool:
+    def pause_at(self, at: float) -> bool:
         """Move to a time and pause there; return whether that is possible."""
         if self.span is None:
             return False
         self.paused = True
-        self.go_to(t)
+        self.go_to(at)
         return True
 
     def step(self, direction: int) -> bool:
@@ -218,22 +218,22 @@ class ReplaySource:
             self.playback.t = found[0]["t"]
         return found
 
-    def go_to(self, t: float) -> None:
-        """Continue shortly before time ``t``. Raises ZconsoleError."""
+    def go_to(self, at: float) -> None:
+        """Continue shortly before time ``at``. Raises ZconsoleError."""
         self._gaps = Gaps()  # the gaps were counted when playing for the first time
         # No time yet: an unreadable line there must not get the time of the old position.
-        self._rounds, self._last, self._t = self._group(self._place_of(t)), None, None
+        self._rounds, self._last, self._t = self._group(self._place_of(at)), None, None
 
-    def before(self, t: float) -> float | None:
-        """Return the time of the last round before ``t``, None if there is none.
+    def before(self, at: float) -> float | None:
+        """Return the time of the last round before ``at``, None if there is none.
 
         Raises ZconsoleError.
         """
-        sought = t
+        sought = at
         while True:
             place = self._place_of(sought)
             rounds = self.anew()._group(place)
-            times = [*takewhile(lambda then: then < t, (found[0]["t"] for found in rounds))]
+            times = [*takewhile(lambda then: then < at, (found[0]["t"] for found in rounds))]
             # Samples of the first round may stand before that place: it is none to go to.
             if place == 0 or len(times) > 1:
                 return times[-1] if times else None
@@ -243,9 +243,9 @@ class ReplaySource:
         """Return the same recording from its beginning, as fast as it can be read."""
         return ReplaySource(self._path, None)
 
-    def _place_of(self, t: float) -> int:
+    def _place_of(self, at: float) -> int:
         try:
-            return place_of(self._path, t)
+            return place_of(self._path, at)
         except OSError as error:
             raise ZconsoleError(f"{self._path}: {error.strerror}") from error
 
@@ -253,19 +253,19 @@ class ReplaySource:
         """End the replay."""
         self._rounds = iter(())
 
-    async def _wait_for(self, t: float) -> None:
+    async def _wait_for(self, at: float) -> None:
         """Wait as long as passed between the two samples, at the current speed."""
         loop, speed = asyncio.get_running_loop(), self.playback.speed
         now = loop.time()
         if speed is not None and self._last is not None:
-            pause = min(LONGEST_PAUSE, max(0.0, t - self._last) / speed)
+            pause = min(LONGEST_PAUSE, max(0.0, at - self._last) / speed)
             self._due = max(self._due + pause, now)
             await self.playback.wait((self._due - now) * speed)
             if abs(self._due - loop.time()) > _STEERED:
                 self._due = loop.time()
         else:
             self._due = now
-        self._last = t
+        self._last = at
 
     def _group(self, start: int) -> Iterator[tuple[Raw, ...]]:
         """Group samples into rounds of one per pool: a pool seen again starts the next round.
@@ -361,8 +361,8 @@ def span_of(path: str) -> tuple[float, float] | None:
     return None if first is None or last is None else (first[1], max(first[1], last))
 
 
-def place_of(path: str, t: float) -> int:
-    """Return the offset of a line shortly before the first sample at ``t`` or later.
+def place_of(path: str, at: float) -> int:
+    """Return the offset of a line shortly before the first sample at ``at`` or later.
 
     Raises OSError.
     """
@@ -371,7 +371,7 @@ def place_of(path: str, t: float) -> int:
         while high - low > _NEAR:
             middle = (low + high) // 2
             found = _sample_from(file, middle)
-            if found is None or found[0] >= high or found[1] >= t:
+            if found is None or found[0] >= high or found[1] >= at:
                 high = middle
             else:
                 low = found[0]
