@@ -51,6 +51,7 @@ class RebalanceFlow:
         first = next((i + 1 for i, job in enumerate(jobs) if job.state != "finished"), 0)
         screen = JobListScreen(self.ui, self.pool, first)
         while (picked := await self.ui.show(screen)) is not None:
+            before = len(self._jobs())
             if picked == 0:
                 try:
                     await self._new()
@@ -59,7 +60,8 @@ class RebalanceFlow:
             else:
                 await self._attach(screen.shown[picked - 1].job)
             await self.ui.jobs.look(self.pool)
-            screen = JobListScreen(self.ui, self.pool, min(picked, len(self._jobs())))
+            new = max(0, len(self._jobs()) - before)  # above the others
+            screen = JobListScreen(self.ui, self.pool, min(picked + new, len(self._jobs())))
 
     def _jobs(self) -> tuple[JobView, ...]:
         return self.ui.jobs.jobs.get(self.pool, ())

@@ -46,7 +46,12 @@ ROLES = {
     "dead": "warning",
     "planned": "warning",
 }
-WORDS = {"dead": "interrupted", "planned": "not started"}
+
+
+def _state_word(job: JobView) -> str:
+    if job.state == "planned":
+        return "not started"
+    return "interrupted" if job.interrupted else job.state
 
 
 def job_rows(jobs: Sequence[JobView], look: DisplayFormat, width: int) -> tuple[Line, ...]:
@@ -56,7 +61,7 @@ def job_rows(jobs: Sequence[JobView], look: DisplayFormat, width: int) -> tuple[
 
 
 def _row(job: JobView, look: DisplayFormat, width: int) -> Line:
-    word = WORDS.get(job.state, job.state)
+    word = _state_word(job)
     head: list[Span] = [
         Span(f"  {fit(job.job, 6)}  ", "dim"),
         Span(f"{fit(word, 11)} ", ROLES.get(job.state, "")),
@@ -108,7 +113,7 @@ def job_lines(
 
 
 def _progress(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator[Line]:
-    word = WORDS.get(job.state, job.state)
+    word = _state_word(job)
     known = job.goal is not None
     done = f"{look.size(job.bytes_handled)} of {look.size(job.goal)} logical" if known else ""
     tail = f"  {done} "
@@ -137,14 +142,12 @@ def _rest(job: JobView, look: DisplayFormat) -> str:
     """
     if job.state != "paused" and (job.live or job.state == "finished"):
         return ""
-    word = "Interrupted" if job.interrupted else job.state.capitalize()
-    what = "them" if job.state == "paused" else "the job where it is"
-    way = f"{look.keys.shown('hold')} resumes {what}."
+    way = f"{look.keys.shown('hold')} resumes the job."
     if job.goal is None or job.files_total is None:
-        return f"{word}. {way}"
+        return way
     size = look.size(max(0, job.goal - job.bytes_handled))
     files = counted(job.files_total - (job.files_done or 0), "file")
-    return f"{word}: {size} logical in {files} left. {way}"
+    return f"{size} logical in {files} left. {way}"
 
 
 def _pace(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator[Line]:

@@ -142,9 +142,9 @@ def _notes(job: JobView) -> str:
 
 def _how_to_resume(job: str) -> KeyedText:
     """Return what resumes a job; ``job`` is its id."""
-    by_key = "{key} lists it, {key} opens it, {key} resumes it"
+    by_key = "{key} lists it, {key} resumes it"
     command = f"zconsole rebalance resume {job} resumes it"
-    return KeyedText(command, by_key, "rebalance", "choose", "hold")
+    return KeyedText(command, by_key, "rebalance", "hold")
 
 
 def reason(job: JobView) -> str:
