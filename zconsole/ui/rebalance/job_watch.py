@@ -148,8 +148,8 @@ def _how_to_resume(job: str) -> KeyedText:
 
 
 def reason(job: JobView) -> str:
-    """Return the reason for a job's state; empty if the state says it, or it was told to stop."""
-    return "" if job.why in (None, job.state, "stop") else job.why
+    """Return the reason for a state; empty if that says it, or the job was done or told to stop."""
+    return "" if job.why in (None, job.state, "stop", "done") else job.why
 
 
 def _changed(before: tuple[JobView, ...], now: tuple[JobView, ...]) -> Iterator[News]:
