@@ -145,10 +145,9 @@ def plan_lines(plan: PlanDocument) -> list[str]:
             f"spread of pool {clean(plan.pool)}: {percent(plan.spread_before, 1)} now,"
             f" {percent(plan.spread_after, 1)} after ({plan.estimate})"
         )
-        lines.append(
-            f"to move for a spread of {percent(plan.target_spread)}:"
-            f" {size(plan.bytes_to_target)} logical; part of the data returns to the full vdevs"
-        )
+        needs = plan.bytes_to_target
+        kind = " logical; part of the data returns to the full vdevs" if needs else ""
+        lines.append(f"to move for a spread of {percent(plan.target_spread)}: {size(needs)}{kind}")
     lines += [f"  {_fill(vdev)} then" for vdev in plan.vdevs or ()]
     lines += [f"  {_fill(vdev)} then at most (special)" for vdev in plan.special or ()]
     lines += [clean(text) for text, _ in cost_sentences(plan, size)]

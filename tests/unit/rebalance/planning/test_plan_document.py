@@ -157,6 +157,15 @@ def test_every_vdev_is_told_before_and_after() -> None:
     ]
 
 
+def test_only_what_there_is_to_move_has_a_kind() -> None:
+    found = [plan_lines(replace(PLAN, bytes_to_target=needs))[1] for needs in (MIB, 0, None)]
+    assert [line.partition("%: ")[2] for line in found] == [
+        "1M logical; part of the data returns to the full vdevs",
+        "0",
+        "-",
+    ]
+
+
 def test_without_a_pool_there_is_room_and_order() -> None:
     assert plan_lines(PlanDocument((), available_bytes=3 << 40, order="large before small")) == [
         "order of files: large before small",
