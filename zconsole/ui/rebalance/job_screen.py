@@ -359,18 +359,6 @@ class SteeringScreen(Dialog[ScreenResultType]):
         ends = (*help_key(self.look), Span("  "), *back)
         return key_row(parts, ends, self.app.size.width - room)
 
-    def on_key(self, event: events.Key) -> None:
-        """Point to the capital letter if a key was pressed in lower case: changes need capitals."""
-        keys = self.look.keys
-        if self._ui.denied or any(event.key in k.keys for k in keys.looks if k.everywhere):
-            return
-        for key in keys.of("Job"):
-            for letter in key.keys:
-                if event.key != letter and event.key.upper() == letter:
-                    event.stop()
-                    self._reply = f"Press {letter}, a capital, to {key.text}."
-                    self.update()
-
     def action_hold(self) -> None:
         """Pause or resume the job."""
         self._steer("hold", self._hold)
@@ -505,6 +493,18 @@ class JobScreen(SteeringScreen[None]):
     def job(self) -> JobView | None:
         """The job as of the last refresh; None if it isn't known."""
         return next((j for j in self._ui.jobs.jobs.get(self._pool, ()) if j.job == self._job), None)
+
+    def on_key(self, event: events.Key) -> None:
+        """Point to the capital letter if a key was pressed in lower case: changes need capitals."""
+        keys = self.look.keys
+        if self._ui.denied or any(event.key in k.keys for k in keys.looks if k.everywhere):
+            return
+        for key in keys.of("Job"):
+            for letter in key.keys:
+                if event.key != letter and event.key.upper() == letter:
+                    event.stop()
+                    self._reply = f"Press {letter}, a capital, to {key.text}."
+                    self.update()
 
     def _begin_refresh(self) -> None:
         begin(self, self._refresh, group="job", exit_on_error=False)
