@@ -252,6 +252,8 @@ async def test_filter_as_typed_kept_by_enter_cleared_by_escape():
         await pilot.press("enter")
         assert "/sdc" in screen()
         assert "? help" in screen()
+        await pilot.press("slash", "backspace", "d", "enter")
+        assert "/sdd" in screen(), "a filter is there to be corrected"
         await pilot.press("escape")
         assert "nvme2n1" in screen()
         assert app.devices.arrangement.filter == ""

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import UTC
 
 import pytest
 
 from tests.ui import frames
 from tests.ui.actions.acting import acting
 from tests.ui.fakes import FakeFeed, console, screen_text, until, view_state
+from zconsole.errors import UsageError
 from zconsole.timeline.feed import ReplayFeed
 from zconsole.timeline.session import Session
+from zconsole.ui.dialogs.go_to_screen import time_typed
 from zconsole.ui.keys import SHIPPED, shown
 from zconsole.zfs.sources.base import Capabilities
-from zconsole.zfs.sources.replay import ReplaySource
+from zconsole.zfs.sources.replay import Playback, ReplaySource
 
 
 def said(app):
@@ -60,7 +63,7 @@ async def test_it_says_where_it_is_and_keys_move_it(feed):
 STATES = ("ONLINE", *["DEGRADED"] * 4, *["ONLINE"] * 300)
 
 
-async def begun(path, interval, pad=0):
+def changing(path, interval, pad=0):
     """Return the feed of two pools, of which one changes with the second and the sixth sample."""
     path.write_text(
         "".join(
@@ -69,7 +72,12 @@ async def begun(path, interval, pad=0):
             for late, text in ((0.0, POOL.replace("ONLINE", state)), (0.3, OTHER))
         )
     )
-    feed = ReplayFeed(ReplaySource(str(path), 1.0), Session(), Session)
+    return ReplayFeed(ReplaySource(str(path), 1.0), Session(), Session)
+
+
+async def begun(path, interval, pad=0):
+    """Return that feed after its first round."""
+    feed = changing(path, interval, pad)
     await feed.next()
     return feed
 
@@ -138,7 +146,7 @@ async def test_another_search_during_one_is_counted_too(recorded):
     recorded.playback.search(-1)
     searching = asyncio.create_task(recorded.next())
     await asyncio.sleep(0.01)
-    assert recorded.playback.event < 0
+    assert recorded.playback.request.events < 0
     recorded.playback.search(-1)
     await searching
     while recorded.playback.jumps:
@@ -154,6 +162,86 @@ async def test_a_pause_ends_the_search_for_an_event(recorded):
     recorded.playback.toggle()
     assert (await searching).frames[0].t - 1000.0 < 10
     assert recorded.playback.paused
+
+
+async def test_all_events_are_found_beside_the_replay_which_stays_where_it_is(recorded):
+    await recorded.read_events()
+    found = {pool: [event.t for event in events] for pool, events in recorded.events.items()}
+    assert found == {"tank": [1002.0, 1010.0]}
+    assert recorded.playback.t == 1000.0
+    assert not recorded.playback.jumps
+
+
+async def test_a_list_of_events_and_a_line_to_type_a_time_lead_to_it(tmp_path):
+    feed = changing(tmp_path / "r", 20)
+    app = console(feed)
+
+    async def went(*keys):
+        await pilot.press("at")
+        await until(pilot, lambda: "2 events" in screen_text(app))
+        shown = screen_text(app)
+        await pilot.press(*keys)
+        await until(pilot, lambda: app.main_on_top and not feed.playback.jumps)
+        assert feed.playback.paused
+        return shown, feed.playback.t - 1000.0
+
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "@ go to" in screen_text(app).splitlines()[-1])
+        shown, place = await went("down", "enter")
+        assert place == 100.0
+        lines = [line for line in shown.splitlines() if "the pool went" in line]
+        assert [line[1:9] for line in lines] == ["00:17:00", "00:18:20"]
+        assert (await went("up", "enter"))[1] == 20.0
+        half = 20 * (len(STATES) // 2 + 1)  # the first round after it
+        assert (await went(*"50%", "enter"))[1] == half
+        assert (await went("minus", *"1m40s", "enter"))[1] == half - 100
+        feed.playback.paused = False
+        await pilot.press("at", *"never", "enter")
+        assert "14:05" in said(app)[-1]
+        await pilot.press("escape")
+        assert app.main_on_top
+        assert not feed.playback.paused
+
+
+@pytest.mark.parametrize(
+    ("typed", "place"),
+    [
+        ("50%", 43200.0),
+        ("50 %", 43200.0),
+        ("+10m", 11400.0),
+        ("-1h", 7200.0),
+        ("-9d", 0.0),
+        ("+9d", 86400.0),
+        ("04:00", 7200.0),
+        ("4:00", 7200.0),
+        ("02:00:30", 30.0),
+        ("01:59", 86340.0),
+        ("1970-01-01 03:00", 3600.0),
+    ],
+)
+def test_a_place_is_typed_as_a_time_a_distance_or_a_share(typed, place):
+    begin = 7200.0
+    playback = Playback(t=begin + 10800.0, span=(begin, begin + 86400.0))
+    assert time_typed(typed, playback, UTC) == begin + place
+
+
+@pytest.mark.parametrize(
+    ("typed", "why"),
+    [
+        ("never", "14:05"),
+        ("", "14:05"),
+        ("25:00", "14:05"),
+        ("%", "14:05"),
+        ("101%", "14:05"),
+        ("+", "14:05"),
+        ("00:30", "02:00 to 03:00"),
+        ("1999-01-01 03:00", "02:00 to 03:00"),
+    ],
+)
+def test_what_is_no_place_of_the_recording_is_refused_with_what_is(typed, why):
+    playback = Playback(t=7200.0, span=(7200.0, 10800.0))
+    with pytest.raises(UsageError, match=why):
+        time_typed(typed, playback, UTC)
 
 
 async def test_after_its_end_it_can_be_moved_back(feed):
@@ -182,7 +270,7 @@ async def test_a_recording_without_places_says_so(feed):
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "0.0 %" in screen_text(app))
         feed.playback.span = None
-        for key in ("full_stop", "comma", "greater_than_sign", "left_parenthesis"):
+        for key in ("full_stop", "comma", "greater_than_sign", "left_parenthesis", "at"):
             app.messages.forget("in a compressed")
             await pilot.press(key)
             assert said(app) == ["in a compressed recording or a pipe one cannot move about"]

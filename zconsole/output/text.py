@@ -375,7 +375,7 @@ def _errors(frame: Frame) -> Iterator[str]:
             yield "  (for the file names: zpool status -v, as root)"
 
 
-def _day_clock(t: float, now: float) -> str:
+def _day_clock(at: float, now: float) -> str:
     """Return day and time, with the year unless it is the current one."""
-    then, today = date_of(t, None), date_of(now, None)
+    then, today = date_of(at, None), date_of(now, None)
     return then.strftime("%a %d %b %H:%M" if then.year == today.year else "%a %d %b %Y %H:%M")

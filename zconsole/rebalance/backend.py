@@ -104,7 +104,7 @@ class JobStatus:
 _PRINTED = ("ended_files", "summary")
 _FIGURES = (
     "files_done", "files_total", "files_skipped", "files_failed",
-    "bytes_done", "bytes_total", "bytes_goal", "rate", "mean_rate",
+    "bytes_done", "bytes_handled", "bytes_total", "bytes_goal", "rate", "mean_rate",
     "eta_seconds", "current", "vdevs",
 )  # fmt: skip
 """Status fields in the JSON object of a job."""

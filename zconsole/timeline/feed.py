@@ -7,7 +7,7 @@ in, or several machines (``fleet``).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
@@ -248,38 +248,57 @@ class ReplayFeed(SessionFeed):
         self.playback = source.playback
         self._recording = source
         self._anew = anew
+        self.events: dict[str, Sequence[Event]] = {}
+        """The events of each pool that ``read_events`` has found, as they happened."""
+        self.read_until = float("-inf")
+        """Time up to which they were read; infinite at the end."""
+        self._reading = SessionFeed(source.anew(), anew(), 0.0)
 
     async def sample(self) -> Update | None:
         """Take a round; on the way to another place, play as fast as possible."""
         playback, shown, update = self.playback, self.playback.t, None
         if not playback.jumps:
             update = await super().sample()
-            if playback.steps:  # asked for meanwhile, so that this round came early
-                playback.steps -= 1
+            if steps := playback.request.steps:  # asked for meanwhile: this round came early
+                playback.request = playback.request._replace(steps=steps - 1)
         while playback.jumps:
-            if playback.target is not None:
-                found = await self._go_to(playback.target)
-            elif playback.steps:
-                found = await self._step()
-            elif playback.event < 0:
+            request = playback.request
+            if request.t is not None:
+                found = await self._go_to(request.t)
+            elif request.steps:
+                found = await self._step(request.steps)
+            elif request.events < 0:
                 found = await self._search_back(shown)
             else:
                 update = await self._search_on(update)
-                if playback.event:
+                if playback.request.events:
                     return update  # shows how far it has come
                 continue
             update = found or update
         return update
 
-    async def _step(self) -> Update | None:
+    async def read_events(self) -> None:
+        """Read the recording for its events, beside the replay; a later call continues."""
+        while self.read_until < float("inf"):
+            update = await self._reading.sample()
+            frames = () if update is None else update.frames
+            for frame in frames:
+                if now := frame.events:  # the newest ones, as they were merged with those before
+                    past = self.events.get(frame.pool, ())
+                    self.events[frame.pool] = [*(e for e in past if e.t < now[0].t), *now]
+            self.read_until = max((frame.t for frame in frames), default=float("inf"))
+            await asyncio.sleep(0)  # lets keys and painting continue
+
+    async def _step(self, steps: int) -> Update | None:
         """Take the next round, or request the one before, as often as was asked for."""
         playback = self.playback
-        if playback.steps > 0:
+        if steps > 0:
             update = await super().sample()
-            playback.steps = 0 if update is None else max(0, playback.steps - 1)
+            left = 0 if update is None else max(0, playback.request.steps - 1)
+            playback.request = playback.request._replace(steps=left)
             return update
         t = playback.t or 0.0
-        for _ in range(-playback.steps):
+        for _ in range(-steps):
             t = self._recording.before(t) or t
         playback.go_to(t)
         return None
@@ -293,13 +312,14 @@ class ReplayFeed(SessionFeed):
         known = set() if self._newest is None else _events(self._newest)
         while True:
             if update is not None and (new := _events(update) - known):
-                playback.event = max(0, playback.event - 1)
+                left = max(0, playback.request.events - 1)
+                playback.request = playback.request._replace(events=left)
                 known |= new
-            is_over = playback.event <= 0 or asyncio.get_running_loop().time() > until
+            is_over = playback.request.events <= 0 or asyncio.get_running_loop().time() > until
             if update is not None and is_over:
                 return update
             if (found := await super().sample()) is None:
-                playback.event = 0
+                playback.request = playback.request._replace(events=0)
                 return update
             update = found
             await asyncio.sleep(0)  # lets keys and painting continue
@@ -315,20 +335,20 @@ class ReplayFeed(SessionFeed):
         before = self._recording.before(shown or 0.0)
         if before is None:
             playback.go_to(first)
-        while before is not None and playback.event < 0:
-            playback.target = before
+        while before is not None and playback.request.events < 0:
+            playback.request = playback.request._replace(t=before)
             update = await self._go_to(before, back)
             events = set() if update is None else _events(update)
             past = sorted({event.t for event in events if event.t <= before})
-            wanted = -playback.event
+            wanted = -playback.request.events
             if wanted > 0 and (len(past) >= wanted or before - back <= first):
                 playback.go_to(past[-wanted] if len(past) >= wanted else first)
             back *= 4
         return update
 
-    def _interval_at(self, t: float) -> float:
+    def _interval_at(self, at: float) -> float:
         """Return the seconds between the last two rounds before a time; 0 if there are no two."""
-        last = self._recording.before(t)
+        last = self._recording.before(at)
         earlier = None if last is None else self._recording.before(last)
         return 0.0 if last is None or earlier is None else last - earlier
 
@@ -342,11 +362,11 @@ class ReplayFeed(SessionFeed):
             self._session = self._anew()
             least = WARM_ROUNDS * self._interval_at(target)
             self._recording.go_to(target - max(back or WARM, least))
-        while self.playback.target == target:
+        while self.playback.request.t == target:
             found = await super().sample()
             there = found is None or (self.playback.t or target) >= target
-            if there and self.playback.target == target:
-                self.playback.target = None
+            if there and self.playback.request.t == target:
+                self.playback.request = self.playback.request._replace(t=None)
             update = found or update
             await asyncio.sleep(0)  # lets keys and painting continue
         return update

@@ -23,7 +23,7 @@ from zconsole.config.settings import UNITS
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.printable import clean
-from zconsole.timeline.feed import Feed, Update
+from zconsole.timeline.feed import Feed, ReplayFeed, Update
 from zconsole.ui.actions.controller import ActionController
 from zconsole.ui.background import begin
 from zconsole.ui.console_options import ConsoleOptions
@@ -50,6 +50,7 @@ INTERVALS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 TMUX_HINT = "tmux drops it unless its set-clipboard is on: tmux set -s set-clipboard on"
 ALERT_SECONDS = 30.0
 """Seconds for which the message about an alert is shown."""
+NO_PLACES = "in a compressed recording or a pipe one cannot move about"
 _SEVERITIES: dict[str, SeverityLevel] = {"error": "error", "warning": "warning"}
 _PAINT_GAP = _TICK = 1.0
 _REST = 5.0
@@ -142,7 +143,7 @@ class Console(ThemedApp):
         match action:
             case "pool":
                 return len(self.view_state.frames) > 1
-            case "seek" | "step" | "event":
+            case "seek" | "step" | "event" | "go_to":
                 return self.feed.playback is not None
             case "speed":
                 return self._faster is not None
@@ -403,12 +404,26 @@ class Console(ThemedApp):
         """Pause a recording at the next event (1) or the previous one (-1)."""
         self._move_in_recording(direction > 0, lambda playback: playback.search(direction))
 
+    def action_go_to(self) -> None:
+        """List the events of a recording; pause at the one chosen, or at the time typed."""
+        from zconsole.ui.dialogs.go_to_screen import GoToScreen
+
+        def _go(at: float | None) -> None:
+            if at is not None:
+                self._move_in_recording(False, lambda playback: playback.pause_at(at))
+
+        if isinstance(self.feed, ReplayFeed):
+            if self.feed.playback.span is None:
+                self.notify(NO_PLACES, timeout=4)
+            else:
+                self.push_screen(GoToScreen(self.view_state, self.feed), _go)
+
     def _move_in_recording(self, is_on: bool, move: Callable[[Playback], bool]) -> None:
         playback = self.feed.playback
         if playback is None or (is_on and self._has_ended()):
             return
         if not move(playback):
-            self.notify("in a compressed recording or a pipe one cannot move about", timeout=4)
+            self.notify(NO_PLACES, timeout=4)
         elif self.view_state.ended:
             # The feed had ended: read it again, from the new place.
             self.view_state.ended = False

@@ -94,21 +94,21 @@ class DisplayFormat:
             return text
         return _RATE.sub(lambda rate: f"{self.size(units.parse_size(rate[1]))}/s", text)
 
-    def clock(self, t: float) -> str:
+    def clock(self, at: float) -> str:
         """Format epoch seconds as hours and minutes, ``12:41``."""
-        return date_of(t, self.zone).strftime("%H:%M")
+        return date_of(at, self.zone).strftime("%H:%M")
 
-    def day(self, t: float) -> str:
+    def day(self, at: float) -> str:
         """Format epoch seconds as a date, ``2026-03-01``."""
-        return date_of(t, self.zone).strftime("%Y-%m-%d")
+        return date_of(at, self.zone).strftime("%Y-%m-%d")
 
-    def when(self, t: float, now: float, *, brief: bool = False) -> str:
+    def when(self, at: float, now: float, *, brief: bool = False) -> str:
         """Format a time as people say it at ``now``: ``06:33``, ``tomorrow 06:33``, ``Sun 06:33``.
 
         ``brief`` names the weekday instead of "tomorrow". Past times have a date, since a weekday
         would be read as a coming one.
         """
-        then, today = date_of(t, self.zone), date_of(now, self.zone)
+        then, today = date_of(at, self.zone), date_of(now, self.zone)
         days = (then.date() - today.date()).days
         clock = then.strftime("%H:%M")
         if days == 0:

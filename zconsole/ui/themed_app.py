@@ -31,8 +31,8 @@ from zconsole.ui.theme.styles import Palette, palette, textual_theme
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line
 
-OF_POOLS = frozenset({"act", "overview", "what_if", "chassis"})
-"""Actions that show or change pools."""
+OF_POOLS = frozenset({"act", "overview", "what_if", "chassis", "go_to", "seek", "step", "event"})
+"""Actions that need a sample: they show or change pools, or move within a recording."""
 FLOW = "flow"
 """Worker group of the flows, which ask questions screen after screen."""
 SLOW = 0.5

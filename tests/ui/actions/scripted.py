@@ -29,7 +29,7 @@ from zconsole.ui.actions.upkeep import Upkeep
 from zconsole.ui.background import Work
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.dialogs.confirm import Confirmation
-from zconsole.ui.dialogs.screens import TextScreen
+from zconsole.ui.dialogs.screens import PickScreen, TextScreen
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.swap.swap_watch import SwapWatch
 from zconsole.ui.themed_app import ThemedApp
@@ -282,5 +282,7 @@ class ScriptedSession(FlowSession):
     async def show(self, screen: Any) -> Any:
         lines = screen._make(WIDTH) if isinstance(screen, TextScreen) else ()
         reply = self._reply(type(screen).__name__, *lines)
+        if isinstance(screen, PickScreen) and isinstance(reply, str):
+            return [plain(line).strip().startswith(reply) for line in lines].index(True)
         result = reply(screen) if callable(reply) else reply
         return await result if isawaitable(result) else result

@@ -75,7 +75,7 @@ async def test_a_job_is_said_to_end_or_to_go_on():
     (job,) = ui.jobs.live
     assert behind(ui) == (
         f"Rebalance job {job.job} is {job.state}; it ends with this demo; a real one goes on in the"
-        " background. B lists it, Enter opens it, X stops it."
+        " background. B lists it, X stops it."
     )
 
 

@@ -234,6 +234,8 @@ async def test_the_overview_is_filtered_as_it_is_typed():
         assert "F1 help" in screen().splitlines()[-1]
         await pilot.press("enter")
         assert "POOL /MED" in screen().splitlines()[0]
+        await pilot.press("slash", "backspace", "enter")
+        assert "POOL /ME" in screen().splitlines()[0]
         await pilot.press("escape")
         assert rows(screen()) == ["tank", "alpha", "media"]
         await pilot.press("slash", *"degraded", "enter", "enter")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from textual import events
 
 from tests.records import replace
 from tests.ui import frames
@@ -28,7 +29,7 @@ from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.rebalance.flow import rebalance_flow
 from zconsole.ui.rebalance.folder_screen import FoldersScreen
-from zconsole.ui.rebalance.job_screen import JobScreen, job_lines
+from zconsole.ui.rebalance.job_screen import JobListScreen, JobScreen, job_lines
 from zconsole.ui.rebalance.options import ASKED
 from zconsole.ui.rebalance.plan_screen import PlanScreen, scan_pace
 
@@ -139,6 +140,9 @@ async def test_of_a_finished_job_the_figures_agree():
     assert job.days[-1]["eta_seconds"] is None
     said = flat(text(job_lines(job, 0.0, {}, DisplayFormat(), 100)))
     skipped = sum(job.skipped.values())
+    assert said.count("skipped: /storage/films/") == len(job.left_out) == 20
+    assert "films/001499.bin: changed" in said
+    assert f"and {skipped - 20:,} more" in said
     moved = job.files_done - skipped
     assert f"{moved:,} of {job.files_total:,} files moved, {skipped} skipped" in said
     assert "start a new job on the same directories" in said
@@ -193,7 +197,9 @@ async def test_the_whole_way_from_directories_to_a_spread_that_went_down():
         assert "running" in said
         assert "/storage/films/" in said
         assert "was  93.3 %" in said
-        await a.press("escape", "escape")
+        said = await a.read(a.press("escape"))
+        assert any(line.startswith("› ") and "running" in line for line in said.splitlines())
+        await a.press("escape")
         assert "REBALANCE" in a.screen.splitlines()[0]
         assert "rebalance running" in a.screen
         await a.pass_time(40 * 3600, 4 * 3600)
@@ -247,7 +253,7 @@ async def test_a_plan_is_copied_canceled_and_left_a_step_at_a_time():
         for _ in range(4):
             seen.append(type(a.app.screen))
             await a.press("escape")
-        assert seen == [PlanScreen, PickScreen, FoldersScreen, PickScreen]
+        assert seen == [PlanScreen, PickScreen, FoldersScreen, JobListScreen]
         assert len(a.app.screen_stack) == 1
 
 
@@ -282,6 +288,45 @@ async def test_a_job_is_steered_by_keys():
         await its_limits_are_set_and_dropped(a)
         await a_stop_asks_and_cancel_has_the_focus(a)
         await a_stopped_job_says_why_its_keys_do_nothing_and_is_resumed(a)
+
+
+async def test_the_list_of_jobs_steers_the_one_at_the_cursor():
+    async with acting(SCENARIO, (80, 24)) as a:
+        for _ in range(2):
+            await desk_of(a).start(FILMS)
+            (job, *_) = await desk_of(a).jobs(None)
+            await desk_of(a).order(job.job, "pause")
+            a.session.jobs.rebalance_backend._jobs[-1].work.running = len(desk_of(a)._jobs) == 2
+        await to_list(a)
+        newest, older = await desk_of(a).jobs(None)
+        assert "P resume  X stop" in a.screen.splitlines()[-1], "the cursor is on the newest"
+        await a.press("P")
+        assert "P pause  X stop" in (await a.read(settled(a))).splitlines()[-1]
+        assert [job.state for job in await desk_of(a).jobs(None)] == ["running", older.state]
+        said = await a.read(a.press("X"))
+        assert f"Stop rebalance job {newest.job}?" in said
+        await a.press("escape", "k")
+        assert "put the cursor on a job" in await a.read(a.press("P"))
+        await a.press("j", "X", "right", "enter")
+        assert "stopped" in await a.read(settled(a))
+        assert isinstance(a.app.screen, PickScreen)
+
+
+async def test_keys_typed_ahead_of_the_list_of_jobs_wait_for_what_it_opens():
+    """Enter acts before the next key, so that no key of the directories moves in the list."""
+    async with acting(SCENARIO, (80, 24)) as a:
+        for key in ("B", "enter", "j", "j", "space"):
+            a.app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await until(a, lambda: "1 marked, 29.8T" in a.screen)
+
+
+async def test_the_letters_that_move_move_on_the_screen_of_a_job_too():
+    async with acting(SCENARIO, (80, 8)) as a:
+        await running(a)
+        await a.press("j", "j")
+        before = a.screen
+        assert "a capital" not in await a.read(a.press("k"))
+        assert a.screen != before
 
 
 async def its_id_and_command_are_copied(a: Acting) -> None:
@@ -373,7 +418,7 @@ async def test_an_interrupted_job_is_told_of_and_resumed(monkeypatch):
         asked = dies(desk_of(a), monkeypatch)
         await a.pass_time(6, 1)
         assert "rebalance interrupted" in a.screen
-        assert "(B lists it, Enter opens it, P resumes it)" in a.screen
+        assert "(B lists it, P resumes it)" in a.screen
         assert "REBALANCE" not in a.screen.splitlines()[0]
         said = await a.read(to_list(a))
         assert "interrupted" in said

@@ -58,7 +58,7 @@ def test_files_that_another_job_moved_are_counted_apart():
     assert "17 of 2,000 files moved, 1,000 need no move, 2 skipped, 1 failed" in said
     assert "Need no move 1,000: replaced since the walk" in said
     assert "Skipped 2: changed" in said
-    assert "and 1 more" in said
+    assert "and 1 more; y copies the command that lists more" in said
     finished = replace(job, state="finished", skipped={REPLACED: 1000})
     assert "To try skipped files" not in text(job_lines(finished, 0.0, {}, DisplayFormat(), 120))
 
@@ -102,19 +102,22 @@ def test_a_job_that_was_told_to_stop_is_not_said_to_be_stopped_by_stop():
 
 
 @rows(
-    ("state", "why", "said"),
+    ("state", "why", "first"),
     [
-        ("paused", "paused", "Paused: 3G in 20 files left. P resumes them."),
-        ("stopped", "stop", "Stopped: 3G in 20 files left. P resumes the job where it is."),
-        ("stopped", "terminated", "Interrupted: 3G in 20 files left. P resumes the job where"),
-        ("dead", None, "Interrupted: 3G in 20 files left. P resumes the job where it is."),
+        ("paused", "paused", "paused"),
+        ("stopped", "stop", "stopped"),
+        ("stopped", "terminated", "interrupted"),
+        ("dead", None, "interrupted"),
     ],
 )
-def test_a_job_that_does_not_run_says_what_is_left_and_how_to_go_on(state, why, said):
+def test_a_job_that_does_not_run_says_so_once_and_what_is_left_and_how_to_go_on(state, why, first):
     job = replace(JOB, state=state, why=why)
     for width in (60, 80):
         lines = [plain(line).strip() for line in job_lines(job, 0.0, {}, DisplayFormat(), width)]
-        assert said in " ".join(lines)
+        said = " ".join(lines)
+        assert "3G logical in 20 files left. P resumes the job." in said
+        assert said.startswith(first)
+        assert said.lower().count(first) == 1
     said = text(job_lines(JOB, 0.0, {}, DisplayFormat(), 80))
     assert "left. P" not in said
     assert "\n\n" not in said

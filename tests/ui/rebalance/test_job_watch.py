@@ -71,7 +71,7 @@ async def test_a_stop_that_was_ordered_is_news_and_another_a_warning():
     assert [news.severity for news in told[3]] == ["warning"]
     for news in (*told[1], *told[3]):
         assert "zconsole rebalance resume abc123 resumes it." in news.text
-        assert "B lists it, Enter opens it, P resumes it." in DisplayFormat().said(news.text)
+        assert "B lists it, P resumes it." in DisplayFormat().said(news.text)
 
 
 async def test_a_look_that_began_before_another_does_not_undo_it():
@@ -128,10 +128,10 @@ async def test_the_newest_job_is_shown_while_it_is_stopped_and_older_ones_are_no
     assert shown == [["stopped"], [JOB.state], ["stopped"], []]
     note = activity(stopped).activity.note
     said = DisplayFormat().said(note)
-    assert said.startswith("at 25.0 %  (B lists it, Enter opens it, P resumes it)  /")
+    assert said.startswith("at 25.0 %  (B lists it, P resumes it)  /")
 
 
 def test_the_line_of_a_job_counts_what_it_left_out():
     job = replace(JOB, skipped={"in use": 11, "changed": 1}, failed={"no space": 1})
-    assert activity(job).activity.note == "12 files skipped, 1 file failed"
-    assert activity(replace(JOB, skipped={}, failed={})).activity.note == ""
+    assert activity(job).activity.note == "logical sizes, 12 files skipped, 1 file failed"
+    assert activity(replace(JOB, skipped={}, failed={})).activity.note == "logical sizes"

@@ -28,7 +28,7 @@ def test_a_plan_tells_everything_there_is():
         "spread 93.0 %, then 10.0 %",
         "5 % (even) is out of reach",
         "duration unknown until it runs",
-        "1G of old blocks stay, held by snapshots",
+        "1G (compressed) of old blocks stay, held by snapshots",
         "the next incremental send grows by 7",
         "a scrub is running",
         "Would run",
@@ -47,7 +47,7 @@ def test_the_command_of_a_plan_is_said_to_run_where_it_does():
 def test_a_plan_that_moves_more_than_the_spread_needs_says_where_to_stop():
     free = replace(PLAN, bytes_to_target=1 << 30)
     said = text(shown(free, settings=replace(SETTINGS, limits=Limits())))
-    assert '5 % needs only 1G of file data; set "Stop at a spread of" to 5' in said
+    assert '5 % needs only 1G logical; set "Stop at a spread of" to 5' in said
     said = text(shown(free))
     assert "Stop at" not in said
 
@@ -113,7 +113,7 @@ def test_a_plan_tells_that_sizes_may_change():
     assert "may change" not in text(shown(PLAN))
     part = replace(PLAN.directories[0], allocated_bytes=100 << 20, differs=("copies=2: one", "b"))
     lines = text(shown(replace(PLAN, directories=(part,)), width=200))
-    assert "takes 100M, may change: copies=2: one; b" in lines
+    assert "takes 100M compressed, may change: copies=2: one; b" in lines
 
 
 def test_a_plan_for_an_even_pool_says_so_and_what_moves_files_anyway():
@@ -126,7 +126,7 @@ def test_a_plan_for_an_even_pool_says_so_and_what_moves_files_anyway():
     assert "zconsole …" not in said
     said = text(shown(even, settings=replace(SETTINGS, limits=Limits())))
     assert "Nothing to move" not in said
-    assert "1.00T of file data to move" in said
+    assert "1.00T logical to move" in said
 
 
 def test_a_plan_for_empty_directories_says_that_there_is_nothing_to_move():

@@ -13,7 +13,7 @@ from typing import Any
 
 from zconsole.rebalance.backend import JobStatus, own_days
 from zconsole.system.printable import clean, swallow
-from zconsole.units import counted, duration, rate, size
+from zconsole.units import counted, duration, percent, rate, size
 
 PREFIX = "zconsole: "
 """Prefix of our messages."""
@@ -56,10 +56,11 @@ def last_line(text: str) -> str:
 def job_line(data: Mapping[str, Any]) -> str:
     """Render a job on one line: id, state and progress, from the object of ``status --json``."""
     goal = data["bytes_total"] if data.get("bytes_goal") is None else data["bytes_goal"]
-    done, total = size(data["bytes_done"]), size(goal)
+    done, total = size(data["bytes_handled"]), size(goal)
     why = f" ({clean(data['why'])})" if data["why"] else ""
     dirs = clean(" ".join(data["dirs"]))
-    return f"{data['job']}  {data['state']}{why}  {done} of {total}  {data['engine']}  {dirs}"
+    moved = f"{done} of {total} logical"
+    return f"{data['job']}  {data['state']}{why}  {moved}  {data['engine']}  {dirs}"
 
 
 def job_lines(data: Mapping[str, Any]) -> Iterator[str]:
@@ -87,20 +88,19 @@ def vdev_lines(vdevs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     for vdev in vdevs:
         before, after = vdev["alloc_before"], vdev["alloc_after"]
         moved = f"{'+' if after >= before else ''}{size(after - before)}"
-        yield f"  {clean(vdev['name'])}: {size(before)} -> {size(after)} ({moved})"
+        yield f"  {clean(vdev['name'])}: {size(before)} -> {size(after)} raw ({moved})"
 
 
 def _day(day: Mapping[str, Any]) -> str:
     """Render one day of a job: its work, and the state of the pool at its end."""
-    spread, holes = day.get("spread"), day.get("fragmentation")
     words = [
         f"{size(day.get('moved_bytes'))} done",
         f"{day.get('files_done', '-')} files",
         f"{day.get('files_skipped', '-')} skipped",
         f"{day.get('files_failed', '-')} failed",
-        f"spread {'-' if spread is None else f'{spread:.3f}'}",
-        f"{'-' if holes is None else f'{holes:.0%}'} fragmented",
-        f"{size(day.get('free_bytes'))} free",
+        f"spread {percent(day.get('spread'), 1)}",
+        f"{percent(day.get('fragmentation'))} fragmented",
+        f"{size(day.get('free_bytes'))} raw free",
     ]
     return f"  {clean(str(day.get('day', '')))}: {', '.join(words)}"
 
@@ -108,7 +108,7 @@ def _day(day: Mapping[str, Any]) -> str:
 def summary_lines(summary: Mapping[str, Any]) -> list[str]:
     """Render the summary of a run."""
     lines = [
-        f"moved {counted(summary['files_moved'], 'file')}, {size(summary['bytes_moved'])};"
+        f"moved {counted(summary['files_moved'], 'file')}, {size(summary['bytes_moved'])} logical;"
         f" skipped {summary['files_skipped']}, failed {summary['files_failed']};"
         f" {summary['stopped_by']}"
     ]

@@ -142,13 +142,12 @@ def plan_lines(plan: PlanDocument) -> list[str]:
     lines = [line for part in plan.directories for line in _directory(part)]
     if plan.pool is not None:
         lines.append(
-            f"spread of pool {clean(plan.pool)}: {plan.spread_before:.3f} now,"
-            f" {plan.spread_after:.3f} after ({plan.estimate})"
+            f"spread of pool {clean(plan.pool)}: {percent(plan.spread_before, 1)} now,"
+            f" {percent(plan.spread_after, 1)} after ({plan.estimate})"
         )
-        lines.append(
-            f"file data to move for a spread of {plan.target_spread:g}:"
-            f" {size(plan.bytes_to_target)}"
-        )
+        needs = plan.bytes_to_target
+        kind = " logical; part of the data returns to the full vdevs" if needs else ""
+        lines.append(f"to move for a spread of {percent(plan.target_spread)}: {size(needs)}{kind}")
     lines += [f"  {_fill(vdev)} then" for vdev in plan.vdevs or ()]
     lines += [f"  {_fill(vdev)} then at most (special)" for vdev in plan.special or ()]
     lines += [clean(text) for text, _ in cost_sentences(plan, size)]
@@ -160,7 +159,7 @@ def plan_lines(plan: PlanDocument) -> list[str]:
 
 def _directory(part: PlannedDirectory) -> Iterator[str]:
     yield (
-        f"{clean(part.dir)}: {counted(part.files, 'file')}, {size(part.bytes)},"
+        f"{clean(part.dir)}: {counted(part.files, 'file')}, {size(part.bytes)} logical,"
         f" engine {part.engine or 'none'} ({part.why})"
     )
     yield from (f"  {clean(text)}" for text, _ in file_sentences(part, size))
@@ -175,16 +174,17 @@ def file_sentences(part: PlannedDirectory, show: Callable[[float], str]) -> Iter
     if best := best_words(part.below, part.old_bytes, show):
         yield best, "notice"
     if part.differs:
-        yield f"takes {show(part.allocated_bytes)}, may change: {'; '.join(part.differs)}", "bold"
+        taken, why = show(part.allocated_bytes), "; ".join(part.differs)
+        yield f"takes {taken} compressed, may change: {why}", "bold"
 
 
 def cost_sentences(plan: PlanDocument, show: Callable[[float], str]) -> Iterator[Sentence]:
     """Yield sentences on the cost of the move and the space there is; ``show`` formats a size."""
     for cause, words in PINS.items():
         if held := sum(part.pinned_bytes.get(cause) or 0 for part in plan.directories):
-            yield f"{show(held)} of old blocks stay, held by {words}", "warning"
+            yield f"{show(held)} (compressed) of old blocks stay, held by {words}", "warning"
     if sent := sum(part.next_incremental_bytes or 0 for part in plan.directories):
-        yield f"the next incremental send grows by {show(sent)}", "warning"
+        yield f"the next incremental send grows by {show(sent)} logical", "warning"
     if plan.order:
         yield f"order of files: {plan.order}", "dim"
     # Space in addition to the files: copies in flight, and old blocks that stay.
@@ -211,7 +211,7 @@ def busy_words(plan: PlanDocument, show: Callable[[float], str]) -> str:
     if needs is None and needed is not None:
         found.append(f"{wanted} is out of reach")
     elif needs is not None and abs(needs - (needed or 0)) > CLEAR_BYTES * needs:
-        found.append(f"{wanted} needs {show(needs)}")
+        found.append(f"{wanted} needs {show(needs)} logical")
     return f"if the writes keep all disks busy: {', '.join(found)}" if found else ""
 
 
@@ -220,7 +220,8 @@ CLEAR_SPREAD, CLEAR_BYTES = 0.01, 0.2
 
 
 def _fill(vdev: PredictedFill) -> str:
-    return f"{clean(vdev.name)}: {vdev.fill_before:.1%} full now, {vdev.fill_after:.1%}"
+    before, after = percent(vdev.fill_before, 1), percent(vdev.fill_after, 1)
+    return f"{clean(vdev.name)}: {before} full now, {after}"
 
 
 def sample_words(sampled: Mapping[str, int], engine: str | None) -> str | None:
@@ -242,10 +243,10 @@ def best_words(
     if old == 0:
         return "all files here are newer than the newest vdev: they are spread already"
     if old is None:
-        head = "holding most"
+        head = "holding most (logical)"
         best = [f"{each.name} {size(each.bytes)}" for each in below if each.bytes]
     else:
-        head = "worth most, older than the newest vdev"
+        head = "worth most (logical), older than the newest vdev"
         best = [
             f"{each.name} {size(each.old_bytes)} of {size(each.bytes)}"
             for each in below

@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -44,6 +44,10 @@ USUAL = {"media": 0.41, "media/new": 0.08, "backup": 0.27, "vm": 0.13, "home": 0
 
 _SKIPPED = ("open for writing", "changed")
 """Reasons for skipping files: copying skips open ones, rewriting in place skips changed ones."""
+_SKIPPED_EACH = 1500
+"""One file in so many is skipped."""
+_NAMED = 20
+"""Skipped files that are named, as for a console of a real job."""
 _LAST = 1e-3
 """Tolerance in files for counting the last one as done, against float rounding."""
 
@@ -235,6 +239,7 @@ def _seen(job: _Job) -> JobView:
         current=_current(job) if state in ("running", "paused", "waiting") else None,
         before=job.before,
         skipped=_skipped(job),
+        left_out=tuple(_left_out(job)),
         days=tuple(job.days.values()),
         began=job.began,
         t=job.pool.now,
@@ -283,8 +288,21 @@ def _files_done(job: _Job) -> int:
 
 
 def _skipped(job: _Job) -> Counter[str]:
-    # One file in 1500 is skipped; the unary plus drops a count of 0.
-    return +Counter({_SKIPPED[job.engine == "rewrite"]: _files_done(job) // 1500})
+    # The unary plus drops a count of 0.
+    return +Counter({_SKIPPED[job.engine == "rewrite"]: _files_done(job) // _SKIPPED_EACH})
+
+
+def _left_out(job: _Job) -> Iterator[Mapping[str, Any]]:
+    """Yield the first skipped files; directories are done one after another."""
+    ((reason, skipped),) = _skipped(job).items() or (("", 0),)
+    for nth in range(1, min(skipped, _NAMED) + 1):
+        number = nth * _SKIPPED_EACH - 1
+        for directory in job.work.directories:
+            if number < directory.files:
+                path = f"{directory.path}/{number:06d}.bin"
+                yield {"path": path, "outcome": "skipped", "reason": reason}
+                break
+            number -= directory.files
 
 
 def _note_day(job: _Job, done: float, eta: float | None) -> None:

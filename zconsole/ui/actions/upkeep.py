@@ -328,8 +328,7 @@ class Upkeep:
             goes_on = "goes on in the background"
             then = self._then(f"ends with this demo; a real one {goes_on}", goes_on)
             text = f"{message_start(job.job)}is {job.state}; it {then}."
-            text += f" {shown('rebalance')} lists it, {shown('choose')} opens it,"
-            text += f" {shown('stop')} stops it."
+            text += f" {shown('rebalance')} lists it, {shown('stop')} stops it."
             said.append(Span(text))
         return tuple(said)
 

@@ -74,7 +74,7 @@ class ConfirmScreen(ButtonScreen[None]):
         yield LinesView(id="plan-text", focusable=True)
         with Horizontal(id="choice"):
             yield ChoiceButton("Cancel", id="cancel")
-            yield Prompt(id="typed", select_on_focus=False)
+            yield Prompt(id="typed")
             yield ChoiceButton("Run", id="run")
             yield ChoiceButton("Another way", id="other")
         yield FooterView(id="hint")

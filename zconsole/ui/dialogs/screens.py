@@ -354,18 +354,12 @@ class PickScreen(TextScreen[int | None]):
 class Prompt(Input):
     """An input with a steady cursor, always visible and without bytes sent for blinking.
 
-    Its left edge shows the focus, even without color.
+    Its left edge shows the focus, even without color. A former text is there to be corrected: it is
+    not selected, as the first key would replace all of it.
     """
 
-    def __init__(
-        self,
-        value: str = "",
-        *,
-        id: str,  # noqa: A002
-        placeholder: str = "",
-        select_on_focus: bool = True,
-    ) -> None:
-        super().__init__(value, placeholder=placeholder, id=id, select_on_focus=select_on_focus)
+    def __init__(self, value: str = "", *, id: str, placeholder: str = "") -> None:  # noqa: A002
+        super().__init__(value, placeholder=placeholder, id=id, select_on_focus=False)
         self.cursor_blink = False
 
 
@@ -384,13 +378,7 @@ class AskScreen(TextScreen[str | None]):
     def compose(self) -> ComposeResult:
         """Yield the question and the answer."""
         yield LinesView(id="question")
-        # An answer to correct is not selected: the first key would replace all of it.
-        yield Prompt(
-            self._typed,
-            placeholder=self._example,
-            id="answer",
-            select_on_focus=not self._typed,
-        )
+        yield Prompt(self._typed, placeholder=self._example, id="answer")
         yield FooterView(id="keys")
 
     def draw(self) -> None:

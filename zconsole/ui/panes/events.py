@@ -82,7 +82,10 @@ def pane_lines(
     ``every``: list all damaged files, and wrap everything.
     """
     names = called_names(frame)
-    events = (_of_event(event, frame.t, look, names) for event in reversed(_combined(frame, look)))
+    events = (
+        _of_event(event, fit(look.when(event.t, frame.t), _LABEL), names)
+        for event in reversed(_combined(frame, look))
+    )
     shown = (*_damaged(frame, every=every), *events, *_words(frame, source))
     if not shown:
         return ((Span(" no events since the console started", "dim"),),)
@@ -118,14 +121,20 @@ def _combined(frame: Frame, look: DisplayFormat) -> list[Event]:
     return shown
 
 
-def _of_event(event: Event, now: float, look: DisplayFormat, names: Mapping[str, str]) -> _Message:
+def event_line(
+    event: Event, when: str, names: Mapping[str, str], look: DisplayFormat, width: int
+) -> Line:
+    """Return an event in one line; ``names`` are those of ``called_names``."""
+    return _message_lines(_of_event(event, when, names), look, width, whole=False)[0]
+
+
+def _of_event(event: Event, when: str, names: Mapping[str, str]) -> _Message:
     """Return an event as a message: time, severity, text, and whether the console observed it."""
     text = event.text or event.name
     if event.vdev and event.vdev not in event.text:
         text += f" ({event.vdev})"
     seen = "" if event.origin == "zpool" or event.name in (DONE, OUTCOME) else "  observed"
     role = event.severity if event.severity in _MARKS else ""
-    when = fit(look.when(event.t, now), _LABEL)
     return _Message(when, as_called(text, names), role, _MARKS.get(event.severity, " "), seen)
 
 

@@ -107,9 +107,9 @@ def footer_line(
 ) -> Line:
     """Return the keys that are useful now, as many as fit; ``denied`` as in ``help_lines``.
 
-    ``replay``: whether Space pauses the replay instead of folding. ``first`` is the title of the
-    most useful action. ``own``: titles and labels of keys in the focused pane; they come before all
-    others, and replace those of the list.
+    ``replay``: whether Space pauses a replay instead of folding, and one can go to a time.
+    ``first`` is the title of the most useful action. ``own``: titles and labels of keys in the
+    focused pane; they come before all others, and replace those of the list.
     """
     words = []
     for title, word in own:  # the most readable of its keys first: End, not G
@@ -117,9 +117,10 @@ def footer_line(
         spelled = sorted(key.keys, key=len, reverse=True)
         words.append(short_key(key._replace(keys=tuple(spelled)), word))
     shorts = [key for key in look.keys.looks if key.short and key.group != "Replay"]
-    if replay:
-        pauses = look.keys.titled("fold").keys
-        shorts = [k._replace(keys=pauses) if k.title == "pause" else k for k in shorts]
+    if replay:  # its own keys come first
+        pauses = look.keys.titled("pause")._replace(keys=look.keys.titled("fold").keys)
+        others = (key for key in shorts if key.title != "pause")
+        shorts = [pauses, look.keys.titled("go-to"), *others]
     if own:
         named = dict(own)
         shorts = [key for key in shorts if key.group != "List" and key.title not in named]
@@ -193,7 +194,8 @@ def playback_line(playback: Playback, look: DisplayFormat, width: int, *, ended:
     when = "" if playback.t is None else date_of(playback.t, look.zone).strftime(form)
     speed = "fast" if playback.speed is None else f"{playback.speed:g}x"
     state = "ended" if ended else "paused" if playback.paused else "plays"
-    state = "search" if playback.event else state
+    if playback.jumps:
+        state = "search" if playback.request.events else "moving"
     left: Line = (
         Span(f" {state:<{_STATE}}", "notice" if playback.paused else "dim"),
         Span(f" {speed:<{_SPEED}}"),
@@ -201,7 +203,8 @@ def playback_line(playback: Playback, look: DisplayFormat, width: int, *, ended:
     )
     share = f"{percent(playback.share):>8} " if playback.span is not None else ""
     # Keys come in pairs, back and forward; the label is that of the second one.
-    pairs = zip(*(iter(look.keys.of("Replay")),) * 2, strict=True)
+    paired = (key for key in look.keys.of("Replay") if key.title != "go-to")  # footer_line has it
+    pairs = zip(*(paired,) * 2, strict=True)
     parts = [(*short_key(back, "")[:1], *short_key(on)) for back, on in pairs]
     room = width - width_of(left) - len(share)
     if playback.span is None:  # cannot be moved about in

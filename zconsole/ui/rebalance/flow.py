@@ -9,7 +9,7 @@ from zconsole.rebalance.backend import JobView
 from zconsole.rebalance.planning.settings import EVEN, Limits, Settings
 from zconsole.ui.actions.session import FlowSession, PickList
 from zconsole.ui.rebalance.folder_screen import Folders, FoldersScreen
-from zconsole.ui.rebalance.job_screen import JobScreen, job_rows
+from zconsole.ui.rebalance.job_screen import JobListScreen, JobScreen
 from zconsole.ui.rebalance.options import (
     ASKED,
     MORE,
@@ -49,18 +49,19 @@ class RebalanceFlow:
         jobs = self._jobs()
         # The cursor starts on the newest job that is not finished, else on a new one.
         first = next((i + 1 for i, job in enumerate(jobs) if job.state != "finished"), 0)
-        title = f"REBALANCE  {self.ui.look.text(self.pool)}"
-        choice = PickList(title, lambda width: job_rows(self._jobs(), self.ui.look, width), first)
-        while (picked := await self.ui.pick(choice)) is not None:
+        screen = JobListScreen(self.ui, self.pool, first)
+        while (picked := await self.ui.show(screen)) is not None:
+            before = len(self._jobs())
             if picked == 0:
                 try:
                     await self._new()
                 except ZconsoleError as error:  # back to the list
                     self.ui.show_error(error)
-            elif picked <= len(self._jobs()):
-                await self._attach(self._jobs()[picked - 1].job)
+            else:
+                await self._attach(screen.shown[picked - 1].job)
             await self.ui.jobs.look(self.pool)
-            choice.picked = min(picked, len(self._jobs()))
+            new = max(0, len(self._jobs()) - before)  # above the others
+            screen = JobListScreen(self.ui, self.pool, min(picked + new, len(self._jobs())))
 
     def _jobs(self) -> tuple[JobView, ...]:
         return self.ui.jobs.jobs.get(self.pool, ())

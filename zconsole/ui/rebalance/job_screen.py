@@ -1,7 +1,7 @@
-"""List of a pool's jobs, and a screen for one of them.
+"""List of a pool's jobs, and a screen for one of them, both with keys that control a job.
 
 The screen shows progress, pace, the current file, the fill of the vdevs, and the files left out. It
-is refreshed twice a second, and its keys control the job; leaving it changes nothing.
+is refreshed twice a second; leaving it changes nothing.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Any, ClassVar
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.screen import ScreenResultType
 
 from zconsole import units
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.backend import REPLACED, JobView, own_days
-from zconsole.rebalance.planning.settings import Limits
 from zconsole.ui.actions.plan_lines import said_lines, wrapped
 from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
-from zconsole.ui.dialogs.screens import Dialog, Offers
+from zconsole.ui.dialogs.screens import Dialog, Offers, PickScreen
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.keys import bindings, keys_of
 from zconsole.ui.panes.help import help_key, key_row, short_key
@@ -46,7 +46,12 @@ ROLES = {
     "dead": "warning",
     "planned": "warning",
 }
-WORDS = {"dead": "interrupted", "planned": "not started"}
+
+
+def _state_word(job: JobView) -> str:
+    if job.state == "planned":
+        return "not started"
+    return "interrupted" if job.interrupted else job.state
 
 
 def job_rows(jobs: Sequence[JobView], look: DisplayFormat, width: int) -> tuple[Line, ...]:
@@ -56,7 +61,7 @@ def job_rows(jobs: Sequence[JobView], look: DisplayFormat, width: int) -> tuple[
 
 
 def _row(job: JobView, look: DisplayFormat, width: int) -> Line:
-    word = WORDS.get(job.state, job.state)
+    word = _state_word(job)
     head: list[Span] = [
         Span(f"  {fit(job.job, 6)}  ", "dim"),
         Span(f"{fit(word, 11)} ", ROLES.get(job.state, "")),
@@ -64,7 +69,7 @@ def _row(job: JobView, look: DisplayFormat, width: int) -> Line:
     ]
     if width >= _BARS_FROM:
         head += [*bar(job.share, _BAR, look.glyphs), Span("  ")]
-    head.append(Span(f"{look.size(job.goal):>6}  "))
+    head.append(Span(f"{look.size(job.goal):>6} logical  "))
     facts = [f"ETA {units.duration(job.eta_seconds)}"] if job.eta_seconds else []
     if job.state in ("waiting", "finished", "stopped") and reason(job):
         facts.append(look.text(reason(job)))
@@ -108,9 +113,9 @@ def job_lines(
 
 
 def _progress(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator[Line]:
-    word = WORDS.get(job.state, job.state)
+    word = _state_word(job)
     known = job.goal is not None
-    done = f"{look.size(job.bytes_handled)} of {look.size(job.goal)}" if known else ""
+    done = f"{look.size(job.bytes_handled)} of {look.size(job.goal)} logical" if known else ""
     tail = f"  {done} "
     head = (
         Span(f" {fit(word, 11)} ", ROLES.get(job.state, "bold")),
@@ -137,14 +142,12 @@ def _rest(job: JobView, look: DisplayFormat) -> str:
     """
     if job.state != "paused" and (job.live or job.state == "finished"):
         return ""
-    word = "Interrupted" if job.interrupted else job.state.capitalize()
-    what = "them" if job.state == "paused" else "the job where it is"
-    way = f"{look.keys.shown('hold')} resumes {what}."
+    way = f"{look.keys.shown('hold')} resumes the job."
     if job.goal is None or job.files_total is None:
-        return f"{word}. {way}"
+        return way
     size = look.size(max(0, job.goal - job.bytes_handled))
     files = counted(job.files_total - (job.files_done or 0), "file")
-    return f"{word}: {size} in {files} left. {way}"
+    return f"{size} logical in {files} left. {way}"
 
 
 def _pace(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator[Line]:
@@ -243,7 +246,8 @@ def _named(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
         yield from wrapped(text, role, look, width, "  ")
     more = sum(job.failed.values()) + job.files_unmoved - len(job.left_out)
     if more > 0:
-        yield (Span(f"  and {more:,} more", "dim"),)
+        way = f"{look.keys.shown('copy')} copies the command that lists more"
+        yield (Span(f"  and {more:,} more; {way}", "dim"),)
 
 
 def _moved_on(day: Mapping[str, Any]) -> str:
@@ -287,7 +291,7 @@ _COLUMNS = (
     _Column("skipped", 8, lambda _, day: _skipped_on(day)),
     _Column("spread", 9, lambda _, day: percent(day.get("spread"))),
     _Column("frag", 7, lambda _, day: percent(day.get("fragmentation"), 0), 72),
-    _Column("free", 8, lambda look, day: look.size(day.get("free_bytes"))),
+    _Column("raw free", 10, lambda look, day: look.size(day.get("free_bytes"))),
 )
 
 
@@ -300,7 +304,7 @@ def _days(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
         yield (Span(" " + "".join(c.cell(look.text(c.show(look, day))) for c in columns)),)
 
 
-Steering = Callable[[], Coroutine[Any, Any, None]]
+Steering = Callable[[JobView], Coroutine[Any, Any, None]]
 LOOK = 0.5
 """Seconds between two refreshes of the job."""
 KEYS = keys_of("Job")
@@ -308,18 +312,162 @@ ASKED = {limit.name: limit for limit in (RATE, TARGET, MIN_FREE)}
 """Limits that can be changed while the job runs."""
 
 
-class JobScreen(Dialog[None]):
-    """Screen of one job; the job goes on when the screen is left."""
+class SteeringScreen(Dialog[ScreenResultType]):
+    """A screen with keys that control a job."""
 
-    groups = ("Job",)
+    groups: ClassVar[tuple[str, ...]] = ("Job",)
     BINDINGS: ClassVar[list[BindingType]] = bindings("Job")
+    _no_job = "this job is unknown"
+    """What is said of a key without a job."""
+    _reply = ""
 
-    def __init__(self, ui: FlowSession, pool: str, job: str) -> None:
-        super().__init__()
+    def __init__(self, ui: FlowSession, pool: str, *args: Any, **options: Any) -> None:
+        """Pass ``args`` and ``options`` to the screen that this is besides."""
+        super().__init__(*args, **options)
         self._ui = ui
         self._pool = pool
+
+    @property
+    def job(self) -> JobView | None:
+        """The job that the keys control, as of the last refresh; None if there is none."""
+        raise NotImplementedError
+
+    async def _refresh(self) -> None:
+        for news in await self._ui.jobs.look(self._pool):
+            self.app.notify(self.look.said(news.text), severity=news.severity, markup=False)
+        self.update()
+
+    def _hint(self) -> tuple[Line, ...]:
+        """Return what the last key led to, and the keys."""
+        problem = self._reply or self._ui.jobs.problem
+        said = wrapped(problem, "warning", self.look, self.app.size.width, " ") if problem else ()
+        if reason := self._ui.denied:
+            head = f" {self.look.text(reason)}:"
+            return (*said, (Span(head, "warning"), *self._keys(frozenset(), len(head))))
+        return (*said, self._keys(possible_actions(self.job)))
+
+    def _keys(self, offers: frozenset[str], room: int = 0) -> Line:
+        job, keys = self.job, self.look.keys
+        others = (key for group in self.groups if group != "Job" for key in keys.of(group))
+        parts = [short_key(key) for key in others if key.short]
+        for key in keys.of("Job"):
+            on = key.action in offers
+            if on or job is None or job.live:
+                word = "resume" if key.action == "hold" and job and _resumes(job) else key.short
+                parts.append(short_key(key, word, *(("key", "dim") if on else ("track", "track"))))
+        back = short_key(keys.titled("back"), "back")
+        ends = (*help_key(self.look), Span("  "), *back)
+        return key_row(parts, ends, self.app.size.width - room)
+
+    def action_hold(self) -> None:
+        """Pause or resume the job."""
+        self._steer("hold", self._hold)
+
+    def action_stop(self) -> None:
+        """Ask, then stop the job."""
+        self._steer("stop", self._ask_stop)
+
+    def action_limit(self, name: str) -> None:
+        """Ask for a new limit, and set it."""
+        self._steer(f"limit('{name}')", partial(self._ask, ASKED[name]))
+
+    def _steer(self, action: str, steering: Steering) -> None:
+        """Carry out a key's request, or show why it isn't possible now."""
+        job = self.job
+        idle = self._no_job if job is None else f"the job is {job.state}"
+        self._reply = self._ui.denied or ("" if action in possible_actions(job) else idle)
+        if job is None or self._reply:
+            self.update()
+            return
+        begin(self, partial(self._do, steering, job), group="steer", exit_on_error=False)
+
+    async def _do(self, steering: Steering, job: JobView) -> None:
+        self._ui.app.withdraw(message_start(job.job))  # such as that it stopped
+        try:
+            await steering(job)
+        except ZconsoleError as error:
+            self._reply = str(error)
+        await self._refresh()
+
+    async def _hold(self, job: JobView) -> None:
+        backend = self._ui.jobs.rebalance_backend
+        await (backend.resume(job.job) if _resumes(job) else backend.order(job.job, "pause"))
+
+    async def _ask_stop(self, job: JobView) -> None:
+        backend, look = self._ui.jobs.rebalance_backend, self.look
+
+        async def _stop(_: str | None) -> AsyncIterator[Span]:
+            await backend.order(job.job, "stop")
+            yield Span("Stopped.")
+
+        command = f"{backend.command} rebalance stop {job.job}"
+        ends = (
+            "The job ends, and its process with it. Files moved so far keep their new place."
+            f" {look.keys.shown('hold')} resumes the rest at any time, also after a reboot."
+        )
+        leave = look.keys.way("back", "hold")
+        pause = f"Only for a while? {leave}: a paused job keeps its process, which waits."
+        said = [Span(ends), *[Span(pause)] * (job.state != "paused"), Span(f"$ {command}", "key")]
+        question = Confirmation(
+            f"Stop rebalance job {job.job}?",
+            partial(said_lines, said, look),
+            _stop,
+            verb="Stop",
+            commands=(command,),
+            leaves=True,
+        )
+        await self.app.push_screen_wait(ConfirmScreen([question]))
+
+    async def _ask(self, limit: Limit, job: JobView) -> None:
+        if changed := await ask_limit(self._ui, limit, job.limits):
+            await self._ui.jobs.rebalance_backend.order(job.job, None, changed)
+
+
+class JobListScreen(SteeringScreen[int | None], PickScreen):
+    """List of a pool's jobs; returns the index of the line chosen, 0 for a new job."""
+
+    groups = ("Menu", "Job")
+    _no_job = "put the cursor on a job"
+
+    def __init__(self, ui: FlowSession, pool: str, start: int) -> None:
+        self.shown = ui.jobs.jobs.get(pool, ())
+        """The jobs as drawn last."""
+        title = f"REBALANCE  {ui.look.text(pool)}"
+        super().__init__(ui, pool, title, self._rows, start=start, wide=True)
+
+    def _rows(self, width: int) -> Sequence[Line]:
+        return job_rows(self.shown, self._ui.look, width)
+
+    @property
+    def job(self) -> JobView | None:
+        """The job at the cursor; None on the line for a new one."""
+        line = self.view.cursor
+        return self.shown[line - 1] if 0 < line <= len(self.shown) else None
+
+    def draw(self) -> None:
+        """Draw the jobs as they are now, with the cursor on the same one."""
+        at, self.shown = self.job, self._ui.jobs.jobs.get(self._pool, ())
+        if at is not None:
+            ids = [job.job for job in self.shown]
+            self.view.cursor = ids.index(at.job) + 1 if at.job in ids else 0
+        super().draw()
+
+    def show_keys(self) -> None:
+        """Draw the keys that control the job at the cursor."""
+        self.query_one("#keys", FooterView).show(self._hint())
+
+    def _moved(self, line: int) -> None:
+        super()._moved(line)
+        self._reply = ""
+        self.show_keys()
+
+
+class JobScreen(SteeringScreen[None]):
+    """Screen of one job; the job goes on when the screen is left."""
+
+    def __init__(self, ui: FlowSession, pool: str, job: str) -> None:
+        super().__init__(ui, pool)
         self._job = job
-        self._said = ""
 
     def compose(self) -> ComposeResult:
         """Yield the job and the footer."""
@@ -346,13 +494,20 @@ class JobScreen(Dialog[None]):
         """The job as of the last refresh; None if it isn't known."""
         return next((j for j in self._ui.jobs.jobs.get(self._pool, ()) if j.job == self._job), None)
 
+    def on_key(self, event: events.Key) -> None:
+        """Point to the capital letter if a key was pressed in lower case: changes need capitals."""
+        keys = self.look.keys
+        if self._ui.denied or any(event.key in k.keys for k in keys.looks if k.everywhere):
+            return
+        for key in keys.of("Job"):
+            for letter in key.keys:
+                if event.key != letter and event.key.upper() == letter:
+                    event.stop()
+                    self._reply = f"Press {letter}, a capital, to {key.text}."
+                    self.update()
+
     def _begin_refresh(self) -> None:
         begin(self, self._refresh, group="job", exit_on_error=False)
-
-    async def _refresh(self) -> None:
-        for news in await self._ui.jobs.look(self._pool):
-            self.app.notify(self.look.said(news.text), severity=news.severity, markup=False)
-        self.update()
 
     def draw(self) -> None:
         """Draw the job as of the last refresh."""
@@ -366,109 +521,12 @@ class JobScreen(Dialog[None]):
             fills = {vdev.name: vdev.fill for vdev in frame.balance.vdevs} if frame else {}
             lines = job_lines(job, frame.t if frame else 0.0, fills, self.look, width)
             view.show(lines, job_title(job, self.look))
-        self.query_one("#hint", FooterView).show_below(view, self._hint(job))
+        self.query_one("#hint", FooterView).show_below(view, self._hint())
 
-    def _hint(self, job: JobView | None) -> tuple[Line, ...]:
-        problem = self._said or self._ui.jobs.problem
-        said = wrapped(problem, "warning", self.look, self.app.size.width, " ") if problem else ()
-        if reason := self._ui.denied:
-            head = f" {self.look.text(reason)}:"
-            return (*said, (Span(head, "warning"), *self._keys(frozenset(), len(head))))
-        return (*said, self._keys(possible_actions(job)))
 
-    def _keys(self, offers: frozenset[str], room: int = 0) -> Line:
-        over = self.job is not None and not self.job.live
-        parts: list[Line] = []
-        for key in self.look.keys.of("Job"):
-            on = key.action in offers
-            if on or not over:
-                word = "resume" if key.action == "hold" and self._resumes else key.short
-                parts.append(short_key(key, word, *(("key", "dim") if on else ("track", "track"))))
-        back = short_key(self.look.keys.titled("back"), "back")
-        ends = (*help_key(self.look), Span("  "), *back)
-        return key_row(parts, ends, self.app.size.width - room)
-
-    # Keys
-
-    def on_key(self, event: events.Key) -> None:
-        """Point to the capital letter if a key was pressed in lower case: changes need capitals."""
-        if self._ui.denied:
-            return
-        for key in self.look.keys.of("Job"):
-            for letter in key.keys:
-                if event.key != letter and event.key.upper() == letter:
-                    event.stop()
-                    self._said = f"Press {letter}, a capital, to {key.text}."
-                    self.update()
-
-    @property
-    def _resumes(self) -> bool:
-        """Whether the pause key would resume the job: it is paused, or its process has ended."""
-        return self.job is not None and (not self.job.live or self.job.state == "paused")
-
-    def action_hold(self) -> None:
-        """Pause or resume the job."""
-        backend = self._ui.jobs.rebalance_backend
-        resume = partial(backend.resume, self._job)
-        pause = partial(backend.order, self._job, "pause")
-        self._steer("hold", resume if self._resumes else pause)
-
-    def action_stop(self) -> None:
-        """Ask, then stop the job."""
-        self._steer("stop", self._ask_stop)
-
-    def action_limit(self, name: str) -> None:
-        """Ask for a new limit, and set it."""
-        self._steer(f"limit('{name}')", partial(self._ask, ASKED[name]))
-
-    def _steer(self, action: str, steering: Steering) -> None:
-        """Carry out a key's request, or show why it isn't possible now."""
-        job = self.job
-        idle = "this job is unknown" if job is None else f"the job is {job.state}"
-        self._said = self._ui.denied or ("" if action in possible_actions(job) else idle)
-        if self._said:
-            self.update()
-            return
-        begin(self, partial(self._do, steering), group="steer", exit_on_error=False)
-
-    async def _do(self, steering: Steering) -> None:
-        self._ui.app.withdraw(message_start(self._job))  # such as that it stopped
-        try:
-            await steering()
-        except ZconsoleError as error:
-            self._said = str(error)
-        await self._refresh()
-
-    async def _ask_stop(self) -> None:
-        backend, look = self._ui.jobs.rebalance_backend, self.look
-
-        async def _stop(_: str | None) -> AsyncIterator[Span]:
-            await backend.order(self._job, "stop")
-            yield Span("Stopped.")
-
-        command = f"{backend.command} rebalance stop {self._job}"
-        held = self.job is not None and self.job.state == "paused"
-        ends = (
-            "The job ends, and its process with it. Files moved so far keep their new place."
-            f" {look.keys.shown('hold')} resumes the rest at any time, also after a reboot."
-        )
-        leave = look.keys.way("back", "hold")
-        pause = f"Only for a while? {leave}: a paused job keeps its process, which waits."
-        said = [Span(ends), *[Span(pause)] * (not held), Span(f"$ {command}", "key")]
-        question = Confirmation(
-            f"Stop rebalance job {self._job}?",
-            partial(said_lines, said, look),
-            _stop,
-            verb="Stop",
-            commands=(command,),
-            leaves=True,
-        )
-        await self.app.push_screen_wait(ConfirmScreen([question]))
-
-    async def _ask(self, limit: Limit) -> None:
-        now = self.job.limits if self.job is not None else Limits()
-        if changed := await ask_limit(self._ui, limit, now):
-            await self._ui.jobs.rebalance_backend.order(self._job, None, changed)
+def _resumes(job: JobView) -> bool:
+    """Return whether the pause key would resume a job: it is paused, or its process has ended."""
+    return not job.live or job.state == "paused"
 
 
 def possible_actions(job: JobView | None) -> frozenset[str]:

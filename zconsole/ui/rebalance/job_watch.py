@@ -119,7 +119,7 @@ def activity(job: JobView) -> ActivityView:
             done_bytes=job.bytes_handled,
             total_bytes=job.goal,
             percent=None if job.share is None else 100.0 * job.share,
-            note=_left_out(job),
+            note=_notes(job),
         ),
         job.rate,
         Estimate(job.eta_seconds, None, None, "") if job.eta_seconds else none,
@@ -132,23 +132,24 @@ def message_start(job: str) -> str:
     return f"Rebalance job {job} "
 
 
-def _left_out(job: JobView) -> str:
-    """Return ``12 files skipped, 1 file failed`` and why the total changed; empty if neither."""
+def _notes(job: JobView) -> str:
+    """Return the kind of the sizes, ``12 files skipped, 1 file failed``, why the total changed."""
     counts = ((job.files_unmoved, "skipped"), (sum(job.failed.values()), "failed"))
     files = (f"{counted(n, 'file')} {word}" for n, word in counts if n)
-    return ", ".join((*files, *job.total_changed))
+    kind = () if job.goal is None else ("logical sizes",)  # beside raw ones of the pool
+    return ", ".join((*kind, *files, *job.total_changed))
 
 
 def _how_to_resume(job: str) -> KeyedText:
     """Return what resumes a job; ``job`` is its id."""
-    by_key = "{key} lists it, {key} opens it, {key} resumes it"
+    by_key = "{key} lists it, {key} resumes it"
     command = f"zconsole rebalance resume {job} resumes it"
-    return KeyedText(command, by_key, "rebalance", "choose", "hold")
+    return KeyedText(command, by_key, "rebalance", "hold")
 
 
 def reason(job: JobView) -> str:
-    """Return the reason for a job's state; empty if the state says it, or it was told to stop."""
-    return "" if job.why in (None, job.state, "stop") else job.why
+    """Return the reason for a state; empty if that says it, or the job was done or told to stop."""
+    return "" if job.why in (None, job.state, "stop", "done") else job.why
 
 
 def _changed(before: tuple[JobView, ...], now: tuple[JobView, ...]) -> Iterator[News]:

@@ -41,7 +41,7 @@ from zconsole.ui.widgets.short_names import middle
 _NAME = 15
 
 JobPace = tuple[float, str]
-"""Bytes of file data per second, and what the figure is based on."""
+"""Logical bytes per second, and what the figure is based on."""
 
 
 def pace_of(
@@ -160,7 +160,7 @@ def _moves(plan: PlanDocument, aim: str, look: DisplayFormat, width: int) -> Ite
     yield (Span(" What moves  ", "bold"), Span(f"to {AIMS[aim]}", "dim"))
     for part in plan.directories:
         files = units.counted(part.files, "file")
-        figures = f"{files}  {look.size(part.bytes)}  {part.engine or 'no engine'}"
+        figures = f"{files}  {look.size(part.bytes)} logical  {part.engine or 'no engine'}"
         room = max(8, width - len(figures) - 5)
         name = middle(look.text(part.dir), room, look.glyphs.ellipsis)
         yield (Span(f"  {name}  "), Span(figures, "bold"))
@@ -188,10 +188,11 @@ def _fills(plan: PlanDocument, limits: Limits, look: DisplayFormat, width: int) 
     if needs:
         less = needs < plan.bytes_within(limits) and limits.until_spread is None
         hint = f'; set "{TARGET.label}" to {plan.target_spread * 100:g}' * less
-        text = f"{wanted} needs {'only ' * less}{look.size(needs)} of file data{hint}"
+        text = f"{wanted} needs {'only ' * less}{look.size(needs)} logical{hint}"
         if limits.until_spread is not None:
             stop = TARGET.shown(limits, look)
-            text = f"stop at a spread of {stop}: needs {look.size(needs)} of file data"
+            text = f"stop at a spread of {stop}: needs {look.size(needs)} logical"
+        text += "; part of the data returns to the full vdevs"
         yield from wrapped(text, "notice" * less, look, width)
     elif plan.spread_before > plan.target_spread:
         short = f"these directories hold too little for {wanted}"
@@ -231,7 +232,7 @@ def _costs(
         rate, basis = pace
         hours = f" within {window}" if window else ""
         time = f"about {units.duration(size / rate)}{hours} at {look.rate(rate)} ({basis})"
-    yield from wrapped(f"{look.size(size)} of file data to move, {time}", "", look, width)
+    yield from wrapped(f"{look.size(size)} logical to move, {time}", "", look, width)
     for text, role in cost_sentences(plan, look.size):
         yield from wrapped(text, role, look, width)
 

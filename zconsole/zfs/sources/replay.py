@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from zconsole.errors import NotUnderstoodError, ZconsoleError
 from zconsole.zfs.raw import Raw
@@ -44,6 +44,21 @@ def next_speed(now: float, step: int) -> float:
     return now if not further else further[0] if step > 0 else further[-1]
 
 
+class Jump(NamedTuple):
+    """Another place of a recording: a time, then rounds or events from there."""
+
+    t: float | None = None
+    """Time to go to; None for the present one."""
+    steps: int = 0
+    """Rounds still to go: on, or back if negative."""
+    events: int = 0
+    """Events still to find: later ones, or earlier ones if negative."""
+
+
+PLAY_ON = Jump()
+"""No other place."""
+
+
 @dataclass(slots=True)
 class Playback:
     """Controls of a replay; times are the recording's own (epoch seconds)."""
@@ -55,12 +70,8 @@ class Playback:
     """Time of the newest sample."""
     span: tuple[float, float] | None = None
     """The first and the last time; None if they cannot be known, as for standard input."""
-    target: float | None = None
-    """Time to jump to; None while playing on."""
-    steps: int = 0
-    """Rounds still to go: on, or back if negative."""
-    event: int = 0
-    """Events to find: later ones, or earlier ones if negative."""
+    request: Jump = PLAY_ON
+    """The place that was asked for, as far as it is not reached."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -74,12 +85,12 @@ class Playback:
     @property
     def jumps(self) -> bool:
         """Whether another place was asked for, to which it is played as fast as possible."""
-        return self.target is not None or bool(self.steps or self.event)
+        return self.request != PLAY_ON
 
     def toggle(self) -> None:
         """Pause, or resume; a search for an event ends where it is, paused."""
-        self.paused, self.event = not self.paused or self.event != 0, 0
-        self._changed.set()
+        self.paused = not self.paused or self.request.events != 0
+        self._ask(self.request._replace(events=0))
 
     def faster(self, step: int) -> None:
         """Change to the next higher (1) or lower (-1) speed."""
@@ -91,22 +102,28 @@ class Playback:
         if self.span is None or self.t is None:
             return False
         first, last = self.span
-        start = self.t if self.target is None else self.target
+        start = self.t if self.request.t is None else self.request.t
         self.go_to(min(last, max(first, start + share * (last - first))))
         return True
 
-    def go_to(self, t: float) -> None:
+    def go_to(self, at: float) -> None:
         """Move to a time of the recording, instead of what was asked for before."""
-        self.target, self.steps, self.event = t, 0, 0
-        self._changed.set()
+        self._ask(Jump(at))
+
+    def pause_at(self, at: float) -> bool:
+        """Move to a time and pause there; return whether that is possible."""
+        if self.span is None:
+            return False
+        self.paused = True
+        self.go_to(at)
+        return True
 
     def step(self, direction: int) -> bool:
         """Pause one round later (1) or earlier (-1); return whether that is possible."""
         if self.span is None or self.t is None:
             return False
-        self.paused, self.event = True, 0
-        self.steps += direction
-        self._changed.set()
+        self.paused = True
+        self._ask(self.request._replace(steps=self.request.steps + direction, events=0))
         return True
 
     def search(self, direction: int) -> bool:
@@ -116,13 +133,15 @@ class Playback:
         """
         if self.span is None or self.t is None:
             return False
-        if self.event * direction > 0:
-            self.event += direction
-        else:
-            self.target, self.event = None, direction
-        self.paused, self.steps = True, 0
-        self._changed.set()
+        now = self.request if self.request.events * direction > 0 else PLAY_ON
+        self.paused = True
+        self._ask(now._replace(events=now.events + direction))
         return True
+
+    def _ask(self, request: Jump) -> None:
+        """Change what is asked for, and end a wait for the next round."""
+        self.request = request
+        self._changed.set()
 
     async def wait(self, seconds: float) -> bool:
         """Wait for a number of recorded seconds; return False as soon as a jump is requested."""
@@ -199,30 +218,34 @@ class ReplaySource:
             self.playback.t = found[0]["t"]
         return found
 
-    def go_to(self, t: float) -> None:
-        """Continue shortly before time ``t``. Raises ZconsoleError."""
+    def go_to(self, at: float) -> None:
+        """Continue shortly before time ``at``. Raises ZconsoleError."""
         self._gaps = Gaps()  # the gaps were counted when playing for the first time
         # No time yet: an unreadable line there must not get the time of the old position.
-        self._rounds, self._last, self._t = self._group(self._place_of(t)), None, None
+        self._rounds, self._last, self._t = self._group(self._place_of(at)), None, None
 
-    def before(self, t: float) -> float | None:
-        """Return the time of the last round before ``t``, None if there is none.
+    def before(self, at: float) -> float | None:
+        """Return the time of the last round before ``at``, None if there is none.
 
         Raises ZconsoleError.
         """
-        sought = t
+        sought = at
         while True:
             place = self._place_of(sought)
-            rounds = ReplaySource(self._path)._group(place)
-            times = [*takewhile(lambda then: then < t, (found[0]["t"] for found in rounds))]
+            rounds = self.anew()._group(place)
+            times = [*takewhile(lambda then: then < at, (found[0]["t"] for found in rounds))]
             # Samples of the first round may stand before that place: it is none to go to.
             if place == 0 or len(times) > 1:
                 return times[-1] if times else None
             sought = min([sought, *times]) - 1.0
 
-    def _place_of(self, t: float) -> int:
+    def anew(self) -> ReplaySource:
+        """Return the same recording from its beginning, as fast as it can be read."""
+        return ReplaySource(self._path, None)
+
+    def _place_of(self, at: float) -> int:
         try:
-            return place_of(self._path, t)
+            return place_of(self._path, at)
         except OSError as error:
             raise ZconsoleError(f"{self._path}: {error.strerror}") from error
 
@@ -230,19 +253,19 @@ class ReplaySource:
         """End the replay."""
         self._rounds = iter(())
 
-    async def _wait_for(self, t: float) -> None:
+    async def _wait_for(self, at: float) -> None:
         """Wait as long as passed between the two samples, at the current speed."""
         loop, speed = asyncio.get_running_loop(), self.playback.speed
         now = loop.time()
         if speed is not None and self._last is not None:
-            pause = min(LONGEST_PAUSE, max(0.0, t - self._last) / speed)
+            pause = min(LONGEST_PAUSE, max(0.0, at - self._last) / speed)
             self._due = max(self._due + pause, now)
             await self.playback.wait((self._due - now) * speed)
             if abs(self._due - loop.time()) > _STEERED:
                 self._due = loop.time()
         else:
             self._due = now
-        self._last = t
+        self._last = at
 
     def _group(self, start: int) -> Iterator[tuple[Raw, ...]]:
         """Group samples into rounds of one per pool: a pool seen again starts the next round.
@@ -338,8 +361,8 @@ def span_of(path: str) -> tuple[float, float] | None:
     return None if first is None or last is None else (first[1], max(first[1], last))
 
 
-def place_of(path: str, t: float) -> int:
-    """Return the offset of a line shortly before the first sample at ``t`` or later.
+def place_of(path: str, at: float) -> int:
+    """Return the offset of a line shortly before the first sample at ``at`` or later.
 
     Raises OSError.
     """
@@ -348,7 +371,7 @@ def place_of(path: str, t: float) -> int:
         while high - low > _NEAR:
             middle = (low + high) // 2
             found = _sample_from(file, middle)
-            if found is None or found[0] >= high or found[1] >= t:
+            if found is None or found[0] >= high or found[1] >= at:
                 high = middle
             else:
                 low = found[0]

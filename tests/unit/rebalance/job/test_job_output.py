@@ -16,7 +16,8 @@ JOB: dict[str, Any] = {
     "accept_races": False,
     "files_done": 40,
     "files_total": 90,
-    "bytes_done": 3 * G,
+    "bytes_done": 2 * G,
+    "bytes_handled": 3 * G,
     "bytes_total": 9 * G,
     "rate": 200 << 20,
     "eta_seconds": 4000.0,
@@ -47,13 +48,13 @@ JOB: dict[str, Any] = {
 
 def test_a_running_job_is_told_whole() -> None:
     assert list(job_lines(JOB)) == [
-        "3f9a1c  running  3G of 9G  rewrite  /tank/data",
+        "3f9a1c  running  3G of 9G logical  rewrite  /tank/data",
         "  40 of 90 files, at 200M/s, ETA 1h06m",
         r"  now: /tank/data/a\x1b[2Jb",
-        "  raidz1-0: 90G -> 80G (-10G)",
-        "  raidz1-1: 0 -> 10G (+10G)",
-        "  2026-11-21: 2G done, 30 files, 2 skipped, 0 failed, spread 0.610, 7% fragmented,"
-        " 500G free",
+        "  raidz1-0: 90G -> 80G raw (-10G)",
+        "  raidz1-1: 0 -> 10G raw (+10G)",
+        "  2026-11-21: 2G done, 30 files, 2 skipped, 0 failed, spread 61.0 %, 7 % fragmented,"
+        " 500G raw free",
         "  note: new snapshot of tank/data: what moves from now on stays allocated twice",
         "  skipped: 2 (open for writing)",
     ]
@@ -65,13 +66,13 @@ def test_accepted_races_are_told() -> None:
 
 
 def test_a_job_is_told_as_far_as_it_is_known() -> None:
-    bare = dict.fromkeys(JOB) | {"bytes_done": 0, "dirs": ["/a"], "days": [], "notes": []}
+    bare = dict.fromkeys(JOB) | {"bytes_handled": 0, "dirs": ["/a"], "days": [], "notes": []}
     bare |= {"skipped": {}, "failed": {}, "left_out": []}
     counting = bare | {"job": "x", "state": "running", "why": "counting files", "engine": ""}
     assert list(job_lines(counting)) == [job_line(counting)]
     bare_day = list(job_lines(JOB | {"days": [{"day": "2026-11-22"}]}))[5]
     assert bare_day == (
-        "  2026-11-22: - done, - files, - skipped, - failed, spread -, - fragmented, - free"
+        "  2026-11-22: - done, - files, - skipped, - failed, spread -, - fragmented, - raw free"
     )
 
 

@@ -147,13 +147,22 @@ PLAN = PlanDocument(
 
 def test_every_vdev_is_told_before_and_after() -> None:
     assert plan_lines(PLAN)[2:] == [
-        "  raidz1-0: 93.2% full now, 71.0% then",
-        "  raidz1-1: 0.0% full now, 60.4% then",
-        r"  mirror-2\x1b: 10.0% full now, 20.0% then at most (special)",
+        "  raidz1-0: 93.2 % full now, 71.0 % then",
+        "  raidz1-1: 0.0 % full now, 60.4 % then",
+        r"  mirror-2\x1b: 10.0 % full now, 20.0 % then at most (special)",
         "order of files: large before small",
         "enough space: the move needs no extra space, 3T is usable beyond what is kept free"
         " (parity not counted)",
         "the pool's free space is 12 % fragmented",
+    ]
+
+
+def test_only_what_there_is_to_move_has_a_kind() -> None:
+    found = [plan_lines(replace(PLAN, bytes_to_target=needs))[1] for needs in (MIB, 0, None)]
+    assert [line.partition("%: ")[2] for line in found] == [
+        "1M logical; part of the data returns to the full vdevs",
+        "0",
+        "-",
     ]
 
 

@@ -109,7 +109,7 @@ def test_one_directory_is_no_choice(tmp_path: Path) -> None:
 @rows(
     ("old", "told"),
     [
-        (4096, "worth most, older than the newest vdev: a\x1b 4K of 8K"),
+        (4096, "worth most (logical), older than the newest vdev: a\x1b 4K of 8K"),
         (0, "all files here are newer than the newest vdev: they are spread already"),
     ],
 )
@@ -124,4 +124,4 @@ def test_a_plan_names_them(tmp_path: Path) -> None:
     made = plan.make(Sys(), FactsReader(), found, Settings((), "copy", allow_non_zfs=True)).document
     assert [each.name for each in made.directories[0].below] == ["media", "vm", "empty"]
     assert made.directories[0].old_bytes is None
-    assert "  holding most: media 2K, vm 1K" in plan_lines(made)
+    assert "  holding most (logical): media 2K, vm 1K" in plan_lines(made)

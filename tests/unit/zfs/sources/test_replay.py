@@ -454,17 +454,17 @@ def test_moving_stays_within_the_recording_and_adds_up():
     playback = at(150.0)
     assert playback.seek(0.1)
     assert playback.seek(0.1)
-    assert playback.target == 190.0
+    assert playback.request.t == 190.0
     playback.seek(5.0)
-    assert playback.target == 300.0
+    assert playback.request.t == 300.0
     playback.seek(-5.0)
-    assert playback.target == 100.0
+    assert playback.request.t == 100.0
 
 
 def test_what_has_no_places_cannot_be_moved_in():
     playback = Playback(t=1.0)
     assert not playback.seek(0.1)
-    assert playback.target is None
+    assert playback.request.t is None
 
 
 def test_the_speeds_end_at_both_ends():

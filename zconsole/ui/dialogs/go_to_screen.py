@@ -1,0 +1,159 @@
+"""The screen to move within a recording: a time to type, above the list of events."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime, timedelta, tzinfo
+from operator import itemgetter
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.widgets import Input
+
+from zconsole.errors import UsageError
+from zconsole.pool.model import Event
+from zconsole.timeline.feed import ReplayFeed
+from zconsole.ui.background import begin
+from zconsole.ui.dialogs.screens import PickView, Prompt, TextScreen
+from zconsole.ui.display_format import percent
+from zconsole.ui.panes.events import event_line
+from zconsole.ui.panes.reasons import called_names
+from zconsole.ui.view_state import ViewState
+from zconsole.ui.widgets.draw import Line, Span
+from zconsole.ui.widgets.footer_view import FooterView
+from zconsole.units import counted, date_of, parse_duration
+from zconsole.zfs.sources.replay import Playback
+
+EXAMPLES = "14:05, 2026-03-01 14:05, +10m, -1h30m, 50%"
+_CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?")
+_SHARE = re.compile(r"([0-9]{1,3}(?:\.[0-9]+)?) ?%")
+_REDRAWN = 0.5
+"""Seconds between two drawings while events are found."""
+
+
+def time_typed(typed: str, playback: Playback, zone: tzinfo | None) -> float:
+    """Return the time that was typed, in epoch seconds. Raises UsageError.
+
+    A time of day is that of the day nearest to the present position. What is typed relative to
+    that, as ``+10m``, ends at the ends of the recording.
+    """
+    first, last = playback.span or (0.0, 0.0)
+    now = first if playback.t is None else playback.t
+    if (share := _SHARE.fullmatch(typed)) and float(share[1]) <= 100:
+        return first + float(share[1]) / 100 * (last - first)
+    distance = parse_duration(typed[1:])
+    if typed[:1] in ("+", "-") and distance is not None:
+        return min(last, max(first, now + distance * (1 if typed[0] == "+" else -1)))
+    times = [t for t in _dated(typed, now, zone) if first <= t <= last]
+    if not times:
+        begin, end = (f"{date_of(t, zone):%Y-%m-%d %H:%M}" for t in (first, last))
+        raise UsageError(f"{typed}: the recording is from {begin} to {end[11:]}")
+    return min(times, key=lambda t: abs(t - now))
+
+
+def _dated(typed: str, now: float, zone: tzinfo | None) -> tuple[float, ...]:
+    """Return the times that a date, or a time of day near ``now``, may mean. Raises UsageError."""
+    today = date_of(now, zone).replace(microsecond=0)
+    try:
+        if clock := _CLOCK.fullmatch(typed):
+            hour, minute, second = (int(part or 0) for part in clock.groups())
+            then = today.replace(hour=hour, minute=minute, second=second)
+            return tuple((then + timedelta(days=days)).timestamp() for days in (-1, 0, 1))
+        return (datetime.fromisoformat(typed).replace(tzinfo=zone).timestamp(),)
+    except ValueError:
+        raise UsageError(f"type a time as in {EXAMPLES}") from None
+
+
+class GoToScreen(TextScreen[float | None]):
+    """Returns the time that was typed, or that of the event at the cursor; None after Esc."""
+
+    AUTO_FOCUS = "#prompt"
+    groups: ClassVar[tuple[str, ...]] = ("Answer",)
+    topics = (
+        ("14:05", "that time of day, nearest to what is shown now; also 14:05:30"),
+        ("2026-03-01 14:05", "that date and time"),
+        ("+10m", "so much later; -1h30m: so much earlier"),
+        ("50%", "that share of the recording"),
+        ("nothing typed", "the event at the cursor, which Up and Down move"),
+    )
+
+    def __init__(self, state: ViewState, feed: ReplayFeed) -> None:
+        super().__init__("GO TO", self._lines)
+        self._state, self._feed = state, feed
+        self._zone = state.look.zone
+        self._events: Sequence[tuple[float, str, Event]] = ()
+        """Time, pool and event of each line."""
+        self._moved = False
+
+    def compose(self) -> ComposeResult:
+        """Yield the prompt, and the list below it."""
+        yield Prompt(id="prompt", placeholder=f"{EXAMPLES}; or choose an event")
+        yield PickView(0, self._note_moved)
+        yield FooterView(id="keys")
+
+    def on_mount(self) -> None:
+        """Start to look for events; textual then also calls the handler of Dialog."""
+        begin(self, self._feed.read_events, group="events")
+        self.set_interval(_REDRAWN, self.update)
+
+    def _note_moved(self, _: int) -> None:
+        self._moved = True
+
+    def draw(self) -> None:
+        """Draw the events found so far; until it is moved, the cursor is on the last one before."""
+        view, feed = self.query_one(PickView), self._feed
+        first = feed.playback.span[0] if feed.playback.span is not None else 0.0
+        found = [
+            (event.t, pool, event)
+            for pool, events in feed.events.items()
+            for event in events
+            if event.t >= first
+        ]
+        self._events = sorted(found, key=itemgetter(0))
+        if not self._moved:
+            now = feed.playback.t or 0.0
+            view.cursor = max(0, sum(t <= now for t, _, _ in self._events) - 1)
+        width = self.app.size.width
+        view.show(self._lines(width), self.title_line(width))
+        view.reveal()
+        self.show_keys()
+
+    def title_line(self, _: int) -> Line:
+        """Return the number of events, and how far the recording was read for them."""
+        span, until = self._feed.playback.span, self._feed.read_until
+        said = counted(len(self._events), "event")
+        if span is not None and until < span[1]:
+            share = max(0.0, (until - span[0]) / (span[1] - span[0]))
+            said += f" so far, {percent(share, 0)} of the recording read"
+        return (Span(f" GO TO  {said}", "title"),)
+
+    def _lines(self, width: int) -> Sequence[Line]:
+        look = self._state.look
+        names = {frame.pool: called_names(frame) for frame in self._state.frames}
+        days = {date_of(t, self._zone).date() for t in self._feed.playback.span or ()}
+        form = "%H:%M:%S " if len(days) == 1 else "%d %b %H:%M:%S "
+        return tuple(
+            event_line(
+                event._replace(text=f"{pool}: {event.text}") if len(names) > 1 else event,
+                date_of(t, self._zone).strftime(form),
+                names.get(pool, {}),
+                look,
+                width,
+            )
+            for t, pool, event in self._events
+        )
+
+    def on_input_submitted(self, message: Input.Submitted) -> None:
+        """Close the screen with the time that was chosen, or say why there is none."""
+        if typed := message.value.strip():
+            try:
+                self.dismiss(time_typed(typed, self._feed.playback, self._zone))
+            except UsageError as error:
+                self.app.notify(str(error), severity="warning", markup=False)
+        elif self._events:
+            self.dismiss(self._events[self.query_one(PickView).cursor][0])
+
+    def action_open(self) -> None:
+        """Close the screen with the event at the cursor, after a double click."""
+        self.dismiss(self._events[self.query_one(PickView).cursor][0])
