@@ -36,7 +36,6 @@ class Swapping(Acting):
             await self.rest()
             workers = [w for w in self.app.workers if w.group in BUSY]
             if all(w.is_finished for w in workers):
-                await self.rest()
                 return
             await self.pilot.pause(0.01)
         raise AssertionError(self.screen)
