@@ -71,6 +71,11 @@ class Acting:
             await self.pilot.press(key)
             await self.rest()
 
+    async def typed(self, *keys: str) -> None:
+        """Press keys one after another, without a rest between them, as they only move or type."""
+        await self.pilot.press(*keys)
+        await self.rest()
+
     async def read(self, done: Awaitable[object]) -> str:
         """Await ``done``, then return the screen's text; drawing it takes as long as a key."""
         await done
@@ -206,7 +211,8 @@ async def reach(a: Acting, text: str) -> None:
         await a.press("G", "enter")
     row = _row(a, text)
     assert row is not None, a.screen
-    await a.press("g", *["j"] * row)
+    await a.press("g")
+    await a.typed(*["j"] * row)
 
 
 def _row(a: Acting, text: str) -> int | None:
