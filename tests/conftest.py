@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 
 # A slow test on a busy machine is not a failure, so examples have no deadline.
-settings.register_profile("short", deadline=None, max_examples=25)
+settings.register_profile("short", deadline=None, max_examples=10)
 settings.register_profile("long", deadline=None, max_examples=1000)
 settings.load_profile("short")
 pytest.register_assert_rewrite("tests.vm.agreement", "tests.vm.fields")
@@ -31,7 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Stop Hypothesis from collecting the program's own constants, unless a profile is asked for.
 
     To find them, it reads and walks all modules in each process: 4 s of CPU in a fresh clone. With
-    25 examples, hardly any of a few thousand constants would ever be drawn.
+    ten examples, hardly any of a few thousand constants would ever be drawn.
     """
     drawn_from = sys.modules.get("hypothesis.internal.conjecture.providers")
     if drawn_from is not None and config.getoption("--hypothesis-profile", None) is None:

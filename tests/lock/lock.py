@@ -16,7 +16,7 @@ from tests.lock import difference, meant
 from tests.lock.case import RAISED, Case, digest
 
 PARTS = ("data", "libzfs", "screens", "plans", "state")
-DRAW = 3.0
+DRAW = 1.0
 """CPU seconds that the short draw of a part takes."""
 SHOWN = 20
 """Differences shown with their lines; of the others, only the names."""

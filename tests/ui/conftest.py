@@ -15,6 +15,7 @@ from textual.css.stylesheet import Stylesheet
 from textual.message_pump import MessagePump
 from textual.pilot import Pilot
 
+from zconsole.actions import facts
 from zconsole.sim import simulation
 from zconsole.system import daemon_thread
 from zconsole.system.patient import begun
@@ -25,9 +26,9 @@ from zconsole.ui.theme.styles import palette, textual_theme
 STEP = 0.002
 """Seconds that textual's pilot sleeps before it checks again whether everything is at rest."""
 PATIENCE = 30.0
-TURNS = 5
-"""Successive turns of the event loop at which all widgets must be at rest: a worker may run
-between."""
+TURNS, AFTER_CALLS = 2, 5
+"""Successive turns of the event loop in which nothing else may run and all widgets must be at rest,
+and how many after a call in a thread has ended, whose result has yet to reach the loop."""
 SOON = 50
 """Checks without a pause for widgets that have just been sent something."""
 
@@ -90,11 +91,15 @@ def _sleep_for_nothing(patch: pytest.MonkeyPatch, calls: list[Future[Any]]) -> N
 
     async def _at_rest(pilot: Pilot[Any]) -> bool:
         app = pilot.app
+        ready = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]
         nodes, looks, still = [app, *app.screen.walk_children(with_self=True)], 0, 0
+        wanted = TURNS
         async with asyncio.timeout(PATIENCE):
-            while still < TURNS:
-                calls[:] = [call for call in calls if not call.done()]
-                still = 0 if calls or any(map(_is_busy, nodes)) else still + 1
+            while still < wanted:
+                if calls:
+                    wanted = AFTER_CALLS
+                    calls[:] = [call for call in calls if not call.done()]
+                still = 0 if calls or ready or any(map(_is_busy, nodes)) else still + 1
                 if app._exception_event.is_set():
                     return False
                 if still == 1 and app.screen_stack:
@@ -106,7 +111,8 @@ def _sleep_for_nothing(patch: pytest.MonkeyPatch, calls: list[Future[Any]]) -> N
     for place in ("app", "pilot"):
         patch.setattr(f"textual.{place}.wait_for_idle", _turn)
     patch.setattr("textual.screen.UPDATE_PERIOD", STEP / 2)
-    patch.setattr(daemon_thread, "begun", _begun)
+    for place in (daemon_thread, facts):
+        patch.setattr(place, "begun", _begun)
     patch.setattr(Pilot, "_wait_for_screen", _at_rest)
 
 

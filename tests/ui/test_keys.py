@@ -140,15 +140,17 @@ async def test_no_key_reaches_it_through_the_screens_of_a_rebalance():
 
 
 async def leaks(a: Acting, opened: str) -> dict[str, list[object]]:
-    """Return the changes made by keys of the main screen that the top screen does not use."""
+    """Return the changes made by keys of the main screen that the top screen does not use.
+
+    They are pressed without a rest between them, so that a change may be told of the next key.
+    """
     found = {}
     over, depth = a.app.screen, len(a.app.screen_stack)
     before = state_of(a.app)
-    for key in (*LOCAL, *keys_of("Move")):
-        for name in key.keys:
-            if a.app.screen is not over or own(over, name):
-                continue
-            await a.pilot.press(name)
+    names = [name for key in (*LOCAL, *keys_of("Move")) for name in key.keys]
+    for name in (*(each for each in names if not own(over, each)), ""):
+        if a.app.screen is over:
+            await (a.app._press_keys([name]) if name else a.pilot.pause())
             said = [text for text in told(a) if NOTHING not in text]
             screens = [] if len(a.app.screen_stack) == depth else [a.app.screen]
             if other := [*screens, *said, *changed(before, state_of(a.app), opened)]:

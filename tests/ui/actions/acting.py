@@ -71,6 +71,11 @@ class Acting:
             await self.pilot.press(key)
             await self.rest()
 
+    async def typed(self, *keys: str) -> None:
+        """Press keys one after another, without a rest between them, as they only move or type."""
+        await self.pilot.press(*keys)
+        await self.rest()
+
     async def read(self, done: Awaitable[object]) -> str:
         """Await ``done``, then return the screen's text; drawing it takes as long as a key."""
         await done
@@ -78,26 +83,15 @@ class Acting:
 
     async def rest(self) -> None:
         """Let plans, flows and paints come to rest."""
-        rests = 0
-        while rests < 4:  # what a thread has read is handed over, and may begin something else
+        await self.pilot.pause()
+        while any(w.group == "plans" and not w.is_finished for w in self.app.workers):
+            self.feed.step()  # of two rounds at once the console may have seen only one
             await self.pilot.pause()
-            rests += 1
-            if any(w.group == "plans" and not w.is_finished for w in self.app.workers):
-                self.feed.step()  # of two rounds at once the console may have seen only one
-                rests = 0
-            elif self.is_reading():
-                await asyncio.sleep(0.002)
-                rests = 0
         for _ in range(100):  # a list is filled late on a busy machine, and some never are
             if all(w.group != "fill" or w.is_finished for w in self.app.workers):
                 break
             await self.pilot.pause(0.01)
         await until(self.pilot, self.is_laid_out)
-
-    def is_reading(self) -> bool:
-        """Return whether a thread reads the machine's disks for a plan."""
-        reading = self.backend.ask._reading  # type: ignore[attr-defined]
-        return reading is not None and not reading.done()
 
     def is_laid_out(self) -> bool:
         """Return whether the top screen can be read, or the console has ended."""
@@ -217,7 +211,8 @@ async def reach(a: Acting, text: str) -> None:
         await a.press("G", "enter")
     row = _row(a, text)
     assert row is not None, a.screen
-    await a.press("g", *["j"] * row)
+    await a.press("g")
+    await a.typed(*["j"] * row)
 
 
 def _row(a: Acting, text: str) -> int | None:

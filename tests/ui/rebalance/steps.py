@@ -14,10 +14,10 @@ SCENARIO = "added-vdev"
 async def settled(a: Acting) -> None:
     """Wait until no plan is being made and no job is being steered."""
     for _ in range(1500):
-        await a.pilot.pause(0.02)
+        await a.rest()
         if not any(w.group in ("plan", "steer") and not w.is_finished for w in a.app.workers):
             break
-    await a.rest()
+        await a.pilot.pause(0.02)
 
 
 async def until(a: Acting, seen: Callable[[], bool]) -> None:

@@ -36,7 +36,6 @@ class Swapping(Acting):
             await self.rest()
             workers = [w for w in self.app.workers if w.group in BUSY]
             if all(w.is_finished for w in workers):
-                await self.rest()
                 return
             await self.pilot.pause(0.01)
         raise AssertionError(self.screen)
@@ -83,7 +82,8 @@ class Swapping(Acting):
         await self.press(key)
         await self.on(ConfirmScreen)
         if word:
-            await self.press(*keys_of(word), "enter")
+            await self.typed(*keys_of(word))
+            await self.press("enter")
         else:
             await self.press("right", "enter")
         await self.settled()
@@ -109,7 +109,8 @@ class Swapping(Acting):
         view = self.app.screen.view  # type: ignore[attr-defined]
         lines = ("".join(s.text for s in view.line_at(n)) for n in range(view.line_count()))
         wanted = next(n for n, line in enumerate(lines) if text in line)
-        await self.press("g", *("j" for _ in range(wanted)), "enter")
+        await self.typed("g", *["j"] * wanted)
+        await self.press("enter")
 
     async def pull(self, bay: str) -> None:
         """Press O: pull the disk of a bay."""

@@ -46,10 +46,6 @@ def one_line() -> bytes:
     return more_than_fits(b"x")
 
 
-def one_sample() -> bytes:
-    return gzip.compress(b'{"t": 1, "text": "') + more_than_fits(b"x")
-
-
 def empty_lines() -> bytes:
     return more_than_fits(b"\n")
 
@@ -84,7 +80,6 @@ REPLAY, STATUS_OF, BALANCE = READERS[0], READERS[2], READERS[4]
     [
         (one_line, REPLAY),
         (one_line, STATUS_OF),
-        (one_sample, REPLAY),
         (empty_lines, STATUS_OF),
         (objects, REPLAY),
         (values, REPLAY),

@@ -20,7 +20,7 @@ from zconsole.timeline.session import Session
 
 pytestmark = pytest.mark.slow
 
-SEEDS = range(1, 11 if os.environ.get("ZCONSOLE_SEEDS") == "all" else 3)
+SEEDS = range(1, 11 if os.environ.get("ZCONSOLE_SEEDS") == "all" else 2)
 NEEDED = 0.9
 """Share of variations that must be judged correctly."""
 CAUSES = {
