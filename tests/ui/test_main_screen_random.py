@@ -30,10 +30,9 @@ from zconsole.pool.topology import placed
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.frame import ActivityView, Frame, ScanView, VdevRow
 from zconsole.timeline.scan_rate import Mark, PastRates
-from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.display_format import ASCII, UNICODE, DisplayFormat
 from zconsole.ui.panes.balance import balance_lines, balance_title
-from zconsole.ui.panes.device_cells import Panel
-from zconsole.ui.panes.device_columns import arrange, common_scale, heading, row_line
+from zconsole.ui.panes.device_columns import Panel, arrange, common_scale, heading, row_line
 from zconsole.ui.panes.device_detail import detail_lines
 from zconsole.ui.panes.device_tree import SORTS, Arrangement, items
 from zconsole.ui.panes.events import pane_lines
@@ -42,7 +41,6 @@ from zconsole.ui.panes.help import footer_line, help_lines
 from zconsole.ui.panes.overview import overview_lines, tab_line
 from zconsole.ui.panes.scan import scan_lines
 from zconsole.ui.widgets.draw import ROLES
-from zconsole.ui.widgets.glyphs import ASCII, UNICODE
 from zconsole.ui.widgets.short_names import short_names
 
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink)

@@ -15,16 +15,15 @@ from zconsole.config.settings import PANES
 from zconsole.timeline.frame import Frame, Pairs
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import Prompt
-from zconsole.ui.pane_layout import SMALLEST, TALL, Heights, Wish, allot, is_crowded
 from zconsole.ui.panes.balance import BalancePane
-from zconsole.ui.panes.device_columns import has_failed
 from zconsole.ui.panes.device_tree import SORTS
 from zconsole.ui.panes.devices import DeviceView
 from zconsole.ui.panes.events import EventsPane
 from zconsole.ui.panes.header import HeaderStatus, first_line, header_lines, notice_line
-from zconsole.ui.panes.help import footer_line, keys_line, playback_line, wanted_action
+from zconsole.ui.panes.help import footer_line, keys_line, playback_line
 from zconsole.ui.panes.overview import tab_line
-from zconsole.ui.panes.pane import Pane, Scene
+from zconsole.ui.panes.pane import SMALLEST, TALL, Heights, Pane, Scene, Wish, allot, is_crowded
+from zconsole.ui.panes.reasons import wanted_action
 from zconsole.ui.panes.scan import ScanPane
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span
@@ -363,7 +362,7 @@ class MainScreen(Screen[None]):
             several_pools=len(state.frames) > 1,
             denied=state.denied,
             replay=played is not None,
-            first=wanted_action(frame, has_failed(frame)),
+            first=wanted_action(frame),
             own=pane.own_keys if isinstance(pane, Pane) else (),
         )
         position: tuple[Line, ...] = ()

@@ -25,11 +25,11 @@ from textual.worker import Worker
 from zconsole.system.printable import clean
 from zconsole.ui.background import Work, begin
 from zconsole.ui.keys import MAIN, character_of, shown
-from zconsole.ui.messages import PAGE, SETTLES, Messages, wrapped
 from zconsole.ui.theme.files import ThemeFile
 from zconsole.ui.theme.styles import Palette, palette, textual_theme
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line
+from zconsole.ui.widgets.footer_view import PAGE, SETTLES, Messages, wrapped
 
 OF_POOLS = frozenset({"act", "overview", "what_if", "chassis"})
 """Actions that show or change pools."""

@@ -13,10 +13,10 @@ from tests.ui.drawn import LOOK, plain
 from zconsole.pool.model import Event
 from zconsole.timeline.frame import DONE
 from zconsole.timeline.scan_rate import Mark, PastRates
+from zconsole.ui.display_format import ASCII
 from zconsole.ui.panes.rate_graph import graph_width, rate_lines, shown_steps
 from zconsole.ui.panes.scan_parts import Ink
 from zconsole.ui.widgets.draw import width_of
-from zconsole.ui.widgets.glyphs import ASCII
 
 NOW = frames.NOW
 

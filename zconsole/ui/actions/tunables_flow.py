@@ -25,10 +25,9 @@ from zconsole.ui.actions.tunables_pane import (
     changes_text,
     question_lines,
 )
-from zconsole.ui.display_format import percent
 from zconsole.ui.panes.advice import suggested
 from zconsole.ui.widgets.draw import Line, Span
-from zconsole.units import duration
+from zconsole.units import duration, percent
 
 ACTS = "Acts on every pool of this machine, at once."
 LIFTS = {
@@ -373,7 +372,7 @@ def _cost(ui: FlowSession, status: Status) -> str:
     rates = " against ".join(map(ui.look.rate, (rate, best)))
     left = frame.scan.left
     eta = f"; ETA {duration(left)} against about {duration(left * (1 - lost))}" if left else ""
-    return f"Cost: {rates} at best (-{percent(lost, 0)}){eta}."
+    return f"Cost: {rates} at best (-{percent(lost)}){eta}."
 
 
 def _asked(ui: FlowSession, width: int) -> tuple[Line, ...]:

@@ -37,10 +37,9 @@ from zconsole.ui.actions.plan_lines import said_lines
 from zconsole.ui.actions.session import FlowSession, UnderWay
 from zconsole.ui.background import begin, begin_next
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
-from zconsole.ui.display_format import percent
 from zconsole.ui.rebalance.job_watch import message_start
 from zconsole.ui.widgets.draw import Span
-from zconsole.units import counted, latency
+from zconsole.units import counted, latency, percent
 
 if TYPE_CHECKING:
     from textual.notifications import SeverityLevel
@@ -144,7 +143,7 @@ class Upkeep:
         waits, pace = session.effects.latency(), held.pace
         if held.misses(waits, frame.t):
             lost = session.effects.rate_lost(frame)
-            pace = f"unreachable, rate -{percent(lost, 0)}" if lost else "scan can't go slower"
+            pace = f"unreachable, rate -{percent(lost)}" if lost else "scan can't go slower"
         note = f"{pace}; {session.look.keys.way('tunables', 'hold-latency')} stops it"
         # A fixed width keeps the text behind it from moving.
         reached = "few requests" if waits is None else f"{latency(waits):<{_REACHED}}"

@@ -16,7 +16,7 @@ from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import Offers, TextScreen
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings
-from zconsole.ui.panes.device_cells import note_words, state_words
+from zconsole.ui.panes.device_columns import note_words, state_words
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span, beside, fit, joined
 from zconsole.ui.widgets.footer_view import FooterView

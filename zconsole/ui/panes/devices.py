@@ -11,11 +11,11 @@ from zconsole.pool.topology import is_group
 from zconsole.timeline.events import BROKEN
 from zconsole.timeline.frame import Frame, Pairs
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.pane_layout import Wish
-from zconsole.ui.panes.device_cells import Column, Panel
 from zconsole.ui.panes.device_columns import (
     NO_NEEDS,
+    Column,
     Needs,
+    Panel,
     TreeFacts,
     arrange,
     common_scale,
@@ -28,7 +28,7 @@ from zconsole.ui.panes.device_columns import (
 from zconsole.ui.panes.device_detail import detail_lines, detail_room
 from zconsole.ui.panes.device_graphs import graph_room, scrolled
 from zconsole.ui.panes.device_tree import Arrangement, TreeLine, items, tree_height
-from zconsole.ui.panes.pane import Pane, Scene
+from zconsole.ui.panes.pane import Pane, Scene, Wish
 from zconsole.ui.widgets.draw import Line, Span, merged
 from zconsole.ui.widgets.graph import graph_values
 from zconsole.ui.widgets.lines_view import CursorView

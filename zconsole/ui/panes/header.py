@@ -9,12 +9,13 @@ from typing import NamedTuple
 from zconsole import units
 from zconsole.pool.redundancy import Redundancy
 from zconsole.timeline.frame import Frame
-from zconsole.ui.display_format import DisplayFormat, percent
-from zconsole.ui.pane_layout import COMPACT, TALL
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.headline import clickable, free_words, headline, is_working
+from zconsole.ui.panes.pane import COMPACT, TALL
 from zconsole.ui.panes.reasons import all_reasons, bays_of
 from zconsole.ui.widgets.draw import Line, Span, broken, indented, joined, spread, width_of
 from zconsole.ui.widgets.short_names import formerly, in_runs, short_names
+from zconsole.units import percent
 
 _REASONS = "screen.show_pane('events')"
 """Action of a click on the health: its causes are among the events."""
@@ -100,7 +101,7 @@ def notice_line(frame: Frame, look: DisplayFormat, width: int) -> Line:
     view = frame.scan
     if view is not None and view.scan.active:
         share = None if view.percent is None else view.percent / 100
-        spans.append(Span(f" {percent(share)} {units.duration(view.estimate.eta)}"))
+        spans.append(Span(f" {percent(share, 1)} {units.duration(view.estimate.eta)}"))
     return look.crop(tuple(spans), width)
 
 
@@ -112,7 +113,7 @@ def _boxed(frame: Frame, look: DisplayFormat, width: int, said: int) -> tuple[Li
     heads: list[Line] = [word, (), ()]
     # Fill and free space stand below the health, unless a cell of the headline has them.
     if root is not None and root.size_bytes and root.alloc_bytes is not None and is_working(frame):
-        full, free = percent(root.alloc_bytes / root.size_bytes), free_words(root, look)
+        full, free = percent(root.alloc_bytes / root.size_bytes, 1), free_words(root, look)
         heads[1:] = [(Span(f" {said}", "dim"),) for said in (f"{full} full", free)]
     rows = zip(heads, headline(frame, look, inner - _WORD, 3), strict=True)
     inside = [(*head, Span(" " * (_WORD - width_of(head))), *cells) for head, cells in rows]

@@ -26,8 +26,9 @@ from zconsole.timeline.frame import (
     work_name,
 )
 from zconsole.timeline.scan_rate import LEVEL_TREND, PastRates
-from zconsole.ui.display_format import DisplayFormat, count, percent
+from zconsole.ui.display_format import DisplayFormat, count
 from zconsole.ui.widgets.draw import Line, Span, joined, width_of
+from zconsole.units import percent
 
 _SMALL = (23, 14, 10, 6)
 _NORMAL = (31, 14, 18, 10)
@@ -126,7 +127,7 @@ def _work(first: Place, second: Place) -> tuple[CellRows, CellRows]:
     root, look = second.frame.root, second.look
     if root is None or not root.size_bytes or root.alloc_bytes is None:
         return _last_scan(view, first), [[_named("FILL", "unknown")]]
-    fill = _named("FILL", percent(root.alloc_bytes / root.size_bytes))
+    fill = _named("FILL", percent(root.alloc_bytes / root.size_bytes, 1))
     return _last_scan(view, first), [[fill], [(Span(free_words(root, look)),)]]
 
 
@@ -206,7 +207,7 @@ def _scan_rate(view: ScanView, place: Place) -> CellRows:
         best = look.rate(ceiling.rate)
         said = [f"best seen {best}", f"best {best}"]
         if ceiling.share is not None:
-            share = f"{percent(ceiling.share, 0)} of best"
+            share = f"{percent(ceiling.share)} of best"
             said = [f"{share} seen ({best})", f"{share} seen", share, *said]
     over = "over this pass" if view.window is None else f"last {units.duration(view.window)}"
     shown = over if view.issue_rate is not None else ""

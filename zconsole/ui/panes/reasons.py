@@ -1,4 +1,4 @@
-"""Reasons for a pool's health in the order to read them, and how to resume a suspended pool."""
+"""Reasons for a pool's health in the order to read them, and what to do next."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from zconsole.pool.topology import data_vdevs
 from zconsole.timeline.events import BROKEN
 from zconsole.timeline.frame import TOGETHER, Frame
 from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.panes.headline import is_working
 from zconsole.ui.widgets.short_names import in_runs
 
 _NAME = 24
@@ -158,3 +159,16 @@ def _back(frame: Frame) -> str:
     last = {event.vdev for event in left if left[-1].t - event.t <= TOGETHER}
     called = [row.vdev.called for row in frame.rows if row.vdev.name in last]
     return called[0] if len(called) == 1 else ""
+
+
+UNEVEN = 0.2
+"""Spread of the fills from which an idle pool should be rebalanced."""
+
+
+def wanted_action(frame: Frame) -> str:
+    """Return the title of the most useful action for a pool; empty for none."""
+    leaves = (row.vdev for row in frame.rows if not row.vdev.children)
+    if frame.troubles or any(leaf.state in BROKEN or leaf.errors.total for leaf in leaves):
+        return "swap"
+    is_calm = frame.health.word == "OK" and not is_working(frame)
+    return "rebalance" if is_calm and (frame.balance.spread or 0.0) >= UNEVEN else ""

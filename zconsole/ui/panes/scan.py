@@ -24,9 +24,8 @@ from zconsole.timeline.frame import (
 )
 from zconsole.timeline.scan_rate import PastRates
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.pane_layout import TALL, Wish, spare
 from zconsole.ui.panes.advice import advice_lines
-from zconsole.ui.panes.pane import Pane, Scene
+from zconsole.ui.panes.pane import TALL, Pane, Scene, Wish, spare
 from zconsole.ui.panes.rate_graph import graph_width, rate_lines
 from zconsole.ui.panes.reasons import as_called, called_names
 from zconsole.ui.panes.scan_parts import (

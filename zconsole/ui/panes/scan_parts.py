@@ -9,9 +9,10 @@ from zconsole import units
 from zconsole.pool.model import HostLoad
 from zconsole.timeline.eta.estimate import MEASURING, Estimate
 from zconsole.timeline.frame import Frame, range_words, work_name
-from zconsole.ui.display_format import DisplayFormat, percent
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.draw import Line, Span, at_most, beside, joined, width_of
 from zconsole.ui.widgets.graph import bar
+from zconsole.units import percent
 
 LABEL = 12
 """Cells of the label before a paragraph."""
@@ -175,7 +176,7 @@ def machine(host: HostLoad | None, look: DisplayFormat) -> str:
     """Return ``processor 34 %, memory 5.10G of 16.0G used, ARC 3.20G``; empty if unknown."""
     if host is None:
         return ""
-    known = [] if host.cpu is None else [f"processor {percent(host.cpu, 0)}"]
+    known = [] if host.cpu is None else [f"processor {percent(host.cpu)}"]
     if host.memory_total is not None and host.memory_available is not None:
         used = look.size(host.memory_total - host.memory_available)
         known.append(f"memory {used} of {look.size(host.memory_total)} used")

@@ -24,7 +24,7 @@ from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.dialogs.screens import Dialog, Offers
-from zconsole.ui.display_format import DisplayFormat, percent
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings, keys_of
 from zconsole.ui.panes.help import help_key, key_row, short_key
 from zconsole.ui.rebalance.job_watch import message_start, reason
@@ -34,7 +34,7 @@ from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.graph import bar
 from zconsole.ui.widgets.lines_view import LinesView
 from zconsole.ui.widgets.short_names import middle
-from zconsole.units import counted
+from zconsole.units import counted, percent
 
 NEW = "New job: choose directories, see the plan, run it"
 _BAR = 12
@@ -60,7 +60,7 @@ def _row(job: JobView, look: DisplayFormat, width: int) -> Line:
     head: list[Span] = [
         Span(f"  {fit(job.job, 6)}  ", "dim"),
         Span(f"{fit(word, 11)} ", ROLES.get(job.state, "")),
-        Span(f"{percent(job.share):>7}  "),
+        Span(f"{percent(job.share, 1):>7}  "),
     ]
     if width >= _BARS_FROM:
         head += [*bar(job.share, _BAR, look.glyphs), Span("  ")]
@@ -114,7 +114,7 @@ def _progress(job: JobView, now: float, look: DisplayFormat, width: int) -> Iter
     tail = f"  {done} "
     head = (
         Span(f" {fit(word, 11)} ", ROLES.get(job.state, "bold")),
-        Span(f"{percent(job.share):>7}  "),
+        Span(f"{percent(job.share, 1):>7}  "),
     )
     room = max(0, width - 22 - len(tail))
     yield (*head, *bar(job.share, room, look.glyphs), Span(tail))
@@ -190,10 +190,10 @@ def _moved(job: JobView, fills: Fills, look: DisplayFormat, width: int) -> Itera
         return
     known = [fills.get(name) for name in job.before]
     spread = max(job.before.values()) - min(job.before.values())
-    head = f" Vdevs since the job began: spread {percent(spread)} then"
+    head = f" Vdevs since the job began: spread {percent(spread, 1)} then"
     if all(fill is not None for fill in known):
         present = [fill for fill in known if fill is not None]
-        head += f", {percent(max(present) - min(present))} now"
+        head += f", {percent(max(present) - min(present), 1)} now"
     yield (Span(head, "bold"),)
     room = max(4, width - _NAME - 34)
     for name, before in job.before.items():
@@ -202,8 +202,8 @@ def _moved(job: JobView, fills: Fills, look: DisplayFormat, width: int) -> Itera
         yield (
             Span(f"  {fit(middle(look.text(name), _NAME, look.glyphs.ellipsis), _NAME)} "),
             *bar(before if now is None else now, room, look.glyphs),
-            Span(f" {percent(now):>8}"),
-            Span(f"  was {percent(before):>7}", "dim"),
+            Span(f" {percent(now, 1):>8}"),
+            Span(f"  was {percent(before, 1):>7}", "dim"),
             Span(f" {change:>6}"),
         )
 
@@ -285,8 +285,8 @@ _COLUMNS = (
     _Column("moved", 8, lambda look, day: look.size(day.get("moved_bytes"))),
     _Column("files", 10, lambda _, day: _moved_on(day)),
     _Column("skipped", 8, lambda _, day: _skipped_on(day)),
-    _Column("spread", 9, lambda _, day: percent(day.get("spread"))),
-    _Column("frag", 7, lambda _, day: percent(day.get("fragmentation"), 0), 72),
+    _Column("spread", 9, lambda _, day: percent(day.get("spread"), 1)),
+    _Column("frag", 7, lambda _, day: percent(day.get("fragmentation")), 72),
     _Column("free", 8, lambda look, day: look.size(day.get("free_bytes"))),
 )
 

@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import dropwhile
 
+from zconsole.ui.display_format import Glyphs
 from zconsole.ui.widgets.draw import Line, Span
-from zconsole.ui.widgets.glyphs import Glyphs
 
 
 def scale(values: Iterable[float | None]) -> float:
