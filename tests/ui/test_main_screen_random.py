@@ -36,12 +36,12 @@ from zconsole.ui.panes.device_columns import Panel, arrange, common_scale, headi
 from zconsole.ui.panes.device_detail import detail_lines
 from zconsole.ui.panes.device_tree import SORTS, Arrangement, items
 from zconsole.ui.panes.events import pane_lines
-from zconsole.ui.panes.header import HeaderStatus, header_lines, notice_line
+from zconsole.ui.panes.header import header_lines, notice_line
 from zconsole.ui.panes.help import footer_line, help_lines
 from zconsole.ui.panes.overview import overview_lines, tab_line
 from zconsole.ui.panes.scan import scan_lines
-from zconsole.ui.widgets.draw import ROLES
-from zconsole.ui.widgets.short_names import short_names
+from zconsole.ui.view_state import HeaderStatus
+from zconsole.ui.widgets.draw import ROLES, short_names
 
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink)
 

@@ -57,7 +57,7 @@ def scene(width, height, wanted, *, zoomed=False) -> Scene:
         None,
         width,
         height,
-        header=wanted.header,
+        max(0, height - wanted.header - 1),
         zoomed="scan" if zoomed else None,
         below=wanted.wishes[1:],
     )

@@ -32,12 +32,12 @@ from zconsole.ui.display_format import UNIT_WORDS, DisplayFormat
 from zconsole.ui.keys import MAIN, MAIN_ONLY, bindings
 from zconsole.ui.main_screen import MainScreen
 from zconsole.ui.panes.devices import DeviceView
-from zconsole.ui.panes.header import HeaderStatus, late_age
+from zconsole.ui.panes.header import late_age
 from zconsole.ui.saved_look import choose_theme, save_look
 from zconsole.ui.theme.files import ThemeFile
 from zconsole.ui.themed_app import ThemedApp
-from zconsole.ui.view_state import ViewState
-from zconsole.ui.widgets.draw import Span
+from zconsole.ui.view_state import HeaderStatus, ViewState
+from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.lines_view import LinesView
 
 if TYPE_CHECKING:
@@ -222,9 +222,13 @@ class Console(ThemedApp):
             self.main_screen.waiting("no pools are imported; waiting for one")
 
     def _header_status(self) -> HeaderStatus | None:
-        status = self.view_state.status(self._clock(), self.feed.pace)
-        self.late = late_age(status) if status else ()
-        return status
+        return self.view_state.status(self._clock(), self.feed.pace)
+
+    @property
+    def late(self) -> Line:
+        """Age of the data shown, once it is late; else empty."""
+        status = self._header_status()
+        return late_age(status) if status else ()
 
     def _update_list(self) -> None:
         """Redraw a list over the main screen, with its new data or age."""

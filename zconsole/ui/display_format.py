@@ -12,8 +12,7 @@ from zconsole import units
 from zconsole.keyed_text import KeyedText
 from zconsole.system.printable import clean
 from zconsole.ui.keys import SHIPPED, KeyTable
-from zconsole.ui.widgets.draw import Line, crop, fit
-from zconsole.ui.widgets.short_names import middle
+from zconsole.ui.widgets.draw import Line, crop, fit, middle
 from zconsole.units import date_of
 
 

@@ -17,8 +17,9 @@ from zconsole.timeline.eta.past import Comparison
 from zconsole.timeline.frame import AUTOPILOT, ActivityView
 from zconsole.timeline.scan_rate import PastRates
 from zconsole.tunables.hold_latency import LEVERS
-from zconsole.ui.panes.header import HeaderStatus, header_lines
+from zconsole.ui.panes.header import header_lines
 from zconsole.ui.panes.scan import scan_lines
+from zconsole.ui.view_state import HeaderStatus
 
 SCRUBBED = Scan("scrub", "finished", end=frames.NOW - 86_400, duration=51_120.0,
                 processed_bytes=6_196_000, errors=3)  # fmt: skip

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from zconsole.timeline.frame import AUTOPILOT, Frame
 from zconsole.ui.panes.reasons import as_called, called_names, resume_advice
-from zconsole.ui.panes.scan_parts import LABEL, Ink, fixed, machine
+from zconsole.ui.panes.scan_parts import LABEL, Ink, fixed, machine, paragraph
 from zconsole.ui.widgets.draw import Line
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _shortened(label: str, text: str, rows: int, ink: Ink) -> list[Line]:
 
 def _with_short_names(label: str, text: str, rows: int, ink: Ink) -> str:
     """Shorten long device names in a text that would take more than ``rows`` lines."""
-    if not ink.whole and len(ink.paragraph(label, text)) > rows:
+    if not ink.whole and len(paragraph(label, text, ink.look, ink.width)) > rows:
         for row in ink.frame.rows:
             name = row.vdev.name
             if len(name) > _NAME and name in text:
@@ -163,7 +163,7 @@ def _trouble(trouble: DeviceFault, rows: int, ink: Ink) -> list[Line]:
     """Return a trouble in full if it fits, else its first clauses; the row's details have all."""
     names = called_names(ink.frame)
     text = as_called(trouble.text, names)
-    if ink.whole or len(ink.paragraph("new errors", text)) <= rows:
+    if ink.whole or len(paragraph("new errors", text, ink.look, ink.width)) <= rows:
         return fixed("new errors", text, rows, ink, "warning")
     name = names.get(trouble.name) or ink.look.middle(trouble.name, _NAME)
     said = trouble.text.removeprefix(f"{trouble.name}: ").partition(" (")[0]

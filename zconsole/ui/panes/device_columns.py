@@ -14,13 +14,11 @@ from rich.cells import cell_len
 
 from zconsole import units
 from zconsole.config.settings import COLUMNS as COLUMN_WORDS
-from zconsole.pool.model import Progress
 from zconsole.timeline.frame import Frame, VdevRow
 from zconsole.ui.display_format import DisplayFormat, count
 from zconsole.ui.panes.device_tree import TreeLine
-from zconsole.ui.widgets.draw import Line, Span, fit
+from zconsole.ui.widgets.draw import Line, Span, fit, formerly, middle
 from zconsole.ui.widgets.graph import heat_strip, scale, sparkline
-from zconsole.ui.widgets.short_names import formerly, middle
 from zconsole.units import percent
 
 if TYPE_CHECKING:
@@ -115,18 +113,13 @@ def note_words(
         word = _SINCE.get(vdev.state, "missing")
         parts.insert(0, f"{word} since {look.when(row.missing_since, now)}")
     for word, progress in (("trim", vdev.trim), ("initialize", vdev.initialize)):
-        if said := _progress(word, progress):
-            parts.append(said)
+        if progress is not None and progress.state not in ("complete", "canceled"):
+            state = "" if progress.state == "active" else f" {progress.state}"
+            share = "" if progress.share is None else f" {percent(progress.share)}"
+            parts.append(f"{word}{state}{share}")
     if vdev.errors.slow:
         parts.append(f"{count(vdev.errors.slow)} slow I/O{'s' * (vdev.errors.slow != 1)}")
     return ", ".join(parts)
-
-
-def _progress(word: str, progress: Progress | None) -> str:
-    if progress is None or progress.state in ("complete", "canceled"):
-        return ""
-    share = "" if progress.share is None else f" {percent(progress.share)}"
-    return f"{word} {progress.state}{share}" if progress.state != "active" else f"{word}{share}"
 
 
 def is_noted(row: VdevRow, frame: Frame, look: DisplayFormat) -> bool:
@@ -345,33 +338,25 @@ def arrange(width: int, longest: int, number: int = 5, has: Needs = NO_NEEDS) ->
     Names get up to 18 cells before anything else, and up to 28 before the notes; what is left goes
     to names, then to latency, notes, strips and sparklines.
     """
+    widths = _WIDTHS | {
+        "name": max(_NAME_MIN, min(_NAME_SECOND, longest)),
+        "bay": max(_WIDTHS["bay"], min(_BAY_MAX, has.bay)),
+        "read": max(_WIDTHS["read"], number),
+        "write": max(_WIDTHS["write"], number),
+    }
     sizes = {"name": max(_NAME_MIN, min(_NAME_FIRST, longest)), "state": _WIDTHS["state"]}
     for group in by_importance(has):
         if _WORDS.get(group[0], "") not in {"", *has.wanted}:
             continue
-        wanted = {key: _first_width(key, longest, number, has.bay) for key in group}
-        if _total(_with(sizes, wanted)) > width:  # less important ones do not jump in
+        wanted = sizes | {key: widths[key] for key in group}
+        if group == _ERRORS:  # their sum is dropped
+            wanted.pop("err", None)
+        if _total(wanted) > width:  # less important ones do not jump in
             break
-        sizes = _with(sizes, wanted)
+        sizes = wanted
     sizes["name"] = max(1, sizes["name"] - max(0, _total(sizes) - width))
     grown = _grown(sizes, width, longest)
     return tuple(c._replace(width=grown[c.key]) for c in COLUMNS if c.key in grown)
-
-
-def _with(sizes: Mapping[str, int], wanted: Mapping[str, int]) -> dict[str, int]:
-    """Merge the sizes; the sum of errors is dropped once its counters have columns."""
-    both = {**sizes, **wanted}
-    if _ERRORS[0] in wanted:
-        both.pop("err", None)
-    return both
-
-
-def _first_width(key: str, longest: int, number: int, bay: int) -> int:
-    if key == "bay":
-        return max(_WIDTHS[key], min(_BAY_MAX, bay))
-    if key == "name":
-        return max(_NAME_MIN, min(_NAME_SECOND, longest))
-    return max(number, _WIDTHS[key]) if key in ("read", "write") else _WIDTHS[key]
 
 
 def _total(sizes: Mapping[str, int]) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from zconsole.config.settings import COLUMNS
 from zconsole.pool.topology import is_group
@@ -13,7 +12,6 @@ from zconsole.timeline.frame import Frame, Pairs
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.device_columns import (
     NO_NEEDS,
-    Column,
     Needs,
     Panel,
     TreeFacts,
@@ -29,10 +27,9 @@ from zconsole.ui.panes.device_detail import detail_lines, detail_room
 from zconsole.ui.panes.device_graphs import graph_room, scrolled
 from zconsole.ui.panes.device_tree import Arrangement, TreeLine, items, tree_height
 from zconsole.ui.panes.pane import Pane, Scene, Wish
-from zconsole.ui.widgets.draw import Line, Span, merged
+from zconsole.ui.widgets.draw import Line, Span, merged, short_names
 from zconsole.ui.widgets.graph import graph_values
 from zconsole.ui.widgets.lines_view import CursorView
-from zconsole.ui.widgets.short_names import short_names
 
 HOLD = 30.0
 """Seconds for which a device stays tinted after it was last found to limit the scan."""
@@ -84,6 +81,7 @@ class DeviceView(Pane, CursorView):
     pane_id = "devices"
     place = "list"
     goes_sideways = True
+    title_height = 1  # the headings are always shown
 
     def __init__(self, sort: str = "tree", columns: Sequence[str] = COLUMNS) -> None:
         """``columns`` are the groups of columns that the configuration allows."""
@@ -117,14 +115,11 @@ class DeviceView(Pane, CursorView):
         return Wish(self.pane_id, self.place, max(steady, self.line_count() + 1), steady=steady)
 
     def paint(self, scene: Scene) -> None:
-        """Draw the frame of the scene."""
-        self.show_frame(scene.frame, scene.look, scene.width)
-
-    def show_frame(self, frame: Frame, look: DisplayFormat, width: int) -> None:
-        """Draw a frame ``width`` cells wide, with the cursor on the same device."""
+        """Draw the frame of the scene, with the cursor on the same device."""
+        frame, look = scene.frame, scene.look
         is_next = self._frame is not frame
         self._opening = self._opening and (self._frame is None or not is_next)
-        self._frame, self._look, self._width = frame, look, width
+        self._frame, self._look, self._width = frame, look, scene.width
         memory = self._memories.setdefault(frame.guid or frame.pool, DeviceMemory())
         was_shown, before = memory is self._memory and bool(self._items), self._being_filled()
         if memory is not self._memory:
@@ -166,7 +161,7 @@ class DeviceView(Pane, CursorView):
 
         Only for the first frame: later on, nothing moves by itself.
         """
-        room = self.size.height - int(self.has_title)
+        room = self.size.height - self.title_height
         if not self._opening or self._frame is None or room < 1:
             return
         leaves = ((i, item.row.vdev) for i, item in enumerate(self._items) if item.row is not None)
@@ -303,11 +298,6 @@ class DeviceView(Pane, CursorView):
         tinted = item.key == self._memory.culprit and item.detail is None
         return super().ground(index) or ("tint" if tinted else "")
 
-    @property
-    def has_title(self) -> bool:
-        """True: the headings are always shown."""
-        return True
-
     def title_line(self) -> Line:
         """Return the column headings with order, filter and position."""
         if self._panel is None:
@@ -366,42 +356,37 @@ class DeviceView(Pane, CursorView):
         return None
 
     def _make_panel(self, frame: Frame) -> Panel:
-        columns = self._columns()
+        """Return what the rows share: columns that fit, names, and the scale of sparklines."""
+        tree, number = self._memory.tree, self._look.number
+        mark = 5 if self.arrangement.folded else 0  # a space, the sign, three digits
+        longest = max(tree.longest + mark, len("NAME  ") + len(self._position(marked=True)))
+        has = self._memory.has._replace(wanted=self._wanted)
+        width = max(1, self._width - 2)
+        columns = arrange(width, longest, number, has)
+        # Bays without a column stand before the names.
+        named = "bay" in self._wanted and all(column.key != "bay" for column in columns)
+        if named and has.bay:
+            columns = arrange(width, longest + has.bay + 1, number, has)
         spark = max((c.width for c in columns if c.key.endswith("_spark")), default=0)
         top = common_scale(frame, spark) if spark else 1.0
-        names = self._names_in(self._memory.tree, columns)
+        names = self._names_in(tree, columns[0].width, bays=named)
         troubles = {trouble.key: trouble for trouble in frame.troubles}
         waited_for = frozenset(row.key for row in frame.missing_devices)
         return Panel(frame, self._look, columns, names, top, troubles, waited_for)
 
-    def _names_in(self, tree: TreeFacts, columns: Sequence[Column]) -> dict[str, str]:
-        """Return the displayed leaf names, with the bay before each if bays have no column."""
-        room = columns[0].width
-        if _has_bays(columns) or "bay" not in self._wanted:
-            return self._short(tree, room)
-        beside = tree.widest_bay + 1
-        if beside == 1 or room - tree.deepest - beside < min(_LEAST, tree.longest_leaf):
-            return self._short(tree, room)
-        short = self._short(tree, room - beside)
-        shown = {name: self._look.text(bay) for name, bay in tree.bays.items() if bay}
-        return {name: f"{shown[name]} {s}" if name in shown else s for name, s in short.items()}
+    def _names_in(self, tree: TreeFacts, width: int, *, bays: bool) -> dict[str, str]:
+        """Return the displayed leaf names in ``width`` cells, distinct, after their bays if asked.
 
-    def _columns(self) -> tuple[Column, ...]:
-        mark = 5 if self.arrangement.folded else 0  # a space, the sign, three digits
-        longest = max(
-            self._memory.tree.longest + mark, len("NAME  ") + len(self._position(marked=True))
-        )
-        has = self._memory.has._replace(wanted=self._wanted)
-        make = partial(arrange, max(1, self._width - 2), number=self._look.number, has=has)
-        columns = make(longest)
-        beside = has.bay and "bay" in self._wanted and not _has_bays(columns)
-        return make(longest + has.bay + 1) if beside else columns
-
-    def _short(self, tree: TreeFacts, width: int) -> dict[str, str]:
-        """Shorten the leaf names so that they remain distinct."""
-        shown = {name: self._look.text(name) for name in tree.names}
-        short = short_names(tuple(shown.values()), width - tree.deepest, self._look.glyphs.ellipsis)
-        return {name: short[shown[name]] for name in tree.names}
+        Without room for enough of the names beside them there are no bays.
+        """
+        room, bay = width - tree.deepest, tree.widest_bay + 1
+        if not bays or bay == 1 or room - bay < min(_LEAST, tree.longest_leaf):
+            bays, bay = False, 0
+        whole = {name: self._look.text(name) for name in tree.names}
+        short = short_names(tuple(whole.values()), room - bay, self._look.glyphs.ellipsis)
+        told = tree.bays.items() if bays else ()
+        shown = {name: f"{self._look.text(where)} " for name, where in told if where}
+        return {name: shown.get(name, "") + short[text] for name, text in whole.items()}
 
     @property
     def _graph_rows(self) -> int:
@@ -442,11 +427,6 @@ class DeviceView(Pane, CursorView):
             total = str(len(self._items))
             parts.append(f"{self.cursor + 1:>{len(total)}}/{total}")
         return " ".join(parts)
-
-
-def _has_bays(columns: Sequence[Column]) -> bool:
-    """Return whether bays have a column."""
-    return any(column.key == "bay" for column in columns)
 
 
 def _over(line: Line, mark: str) -> Line:

@@ -66,7 +66,7 @@ def is_crowded(height: int, room: int, wishes: Collection[Wish]) -> bool:
     """
     listed = sum(w.lines if w.steady is None else w.steady for w in wishes if w.place == "list")
     least = sum(w.least for w in wishes if w.place == "bottom" and not w.fills)
-    return height < COMPACT or (height < TALL and room < min(listed, _LIST_FULL) + least)
+    return height < COMPACT or room < min(listed, _LIST_FULL) + least
 
 
 def allot(
@@ -161,8 +161,8 @@ class Scene(NamedTuple):
     """Columns of the pane."""
     height: int
     """Lines of the terminal."""
-    header: int = 0
-    """Lines above the panes."""
+    room: int
+    """Lines for all panes: those without the header and the footer."""
     zoomed: str | None = None
     """Pane that has the whole screen."""
     compact: bool = False
@@ -172,11 +172,6 @@ class Scene(NamedTuple):
     lines: int = 0
     """Lines of the pane, including its title; 0 if hidden."""
 
-    @property
-    def room(self) -> int:
-        """Lines for all panes: those without the header and the footer."""
-        return max(0, self.height - self.header - 1)
-
 
 class Pane(LinesView):
     """A view of the main screen that draws part of a frame."""
@@ -184,9 +179,8 @@ class Pane(LinesView):
     pane_id: ClassVar[str]
     """Name in the configuration, and id of the widget."""
     place: ClassVar[Place]
-    keys: ClassVar[Sequence[tuple[str, str]]] = ()
-    """Titles and labels of keys with an effect in this pane."""
-
+    keys: Sequence[tuple[str, str]] = ()
+    """Titles and labels of keys with an effect in this pane now."""
     goes_sideways: ClassVar[bool] = False
     """Whether Left and Right have an effect in it."""
 
@@ -204,11 +198,6 @@ class Pane(LinesView):
     def paint(self, scene: Scene) -> None:
         """Draw a frame in the columns and lines of the scene."""
         raise NotImplementedError
-
-    @property
-    def own_keys(self) -> Sequence[tuple[str, str]]:
-        """Keys that have something to act on now."""
-        return self.keys
 
     def sideways(self, direction: int) -> None:
         """Handle Left (-1) and Right (1)."""

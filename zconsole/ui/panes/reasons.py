@@ -14,7 +14,7 @@ from zconsole.timeline.events import BROKEN
 from zconsole.timeline.frame import TOGETHER, Frame
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.headline import is_working
-from zconsole.ui.widgets.short_names import in_runs
+from zconsole.ui.widgets.draw import in_runs
 
 _NAME = 24
 _GONE_SHOWN = 2

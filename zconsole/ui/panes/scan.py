@@ -255,6 +255,8 @@ def _listed(head: Line, facts: Iterable[Fact]) -> Line:
     return (*head, *(span for spans in said for span in spans))
 
 
+_GRAPH_KEYS = (("fold-in", "older"), ("fold-out", "newer"), ("end", "now"), ("zoom", "whole"))
+"""Keys that scroll the graph."""
 _ALL_SHOWN = "no older history: the graph shows all from the start on"
 
 
@@ -264,7 +266,6 @@ class ScanPane(Pane):
     pane_id = "scan"
     place = "top"
     goes_sideways = True
-    keys = (("fold-in", "older"), ("fold-out", "newer"), ("end", "now"), ("zoom", "whole"))
 
     def __init__(self, *, repaint: Callable[[], None]) -> None:
         """``repaint`` is called when the graph shows another time."""
@@ -273,16 +274,13 @@ class ScanPane(Pane):
         """Time (epoch seconds) at which the graph ends; None for now."""
         self._repaint = repaint
         self._past = PastRates()
+        """Past shown in the graph, empty without one."""
         self._steps = 0
+        """Steps of the past that the graph has room for."""
         self._rows = 0
         """Rows of the graph."""
         self._made: tuple[Line, ...] = ()
         """All lines, as made for the wish."""
-
-    @property
-    def own_keys(self) -> Sequence[tuple[str, str]]:
-        """Keys that scroll the graph, if there is one."""
-        return self.keys if self._past.rates else ()
 
     def wish(self, scene: Scene) -> Wish:
         """Wish for its lines, with as many rows of the graph as there is room for."""
@@ -292,8 +290,12 @@ class ScanPane(Pane):
         if graphed is not None:
             share = graph_rows if running else past_graph_rows
             self._rows = share(scene, len(self._made))
-        past = graphed.past if graphed and self._rows else None
-        self._follow(past, self._width_in(scene), scene.look)
+        past = self._past = graphed.past if graphed and self._rows else PastRates()
+        self.keys = _GRAPH_KEYS if past.rates else ()
+        columns = graph_width(self._width_in(scene), self._rows, scene.look.number)
+        self._steps = graph_values(columns, self._rows, scene.look.glyphs)
+        if self.until is not None and not past.begin < self.until < past.end:
+            self.until = None
         if self._rows != running:
             self._made = self._lines_of(scene, self._rows)
         return Wish(self.pane_id, self.place, len(self._made))
@@ -327,13 +329,6 @@ class ScanPane(Pane):
     def _width_in(self, scene: Scene) -> int:
         """Columns of its lines; zoomed, the title leaves room for the marks of scrolling."""
         return scene.width - SCROLL_MARKS * (scene.zoomed == self.pane_id)
-
-    def _follow(self, past: PastRates | None, width: int, look: DisplayFormat) -> None:
-        """Store the past shown in the graph and its columns; without a past, return to now."""
-        self._past, rows = past or PastRates(), self._rows
-        self._steps = graph_values(graph_width(width, rows, look.number), rows, look.glyphs)
-        if self.until is not None and not self._past.begin < self.until < self._past.end:
-            self.until = None
 
     def to_now(self) -> bool:
         """Let the graph end now; return whether it did not."""
@@ -376,7 +371,7 @@ def graph_rows(scene: Scene, lines: int) -> int:
 
     Only a few heights are used, so that one device more or less seldom moves anything.
     """
-    room = scene.height - scene.header - 1 - lines
+    room = scene.room - lines
     if scene.zoomed == ScanPane.pane_id:
         return min(room, _GRAPH_MOST) if room > 1 else 1
     if scene.height < _GRAPH_FROM:
@@ -389,7 +384,7 @@ def graph_rows(scene: Scene, lines: int) -> int:
 
 def past_graph_rows(scene: Scene, lines: int) -> int:
     """Return the rows of a finished scan's graph, 0 without room; ``lines`` has none of them."""
-    room = scene.height - scene.header - 1 - lines
+    room = scene.room - lines
     if scene.zoomed == ScanPane.pane_id:
         return max(0, min(room - 1, _GRAPH_MOST))
     free = spare(scene.width, room, scene.below, full=True)

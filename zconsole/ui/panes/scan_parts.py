@@ -38,10 +38,6 @@ class Ink(NamedTuple):
     whole: bool = False
     """Whether nothing is cut, however many lines that takes."""
 
-    def paragraph(self, label: str, text: str) -> list[Line]:
-        """Return text wrapped beside its label; empty without text."""
-        return paragraph(label, text, self.look, self.width)
-
 
 def subject(work: str, vdev: str | None, beside: int, total: int | None, ink: Ink) -> str:
     """Return ``rebuild of mirror-0``; a long name is cut so that the line's figures fit.
@@ -131,9 +127,10 @@ def fixed(label: str, text: str, rows: int, ink: Ink, role: str = "") -> list[Li
     Clauses that do not fit are omitted in full, then phrases of the first clause; what still does
     not fit is cut.
     """
-    lines = ink.paragraph(label, text)
+    lines = paragraph(label, text, ink.look, ink.width)
     for shorter in () if ink.whole or len(lines) <= rows else _shorter(text):
-        lines = ink.paragraph(label, shorter + ink.look.glyphs.ellipsis)
+        cut = shorter + ink.look.glyphs.ellipsis
+        lines = paragraph(label, cut, ink.look, ink.width)
         if len(lines) <= rows:
             break
     shown = lines if ink.whole else at_most(rows, lines, ink.look.glyphs.ellipsis)

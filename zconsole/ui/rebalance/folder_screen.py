@@ -22,11 +22,10 @@ from zconsole.ui.dialogs.screens import Dialog, PickView
 from zconsole.ui.display_format import DisplayFormat, count
 from zconsole.ui.keys import bindings
 from zconsole.ui.panes.help import titled_keys
-from zconsole.ui.widgets.draw import Line, Span, fit, joined, width_of
+from zconsole.ui.widgets.draw import Line, Span, fit, joined, middle, width_of
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.graph import bar
 from zconsole.ui.widgets.lines_view import LinesView
-from zconsole.ui.widgets.short_names import middle
 from zconsole.units import percent
 
 PATIENCE = 10.0

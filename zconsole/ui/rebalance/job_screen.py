@@ -29,11 +29,10 @@ from zconsole.ui.keys import bindings, keys_of
 from zconsole.ui.panes.help import help_key, key_row, short_key
 from zconsole.ui.rebalance.job_watch import message_start, reason
 from zconsole.ui.rebalance.options import LIMITS, MIN_FREE, RATE, TARGET, Limit, ask_limit
-from zconsole.ui.widgets.draw import Line, Span, crop, fit, indented, joined, width_of
+from zconsole.ui.widgets.draw import Line, Span, crop, fit, indented, joined, middle, width_of
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.graph import bar
 from zconsole.ui.widgets.lines_view import LinesView
-from zconsole.ui.widgets.short_names import middle
 from zconsole.units import counted, percent
 
 NEW = "New job: choose directories, see the plan, run it"

@@ -22,8 +22,7 @@ from zconsole.ui.actions.plan_lines import said_lines, wrapped
 from zconsole.ui.actions.session import FlowSession, PickList, TextQuestion
 from zconsole.ui.dialogs.confirm import Confirmation
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.widgets.draw import Line, Span, crop, fit
-from zconsole.ui.widgets.short_names import middle
+from zconsole.ui.widgets.draw import Line, Span, crop, fit, middle
 from zconsole.units import latency, parse_size, percent
 
 NONE = ("none", "off", "-", "0")

@@ -84,12 +84,15 @@ class LinesView(ScrollView, inherit_bindings=False):
         Binding("slash", "screen.filter", show=False, priority=True, id="filter")
     ]
 
+    title_height = 0
+    """Lines of the title: 1, or 0 without one."""
+
     def __init__(self, *, id: str, focusable: bool = False) -> None:  # noqa: A002
         super().__init__(id=id)
         self.can_focus = focusable
         self._bare = self._styles_cache = _BareStyles()
         self._lines: Sequence[Line] = ()
-        self._title: Line | None = None
+        self._title: Line = ()
         self._palette: Palette = {}
         self._drawn: dict[int, tuple[Line, str]] = {}
         self._strips: LRUCache[tuple[Line, str, int], Strip] = LRUCache(_STRIPS)
@@ -120,7 +123,7 @@ class LinesView(ScrollView, inherit_bindings=False):
     def show(self, lines: Sequence[Line], title: Line | None = None) -> None:
         """Show ``lines``; lines already on the screen are not sent again."""
         self._lines = lines
-        self._title = title
+        self._title, self.title_height = title or (), int(title is not None)
         self.update_lines()
 
     def line_count(self) -> int:
@@ -132,19 +135,14 @@ class LinesView(ScrollView, inherit_bindings=False):
         return self._lines[index]
 
     @property
-    def has_title(self) -> bool:
-        """Whether there is a title line."""
-        return self._title is not None
-
-    @property
     def has_more(self) -> bool:
         """Whether there are lines out of sight below."""
-        room = self.size.height - int(self.has_title)
+        room = self.size.height - self.title_height
         return self.scroll_offset.y + room < self.line_count()
 
     def title_line(self) -> Line:
         """Return the line that stays at the top."""
-        return self._title or ()
+        return self._title
 
     def ground(self, _: int) -> str:
         """Return the background of a line, one of GROUNDS."""
@@ -154,23 +152,17 @@ class LinesView(ScrollView, inherit_bindings=False):
         """Mark the visible lines that differ from those last drawn."""
         width, height = self.size
         top = self.scroll_offset.y
-        total = Size(width, self.line_count() + int(self.has_title))
+        total = Size(width, self.line_count() + self.title_height)
         if total != self.virtual_size:
             self.virtual_size = total
         dirty = [y for y in range(height) if self._at(y, top) != self._drawn.get(y)]
-        if dirty:
-            self._draw(*(Region(0, y, width, 1) for y in dirty))
-
-    def _draw(self, *regions: Region) -> None:
-        """Mark regions for redrawing like ``refresh``, but without its message to this widget.
-
-        Each message wakes a task, and about five of these views take part in a refresh.
-        """
-        if self.is_mounted:
-            self._set_dirty(*regions)
+        if dirty and self.is_mounted:
+            # Like refresh, but without its message to this widget: each wakes a task, and about
+            # five of these views take part in a refresh.
+            self._set_dirty(*[Region(0, y, width, 1) for y in dirty])
             self._repaint_required = True
             self._check_refresh()
-        else:
+        elif dirty:
             self.refresh()
 
     def move(self, lines: int) -> None:
@@ -188,7 +180,7 @@ class LinesView(ScrollView, inherit_bindings=False):
     def bring_in_sight(self, first: int, last: int) -> None:
         """Scroll just enough to show line ``first``, and lines up to ``last`` if they fit."""
         self.update_lines()  # sets the scroll range from the current lines
-        room = max(1, self.size.height - int(self.has_title))
+        room = max(1, self.size.height - self.title_height)
         top = self.scroll_offset.y
         wanted = min(max(top, last - room + 1), first)
         wanted = min(wanted, max(0, self.line_count() - room))  # no blank lines below the last
@@ -214,7 +206,7 @@ class LinesView(ScrollView, inherit_bindings=False):
 
     def _at(self, y: int, top: int) -> tuple[Line, str]:
         """Return line ``y`` of the widget and its background, scrolled down by ``top`` lines."""
-        if self.has_title:
+        if self.title_height:
             if y == 0:
                 title = self.title_line()
                 return self._with_scroll_marks(
@@ -285,8 +277,8 @@ class CursorView(LinesView):
 
     async def on_click(self, event: events.Click) -> None:
         """Put the cursor on the clicked line; a double click opens it."""
-        index = event.y - int(self.has_title) + self.scroll_offset.y
-        if event.y >= int(self.has_title) and index < self.line_count():
+        index = event.y - self.title_height + self.scroll_offset.y
+        if event.y >= self.title_height and index < self.line_count():
             self.move(index - self.cursor)
             if event.chain > 1:
                 await self.app.run_action("screen.open")
