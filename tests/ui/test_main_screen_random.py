@@ -34,7 +34,7 @@ from zconsole.ui.display_format import ASCII, UNICODE, DisplayFormat
 from zconsole.ui.panes.balance import balance_lines, balance_title
 from zconsole.ui.panes.device_columns import Panel, arrange, common_scale, heading, row_line
 from zconsole.ui.panes.device_detail import detail_lines
-from zconsole.ui.panes.device_tree import SORTS, Arrangement, items
+from zconsole.ui.panes.devices import SORTS, Arrangement, items
 from zconsole.ui.panes.events import pane_lines
 from zconsole.ui.panes.header import header_lines, notice_line
 from zconsole.ui.panes.help import footer_line, help_lines

@@ -156,7 +156,7 @@ class DisplayFormat:
 
     def said(self, text: str) -> str:
         """Return a text with the console's own keys filled in, if it names any."""
-        return text.in_console(self.keys.way) if isinstance(text, KeyedText) else text
+        return text.in_console(self.keys.shown) if isinstance(text, KeyedText) else text
 
     def cut(self, outside: str, width: int) -> str:
         """Make text from outside safe, and cut its end to fit ``width`` cells."""

@@ -16,8 +16,7 @@ from zconsole.timeline.frame import Frame, Pairs
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import Prompt
 from zconsole.ui.panes.balance import BalancePane
-from zconsole.ui.panes.device_tree import SORTS
-from zconsole.ui.panes.devices import DeviceView
+from zconsole.ui.panes.devices import SORTS, DeviceView
 from zconsole.ui.panes.events import EventsPane
 from zconsole.ui.panes.header import first_line, header_lines, notice_line
 from zconsole.ui.panes.help import footer_line, keys_line, playback_line
@@ -27,8 +26,7 @@ from zconsole.ui.panes.reasons import wanted_action
 from zconsole.ui.panes.scan import ScanPane
 from zconsole.ui.view_state import HeaderStatus, ViewState
 from zconsole.ui.widgets.draw import Line, Span
-from zconsole.ui.widgets.footer_view import FooterView
-from zconsole.ui.widgets.lines_view import LinesView
+from zconsole.ui.widgets.lines_view import FooterView, LinesView
 
 _FILTER = "show only: name, bay, serial, path, state, note"
 

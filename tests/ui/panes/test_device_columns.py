@@ -15,13 +15,13 @@ from zconsole.ui.panes.device_columns import (
     NO_NEEDS,
     Needs,
     Panel,
+    TreeLine,
     arrange,
     heading,
-    needs,
     row_line,
     tree_facts,
 )
-from zconsole.ui.panes.device_tree import TreeLine
+from zconsole.ui.panes.devices import DeviceMemory
 
 EVERY = [Needs(*each) for each in itertools.product((False, True), (False, True), (0, 12))]
 COUNTERS = {"err_read", "err_write", "err_cksum"}
@@ -32,7 +32,9 @@ def keys(width, longest=20, number=5, has=NO_NEEDS):
 
 
 def needs_after(frame, before):
-    return needs(frame, LOOK, tree_facts(frame), before)
+    memory = DeviceMemory(before)
+    memory.take(frame, LOOK)
+    return memory.has
 
 
 def panel(frame, width, has=None):

@@ -230,7 +230,7 @@ def _why_none(ui: FlowSession, situation: Situation, below: Target | None) -> st
         v for v in root.walk() if v.kind == "replacing" and any(x in lost for x in v.leaves())
     ]
     if said := "; ".join(being_replaced(situation, group) for group in groups):
-        way = ui.look.keys.way("swap")
+        way = ui.look.keys.shown("swap")
         return f"{said}. {way} follows it; to replace another, select a device"
     what = f"has failed{' without a replacement' * bool(lost)}"
     return f"no device of {where} {what}. Select a device to replace"

@@ -347,7 +347,7 @@ async def hold_flow(ui: FlowSession) -> None:
 
 def running(ui: FlowSession) -> str:
     """Describe the state of the autopilot, or name the key that starts it."""
-    key, status = ui.look.keys.way("hold-latency"), ui.autopilot
+    key, status = ui.look.keys.shown("hold-latency"), ui.autopilot
     if status is None:
         return f"{key} starts the autopilot: scans go as fast as a latency you set allows"
     reached = ui.effects.latency()

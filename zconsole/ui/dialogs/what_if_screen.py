@@ -29,9 +29,8 @@ from zconsole.ui.panes.balance import fill_role
 from zconsole.ui.panes.scan_parts import paragraph
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span, beside, fit, spread
-from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.graph import bar
-from zconsole.ui.widgets.lines_view import LinesView
+from zconsole.ui.widgets.lines_view import FooterView, LinesView
 from zconsole.units import percent
 
 HINTS = (

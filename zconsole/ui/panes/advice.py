@@ -151,7 +151,7 @@ def _troubles(rows: int, ink: Ink) -> list[Line]:
     found = ink.frame.troubles
     if not found:
         since = ink.frame.quiet_since
-        none = "none" if since is None else f"none since {ink.look.when(since, ink.now)}"
+        none = "none" if since is None else f"none since {ink.look.when(since, ink.frame.t)}"
         return fixed("new errors", none, rows, ink, "dim")
     if len(found) == 1 or (rows == 1 and not ink.whole):
         return _trouble(found[0], rows, ink)

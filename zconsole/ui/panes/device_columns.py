@@ -16,7 +16,6 @@ from zconsole import units
 from zconsole.config.settings import COLUMNS as COLUMN_WORDS
 from zconsole.timeline.frame import Frame, VdevRow
 from zconsole.ui.display_format import DisplayFormat, count
-from zconsole.ui.panes.device_tree import TreeLine
 from zconsole.ui.widgets.draw import Line, Span, fit, formerly, middle
 from zconsole.ui.widgets.graph import heat_strip, scale, sparkline
 from zconsole.units import percent
@@ -52,6 +51,19 @@ _SUSPECTS = {"cable": "cable?", "disk": "failing?", "unclear": "new trouble"}
 """Likely cause of new errors in a word; the details explain it."""
 _BUSY_FULL = 0.95
 """Share of time busy from which a device is marked."""
+
+
+class TreeLine(NamedTuple):
+    """A line of the list: a vdev, the title of a class, or a line of a vdev's details."""
+
+    key: str
+    depth: int
+    row: VdevRow | None = None
+    title: str = ""
+    folded: int = 0
+    """Number of rows hidden below a folded row."""
+    detail: int | None = None
+    """Index of a line of details; None for the row itself."""
 
 
 class Column(NamedTuple):
@@ -292,17 +304,6 @@ class Needs(NamedTuple):
 
 
 NO_NEEDS = Needs()
-
-
-def needs(frame: Frame, look: DisplayFormat, tree: TreeFacts, before: Needs) -> Needs:
-    """Return the features of a frame or of any frame before it: columns appear once, and stay."""
-    return Needs(
-        before.errors or tree.errors,
-        before.notes
-        or bool(frame.troubles)
-        or any(is_noted(row, frame, look) for row in frame.rows),
-        max(before.bay, tree.widest_bay),
-    )
 
 
 def by_importance(has: Needs) -> tuple[tuple[str, ...], ...]:

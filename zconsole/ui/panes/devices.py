@@ -1,35 +1,129 @@
-"""Device list: a cursor over the tree of vdevs, of which only visible rows are drawn."""
+"""Device list: a cursor over the tree of vdevs, folded, filtered or sorted.
+
+Only visible rows are drawn.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 from zconsole.config.settings import COLUMNS
+from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.topology import is_group
 from zconsole.timeline.events import BROKEN
-from zconsole.timeline.frame import Frame, Pairs
+from zconsole.timeline.frame import Frame, Pairs, VdevRow
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.device_columns import (
     NO_NEEDS,
     Needs,
     Panel,
     TreeFacts,
+    TreeLine,
     arrange,
     common_scale,
     heading,
-    needs,
+    is_noted,
     row_line,
     sort_key,
     tree_facts,
 )
 from zconsole.ui.panes.device_detail import detail_lines, detail_room
 from zconsole.ui.panes.device_graphs import graph_room, scrolled
-from zconsole.ui.panes.device_tree import Arrangement, TreeLine, items, tree_height
 from zconsole.ui.panes.pane import Pane, Scene, Wish
 from zconsole.ui.widgets.draw import Line, Span, merged, short_names
 from zconsole.ui.widgets.graph import graph_values
 from zconsole.ui.widgets.lines_view import CursorView
+
+CLASS_TITLES = {
+    "special": "special",
+    "dedup": "dedup",
+    "log": "logs",
+    "cache": "cache",
+    "spare": "spares",
+}
+"""Titles that ``zpool status`` prints above the vdevs of these classes (print_class_vdevs)."""
+
+SORTS: dict[str, Callable[[VdevRow], float]] = {
+    "tree": lambda _: 0.0,
+    "latency": lambda row: -(row.rates.latency or 0.0),
+    "busy": lambda row: -(row.rates.busy or 0.0),
+    "read": lambda row: -(row.rates.read or 0.0),
+    "write": lambda row: -(row.rates.write or 0.0),
+    "errors": lambda row: -float(row.vdev.errors.total),
+}
+"""Orders that ``s`` cycles through; all except the tree list only leaves, the largest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """Arrangement of the list by the operator."""
+
+    sort: str = "tree"
+    filter: str = ""
+    folded: frozenset[str] = frozenset()
+
+
+def tree_height(rows: Sequence[VdevRow]) -> int:
+    """Return the lines of the whole tree, including the titles of classes."""
+    classes = {row.vdev.vclass for row in rows if row.depth == 1}
+    return len(rows) + len(classes & CLASS_TITLES.keys())
+
+
+def items(rows: Sequence[VdevRow], arrangement: Arrangement) -> tuple[TreeLine, ...]:
+    """Return the lines for ``rows``, which are in tree order."""
+    kept = rows if not arrangement.filter else _filtered(rows, arrangement.filter)
+    if arrangement.sort != "tree":
+        leaves = [row for row in kept if not row.vdev.children]
+        leaves.sort(key=SORTS[arrangement.sort])
+        return tuple(TreeLine(row.key, 0, row) for row in leaves)
+    return _tree(kept, () if arrangement.filter else arrangement.folded)
+
+
+def _tree(rows: Sequence[VdevRow], folded: Collection[str]) -> tuple[TreeLine, ...]:
+    out: list[TreeLine] = []
+    group = "normal"
+    hiding: int | None = None
+    for index, row in enumerate(rows):
+        if hiding is not None and row.depth > hiding:
+            continue
+        hiding = None
+        if row.depth == 1 and row.vdev.vclass != group:
+            group = row.vdev.vclass
+            if title := CLASS_TITLES.get(group):
+                out.append(TreeLine(f"class:{group}", 0, title=title))
+        below = _below(rows, index) if row.key in folded else 0
+        if below:
+            hiding = row.depth
+        out.append(TreeLine(row.key, row.depth, row, folded=below))
+    return tuple(out)
+
+
+def _below(rows: Sequence[VdevRow], index: int) -> int:
+    deeper = takewhile(lambda row: row.depth > rows[index].depth, rows[index + 1 :])
+    return sum(1 for _ in deeper)
+
+
+def _filtered(rows: Sequence[VdevRow], wanted: str) -> list[VdevRow]:
+    """Return the matching rows and their ancestors, which keep each match's place in the tree."""
+    needle = wanted.casefold()
+    kept: set[int] = set()
+    path: list[int] = []
+    for index, row in enumerate(rows):
+        path[row.depth :] = [index]
+        if matches(row, needle):
+            kept.update(path)
+    return [rows[index] for index in sorted(kept)]
+
+
+def matches(row: VdevRow, needle: str) -> bool:
+    """Return whether a case-folded text occurs in a row's name, path, state, note or disk place."""
+    vdev, disk = row.vdev, row.vdev.disk or LeafDisk()
+    words = (vdev.name, vdev.path or "", vdev.state, vdev.note, vdev.kind, row.slow_sibling or "")
+    places = (disk.bay, disk.slot, disk.serial, disk.wwn, disk.port, disk.model)
+    return any(needle in word.casefold() for word in (*words, *places))
+
 
 HOLD = 30.0
 """Seconds for which a device stays tinted after it was last found to limit the scan."""
@@ -50,7 +144,14 @@ class DeviceMemory:
     def take(self, frame: Frame, look: DisplayFormat) -> None:
         """Update from a frame."""
         self.tree = tree_facts(frame)
-        self.has = needs(frame, look, self.tree, self.has)
+        before = self.has  # columns appear once, and stay
+        self.has = Needs(
+            before.errors or self.tree.errors,
+            before.notes
+            or bool(frame.troubles)
+            or any(is_noted(row, frame, look) for row in frame.rows),
+            max(before.bay, self.tree.widest_bay),
+        )
         if frame.limit is None:
             self.culprit = None
             return

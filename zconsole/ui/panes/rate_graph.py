@@ -214,7 +214,7 @@ def _span(shown: ShownSteps, ink: Ink, going: bool) -> str:
         if shown.end - shown.begin >= _DAY:  # the clock alone would not tell the days
             return f"{length} to {end}"
         return f"{begin}-{end}" if begin != end else f"{length} until {end}"
-    begin, end = (units.duration(max(0.0, ink.now - t)) for t in (shown.begin, shown.end))
+    begin, end = (units.duration(max(0.0, ink.frame.t - t)) for t in (shown.begin, shown.end))
     whole = f"{begin}-{end} ago"
     return whole if len(whole) < _SPAN else f"to {end} ago"
 
@@ -244,12 +244,12 @@ def _axis(
     look = ink.look
     line = TimeAxis(look.glyphs.rule * width, look.glyphs.mark)
     if shown.rates:
-        end = "now" if shown.is_now and going else look.when(shown.end, ink.now)
+        end = "now" if shown.is_now and going else look.when(shown.end, ink.frame.t)
         first = width - math.ceil(len(shown.rates) / graph_values(1, rows, look.glyphs))
         line.mark(*(at for at, _ in marks))
         line.put(width - len(end), end)
         name_marks(line, marks, look)
-        begin = look.when(shown.begin, ink.now)
+        begin = look.when(shown.begin, ink.frame.t)
         line.put(max(0, min(first, width - len(end) - 2 - len(begin))), begin)
         name_times(line, shown.begin, shown.end, first, width, look)
     return (Span(f"{'0':>{_LABEL}} {look.glyphs.axis[2]}", "dim"), *line.spans())

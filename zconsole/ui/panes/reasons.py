@@ -64,7 +64,7 @@ def _next_step(frame: Frame, look: DisplayFormat, bays: Mapping[str, str]) -> st
     failed = [vdev for vdev in vdevs if not vdev.children and vdev.state in BROKEN]
     if not failed or any(vdev.kind == "replacing" for vdev in vdevs):
         return ""
-    key = look.keys.way("swap")
+    key = look.keys.shown("swap")
     if len(failed) > 1:
         return f"replace the failed disks ({key})"
     does = "replace" if failed[0].state == "FAULTED" else "reconnect or replace"
@@ -132,7 +132,7 @@ def resume_advice(frame: Frame, look: DisplayFormat, room: int) -> str:
             "reboot, then import",
         ]
         return next((way for way in ways if cell_len(way) <= room), ways[-1])
-    key, disks = look.keys.way("actions"), [row.vdev for row in frame.missing_devices]
+    key, disks = look.keys.shown("actions"), [row.vdev for row in frame.missing_devices]
     if not disks:
         there = "once its disks are back,"
         if frame.has_every_device:

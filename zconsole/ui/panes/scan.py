@@ -78,7 +78,7 @@ def scan_lines(
     ``until``; with 0 a finished scan has none. ``room`` is the number of lines if they may be too
     few: running work that does not fit is counted in the last one.
     """
-    ink = Ink(look, width, frame.t, frame, compact, roomy, whole)
+    ink = Ink(look, width, frame, compact, roomy, whole)
     running = [view for view in frame.scans if view.scan.active]
     shown = 0 if compact and len(running) > 1 else graph  # the headline has the first scan's rate
     entries = [_main(view, ink, shown, until) for view in running[:1]]
@@ -215,7 +215,7 @@ def _facts(view: ScanView, ink: Ink) -> Iterator[Line]:
     if view is ink.frame.scan and ink.frame.ceiling is not None:
         yield (Span("best seen ", "dim"), Span(look.rate(ink.frame.ceiling.rate)))
     if scan.start is not None:
-        yield (Span("since ", "dim"), Span(look.when(scan.start, ink.now)))
+        yield (Span("since ", "dim"), Span(look.when(scan.start, ink.frame.t)))
 
 
 def _notes(view: ScanView, ink: Ink) -> Iterator[Line]:
@@ -223,7 +223,9 @@ def _notes(view: ScanView, ink: Ink) -> Iterator[Line]:
     if view.stalled is not None:
         yield (Span(f"STALLED: no progress for {units.duration(view.stalled)}", "error"),)
     if view.scan.state == "paused" and view.scan.paused_since is not None:
-        yield (Span(f"paused since {ink.look.when(view.scan.paused_since, ink.now)}", "notice"),)
+        yield (
+            Span(f"paused since {ink.look.when(view.scan.paused_since, ink.frame.t)}", "notice"),
+        )
     if view.lag and not ink.roomy:  # there it is in the basis of the ETA
         yield (Span(view.lag, "notice"),)
     if view.full is not None and view.full != view.estimate:
@@ -238,7 +240,7 @@ def _notes(view: ScanView, ink: Ink) -> Iterator[Line]:
 def _past(view: ScanView, ink: Ink) -> list[Line]:
     """Return ``scrub finished Sun 03:12, after 4h12m, repaired 0, errors 0``."""
     scan, look = view.scan, ink.look
-    when = "" if scan.end is None else f" {look.when(scan.end, ink.now)}"
+    when = "" if scan.end is None else f" {look.when(scan.end, ink.frame.t)}"
     name = look.text(work_name(scan.name, scan.vdev))
     took = seconds_taken(scan)
     after = "" if took is None else f", after {units.duration(took)}"
@@ -472,7 +474,7 @@ def _activity_ended(head: Line, view: ActivityView, ink: Ink) -> list[Line]:
     moment = activity.end if activity.end is not None else activity.start
     if moment is not None:
         facts.append(
-            f"{'since ' if activity.state == 'exists' else ''}{look.when(moment, ink.now)}"
+            f"{'since ' if activity.state == 'exists' else ''}{look.when(moment, ink.frame.t)}"
         )
     moved = activity.total_bytes if activity.done_bytes is None else activity.done_bytes
     if moved is not None:

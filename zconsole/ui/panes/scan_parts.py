@@ -29,7 +29,6 @@ class Ink(NamedTuple):
 
     look: DisplayFormat
     width: int
-    now: float
     frame: Frame
     compact: bool = False
     """Whether dispensable facts are omitted."""
@@ -89,10 +88,11 @@ def eta_line(label: str, estimate: Estimate, ink: Ink) -> Line:
     if estimate.eta is None:
         why = ink.look.text(estimate.reason.removeprefix(f"{MEASURING}, "))
         return (Span(f"{label} ", "dim"), Span(f"{estimate.lacking}: {why}"))
+    now = ink.frame.t
     spans = [
         Span(f"{label} ", "dim"),
         Span(units.duration(estimate.eta), "bold"),
-        Span(f"  {'ends ' * (label == 'ETA')}{ink.look.when(ink.now + estimate.eta, ink.now)}"),
+        Span(f"  {'ends ' * (label == 'ETA')}{ink.look.when(now + estimate.eta, now)}"),
     ]
     if span := range_words(estimate):
         spans.append(Span(f"  {span}", "dim"))

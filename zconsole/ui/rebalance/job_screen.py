@@ -30,9 +30,8 @@ from zconsole.ui.panes.help import help_key, key_row, short_key
 from zconsole.ui.rebalance.job_watch import message_start, reason
 from zconsole.ui.rebalance.options import LIMITS, MIN_FREE, RATE, TARGET, Limit, ask_limit
 from zconsole.ui.widgets.draw import Line, Span, crop, fit, indented, joined, middle, width_of
-from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.graph import bar
-from zconsole.ui.widgets.lines_view import LinesView
+from zconsole.ui.widgets.lines_view import FooterView, LinesView
 from zconsole.units import counted, percent
 
 NEW = "New job: choose directories, see the plan, run it"
@@ -451,7 +450,7 @@ class JobScreen(Dialog[None]):
             "The job ends, and its process with it. Files moved so far keep their new place."
             f" {look.keys.shown('hold')} resumes the rest at any time, also after a reboot."
         )
-        leave = look.keys.way("back", "hold")
+        leave = look.keys.shown("back", "hold")
         pause = f"Only for a while? {leave}: a paused job keeps its process, which waits."
         said = [Span(ends), *[Span(pause)] * (not held), Span(f"$ {command}", "key")]
         question = Confirmation(
