@@ -222,8 +222,8 @@ def _only_failed(ui: FlowSession, situation: Situation, below: Target | None) ->
 
 def _why_none(ui: FlowSession, situation: Situation, below: Target | None) -> str:
     """Explain why no failed device needs a replacement, and what to do instead."""
-    if ui.frame is not None and (way := resume_advice(ui.frame, ui.look, 80)):
-        return f"{situation.pool.name} is suspended: {way}"
+    if ui.frame is not None and ui.frame.suspended:
+        return f"{situation.pool.name} is suspended: {resume_advice(ui.frame, ui.look, 80)}"
     where, root = (below.name, below.vdev) if below else (situation.pool.name, situation.pool.root)
     lost = [leaf for leaf in root.leaves() if leaf.state in FAILED]
     groups = [

@@ -43,8 +43,8 @@ def advice_lines(ink: Ink, *, running: int) -> list[Line]:
 
 def _low(ink: Ink, is_running: bool) -> list[Line]:
     """Return the lines for a low screen: the limit, then the worst trouble, else a suggestion."""
-    if way := resume_advice(ink.frame, ink.look, ink.width - LABEL - 2):
-        return fixed("try", way, 1, ink)
+    if ink.frame.suspended:
+        return fixed("try", resume_advice(ink.frame, ink.look, ink.width - LABEL - 2), 1, ink)
     if ink.frame.problem:
         return []
     troubles = _troubles(1, ink) if ink.frame.troubles else []

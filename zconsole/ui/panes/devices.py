@@ -227,8 +227,8 @@ class DeviceView(Pane, CursorView):
             self._memory, self.until = memory, None
         self._memory.take(frame, look)
         self.rearrange()
-        if was_shown:
-            self._reveal_filled(self._being_filled() - before)
+        if was_shown and (new := self._being_filled() - before):
+            self._reveal_filled(new)
         self.awaits_filled = max(0, self.awaits_filled - is_next)
 
     def rearrange(self, **change: object) -> None:
@@ -236,26 +236,23 @@ class DeviceView(Pane, CursorView):
         self.arrangement = replace(self.arrangement, **change)  # type: ignore[arg-type]
         if self._frame is None:
             return
-        at = self._at_cursor
-        look, width, rows, facts = self._look, self._width, self._graph_rows, self.facts
-        expanded = [row for row in self._frame.rows if self.expanded and row.key in self.expanded]
-        self._details = {
-            each.key: detail_lines(
-                each, self._frame, facts.get(each.key, ()), look, width, rows, self.until
-            )
-            for each in expanded
-        }
-        found = items(self._frame.rows, self.arrangement)
-        self._items = self._with_details(found or (_NOTHING if self._frame.rows else _UNSEEN,))
+        at, frame = self._at_cursor, self._frame
+        found = items(frame.rows, self.arrangement)
+        self._items = found or (_NOTHING if frame.rows else _UNSEEN,)
+        self._details = {}
+        if self.expanded:
+            self._insert_details(frame)
         self._follow(at)
-        self._panel = self._make_panel(self._frame)
+        self._panel = self._make_panel(frame)
         self._rows.clear()
         self.update_lines()
-        self._open_on_failed()
+        if self._opening:
+            self._open_on_failed()
 
     def on_resize(self) -> None:
         """Show a failed device on the first frame, now that the height is known."""
-        self._open_on_failed()
+        if self._opening:
+            self._open_on_failed()
 
     def _open_on_failed(self) -> None:
         """Move the cursor to the first failed device if it is out of sight.
@@ -263,7 +260,7 @@ class DeviceView(Pane, CursorView):
         Only for the first frame: later on, nothing moves by itself.
         """
         room = self.size.height - self.title_height
-        if not self._opening or self._frame is None or room < 1:
+        if self._frame is None or room < 1:
             return
         leaves = ((i, item.row.vdev) for i, item in enumerate(self._items) if item.row is not None)
         failed = (i for i, vdev in leaves if not vdev.children and vdev.state in BROKEN)
@@ -493,17 +490,20 @@ class DeviceView(Pane, CursorView):
     def _graph_rows(self) -> int:
         return 1 if self.size.height < _TALL else _GRAPH
 
-    def _with_details(self, found: Sequence[TreeLine]) -> tuple[TreeLine, ...]:
-        if not self._details:
-            return tuple(found)
-        out: list[TreeLine] = []
-        for item in found:
-            out.append(item)
-            lines = self._details.get(item.key, ())
-            out.extend(
-                TreeLine(item.key, item.depth, item.row, detail=i) for i in range(len(lines))
-            )
-        return tuple(out)
+    def _insert_details(self, frame: Frame) -> None:
+        """Make the details of expanded rows, and insert their lines below these."""
+        look, width, rows = self._look, self._width, self._graph_rows
+        for row in frame.rows:
+            if row.key in self.expanded:
+                facts = self.facts.get(row.key, ())
+                lines = detail_lines(row, frame, facts, look, width, rows, self.until)
+                self._details[row.key] = lines
+        listed: list[TreeLine] = []
+        for item in self._items:
+            listed.append(item)
+            count = len(self._details.get(item.key, ()))
+            listed += (TreeLine(item.key, item.depth, item.row, detail=i) for i in range(count))
+        self._items = tuple(listed)
 
     def _follow(self, at: TreeLine | None) -> None:
         """Keep the cursor on the same device if it is still there."""

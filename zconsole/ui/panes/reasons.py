@@ -32,12 +32,13 @@ def all_reasons(
     reasons = [look.text(as_called(look.said(reason), bays)) for reason in found]
     if frame.problem and look.text(frame.problem) not in reasons:
         reasons.insert(0, look.text(frame.problem))
-    more = _gone(frame, look, bays, gone_shown)
+    more = _gone(frame, look, bays, gone_shown) if frame.problem else []
     if frame.kstat and (frame.problem or frame.kstat not in ("ONLINE", frame.state)):
         more.append(f"kernel says {look.text(frame.kstat)}")
     reasons[1:1] = more  # before the data's age, which the first line has, too
-    if way := resume_advice(frame, look, room):
-        reasons = [way, *more, *(each for each in reasons if each not in more)]
+    if frame.suspended:
+        others = (reason for reason in reasons if reason not in more)
+        reasons = [resume_advice(frame, look, room), *more, *others]
     elif step := _next_step(frame, look, bays):
         reasons.append(step)
     if not reasons and frame.health.severity != "ok" and frame.seen.message:
@@ -73,7 +74,7 @@ def _next_step(frame: Frame, look: DisplayFormat, bays: Mapping[str, str]) -> st
 
 def _gone(frame: Frame, look: DisplayFormat, bays: Mapping[str, str], most: int) -> list[str]:
     """Return the devices that left after the last answer, and when."""
-    gone = [row for row in frame.rows if row.gone] if frame.problem else []
+    gone = [row for row in frame.rows if row.gone]
     said = [
         f"{look.middle(bays.get(row.vdev.name, row.vdev.name), _NAME)} missing since "
         f"{look.when(row.missing_since or 0.0, frame.t)}"
@@ -120,11 +121,9 @@ def resume_advice(frame: Frame, look: DisplayFormat, room: int) -> str:
     """Return how to resume a suspended pool.
 
     ``reconnect Slot 04 (serial S5R), then clear the pool (A)``; a single disk is named by bay and
-    serial number, several by their bays. Empty if the pool is not suspended. If the names take more
-    than ``room`` cells, the disks are counted instead, so that the key isn't cut.
+    serial number, several by their bays. If the names take more than ``room`` cells, the disks are
+    counted instead, so that the key isn't cut.
     """
-    if not frame.suspended:
-        return ""
     if frame.seen.suspension == MULTIHOST:
         ways = [
             "make sure no other host has the pool, then reboot and import it; do not clear it",

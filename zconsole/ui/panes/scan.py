@@ -222,10 +222,9 @@ def _notes(view: ScanView, ink: Ink) -> Iterator[Line]:
     """Yield what is unusual: stalled, paused, lagging, restarted, or full redundancy later."""
     if view.stalled is not None:
         yield (Span(f"STALLED: no progress for {units.duration(view.stalled)}", "error"),)
-    if view.scan.state == "paused" and view.scan.paused_since is not None:
-        yield (
-            Span(f"paused since {ink.look.when(view.scan.paused_since, ink.frame.t)}", "notice"),
-        )
+    since = view.scan.paused_since
+    if view.scan.state == "paused" and since is not None:
+        yield (Span(f"paused since {ink.look.when(since, ink.frame.t)}", "notice"),)
     if view.lag and not ink.roomy:  # there it is in the basis of the ETA
         yield (Span(view.lag, "notice"),)
     if view.full is not None and view.full != view.estimate:
