@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from zconsole.timeline.frame import AUTOPILOT, Frame
-from zconsole.ui.panes.reasons import as_called, called_names, resume_advice
+from zconsole.ui.panes.reasons import as_called, resume_advice
 from zconsole.ui.panes.scan_parts import LABEL, Ink, fixed, machine, paragraph
 from zconsole.ui.widgets.draw import Line
 
@@ -62,7 +62,7 @@ def _limit(ink: Ink, rows: int) -> list[Line]:
         is_paused = scan is not None and scan.scan.state == "paused"
         return fixed("slowed by", "" if is_paused else "not known yet", 1, ink, "dim")
     doubt = "perhaps " if limit.sure < _SURE else ""
-    told = as_called(limit.text, called_names(ink.frame))
+    told = as_called(limit.text, ink.names)
     text = _with_short_names("slowed by", f"{doubt}{ink.look.rates(told)}", 1, ink)
     lines = fixed("slowed by", text, rows, ink)
     return [line for number, line in enumerate(lines) if line or not number]
@@ -109,7 +109,7 @@ def suggested(frame: Frame) -> Suggestion | None:
 def _suggestion(ink: Ink) -> str:
     """Return the suggestion with the console's keys; empty if there is none."""
     found = suggested(ink.frame)
-    return as_called(ink.look.said(found.text), called_names(ink.frame)) if found else ""
+    return as_called(ink.look.said(found.text), ink.names) if found else ""
 
 
 def _shortened(label: str, text: str, rows: int, ink: Ink) -> list[Line]:
@@ -161,10 +161,9 @@ def _troubles(rows: int, ink: Ink) -> list[Line]:
 
 def _trouble(trouble: DeviceFault, rows: int, ink: Ink) -> list[Line]:
     """Return a trouble in full if it fits, else its first clauses; the row's details have all."""
-    names = called_names(ink.frame)
-    text = as_called(trouble.text, names)
+    text = as_called(trouble.text, ink.names)
     if ink.whole or len(paragraph("new errors", text, ink.look, ink.width)) <= rows:
         return fixed("new errors", text, rows, ink, "warning")
-    name = names.get(trouble.name) or ink.look.middle(trouble.name, _NAME)
+    name = ink.names.get(trouble.name) or ink.look.middle(trouble.name, _NAME)
     said = trouble.text.removeprefix(f"{trouble.name}: ").partition(" (")[0]
     return fixed("new errors", f"{name}: {said}", rows, ink, "warning")

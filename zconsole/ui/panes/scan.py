@@ -78,7 +78,7 @@ def scan_lines(
     ``until``; with 0 a finished scan has none. ``room`` is the number of lines if they may be too
     few: running work that does not fit is counted in the last one.
     """
-    ink = Ink(look, width, frame, compact, roomy, whole)
+    ink = Ink(look, width, frame, called_names(frame), compact, roomy, whole)
     running = [view for view in frame.scans if view.scan.active]
     shown = 0 if compact and len(running) > 1 else graph  # the headline has the first scan's rate
     entries = [_main(view, ink, shown, until) for view in running[:1]]
@@ -191,12 +191,9 @@ def _is_walking(view: ScanView) -> bool:
 def _first_stage(view: ScanView, ink: Ink) -> Line:
     """Return the progress of the metadata stage."""
     scan = view.scan
-    percent = None
-    if scan.total_bytes and scan.scanned_bytes is not None:
-        percent = 100.0 * scan.scanned_bytes / scan.total_bytes
     word = stage_words(scan, "scanning")
     head: Line = (Span(" " * _HEAD), Span(f"{word:<{_STAGE}}", "dim"))
-    return barred(head, percent, scan.scanned_bytes, scan.total_bytes, ink, thin=True)
+    return barred(head, None, scan.scanned_bytes, scan.total_bytes, ink, thin=True)
 
 
 def _facts(view: ScanView, ink: Ink) -> Iterator[Line]:
@@ -232,7 +229,7 @@ def _notes(view: ScanView, ink: Ink) -> Iterator[Line]:
     restarts = [i for i, note in enumerate(view.notes) if note.startswith(RESTARTED)]
     for i, note in enumerate(view.notes):
         if ink.whole or i not in restarts[1:]:  # the facts have the number of restarts
-            told = as_called(note, called_names(ink.frame))
+            told = as_called(note, ink.names)
             yield (Span(ink.look.text(told), "notice"),)
 
 
@@ -423,7 +420,7 @@ def _together(views: Sequence[ActivityView], ink: Ink) -> list[Line]:
     done = sum(view.activity.done_bytes or 0 for view in views)
     total = sum(view.activity.total_bytes or 0 for view in views)
     head: Line = (Span(f" {kind} of {len(views)} devices ", "bold"), Span("running "))
-    lines = [barred(head, 100.0 * done / total if total else None, done, total, ink)]
+    lines = [barred(head, None, done, total, ink)]
     last = max(views, key=lambda view: (view.estimate.eta is None, view.estimate.eta or 0.0))
     name = ink.look.middle(last.activity.vdev or "", _LAST_NAME)
     parts: list[Line] = [eta_line("slowest ETA", last.estimate, ink)]
@@ -445,12 +442,9 @@ def activity_lines(view: ActivityView, ink: Ink) -> list[Line]:
     head: Line = (Span(f" {name} ", "bold"), Span(f"{state} ", role))
     if activity.state not in ("running", "paused", "waiting"):
         return _activity_ended(head, view, ink)
-    percent, done, total = activity.percent, activity.done_bytes, activity.total_bytes
-    if percent is None and total and done is not None:
-        percent = 100.0 * done / total
-    if percent is None and total is None:
+    if activity.percent is None and activity.total_bytes is None:
         return [(*head, Span(look.text(activity.note)))]
-    line = barred(head, percent, done, total, ink)
+    line = barred(head, activity.percent, activity.done_bytes, activity.total_bytes, ink)
     return [line, *packed(_activity_told(view, ink), ink)]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from zconsole import units
@@ -30,6 +30,8 @@ class Ink(NamedTuple):
     look: DisplayFormat
     width: int
     frame: Frame
+    names: Mapping[str, str] = {}
+    """Displayed names of devices, by name and path."""
     compact: bool = False
     """Whether dispensable facts are omitted."""
     roomy: bool = False
@@ -63,10 +65,13 @@ def barred(
 ) -> Line:
     """Return ``head`` with a percentage, a bar, and the amounts at the right edge.
 
+    An unknown percentage is calculated if both amounts are known.
     If narrow, the bar is dropped first, then the middle of the name in the head is cut
     (``subject``), then the total and the amount done are dropped: a cut number would be wrong.
     """
     look = ink.look
+    if percent is None and total and done is not None:
+        percent = 100.0 * done / total
     shown = "-" if percent is None else f"{percent:.1f} %"
     room = ink.width - width_of(head) - _PERCENT - 2
     known = done is not None or total is not None
