@@ -50,9 +50,7 @@ def _low(ink: Ink, is_running: bool) -> list[Line]:
     troubles = _troubles(1, ink) if ink.frame.troubles else []
     if not is_running:
         return troubles
-    advice = _suggestion(ink)
-    told = troubles or (_shortened("try", advice, 1, ink) if advice else [])
-    return [*_limit(ink, 1), *told]
+    return [*_limit(ink, 1), *(troubles or _suggestion(1, ink))]
 
 
 def _limit(ink: Ink, rows: int) -> list[Line]:
@@ -73,19 +71,19 @@ def _limited(most: int, ink: Ink) -> list[Line]:
 
     A long limit or suggestion also gets the lines of parts that have nothing to say.
     """
-    told, advice = ink.frame.troubles, _suggestion(ink)
-    suggested = _shortened("try", advice, most if told else 2 * most, ink)
-    if not told and any(suggested[most:]):
-        return [*_limit(ink, 1), *suggested]
+    told = ink.frame.troubles
+    advice = _suggestion(most if told else 2 * most, ink)
+    if not told and any(advice[most:]):
+        return [*_limit(ink, 1), *advice]
     if advice and told:
-        return [*_limit(ink, 1), *suggested[:most], *_troubles(most, ink)]
+        return [*_limit(ink, 1), *advice[:most], *_troubles(most, ink)]
     # The lines below must not move for a longer limit; the zoomed pane shows all of it.
     limits = _limit(ink, 1 if advice and not ink.whole else 1 + most)
     rest = most + 1 - len(limits)
     if not advice:
         return [*limits, *_BLANK * rest, *_troubles(most, ink)]
     troubles = _troubles(max(1, rest), ink) if rest or ink.whole else []
-    return [*limits, *suggested[:most], *troubles]
+    return [*limits, *advice[:most], *troubles]
 
 
 def suggested(frame: Frame) -> Suggestion | None:
@@ -106,15 +104,13 @@ def suggested(frame: Frame) -> Suggestion | None:
     return found
 
 
-def _suggestion(ink: Ink) -> str:
-    """Return the suggestion with the console's keys; empty if there is none."""
+def _suggestion(rows: int, ink: Ink) -> list[Line]:
+    """Return the suggestion in exactly ``rows`` lines; no lines if there is none."""
     found = suggested(ink.frame)
-    return as_called(ink.look.said(found.text), ink.names) if found else ""
-
-
-def _shortened(label: str, text: str, rows: int, ink: Ink) -> list[Line]:
-    """Return a text in exactly ``rows`` lines; if they are too few, device names are shortened."""
-    return fixed(label, _with_short_names(label, text, rows, ink), rows, ink)
+    if found is None:
+        return []
+    text = as_called(ink.look.said(found.text), ink.names)
+    return fixed("try", _with_short_names("try", text, rows, ink), rows, ink)
 
 
 def _with_short_names(label: str, text: str, rows: int, ink: Ink) -> str:

@@ -9,7 +9,7 @@ from zconsole import units
 from zconsole.pool.redundancy import Redundancy
 from zconsole.timeline.frame import Frame
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.panes.headline import clickable, free_words, headline, is_working
+from zconsole.ui.panes.headline import clickable, fill_words, headline, is_working
 from zconsole.ui.panes.pane import COMPACT, TALL
 from zconsole.ui.panes.reasons import all_reasons, bays_of
 from zconsole.ui.view_state import FRESH, HeaderStatus
@@ -100,11 +100,10 @@ def _boxed(frame: Frame, look: DisplayFormat, width: int, said: int) -> tuple[Li
     """Return the lines below the first one in a thin frame, with a third row of cells."""
     box, rule = look.glyphs.box, look.glyphs.rule
     inner = width - 2
-    root, word = frame.root, clickable(health_word(frame, look), _REASONS)
-    heads: list[Line] = [word, (), ()]
+    heads: list[Line] = [clickable(health_word(frame, look), _REASONS), (), ()]
     # Fill and free space stand below the health, unless a cell of the headline has them.
-    if root is not None and root.size_bytes and root.alloc_bytes is not None and is_working(frame):
-        full, free = percent(root.alloc_bytes / root.size_bytes, 1), free_words(root, look)
+    full, free = fill_words(frame, look)
+    if full and is_working(frame):
         heads[1:] = [(Span(f" {said}", "dim"),) for said in (f"{full} full", free)]
     rows = zip(heads, headline(frame, look, inner - _WORD, 3), strict=True)
     inside = [(*head, Span(" " * (_WORD - width_of(head))), *cells) for head, cells in rows]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from rich.cells import cell_len
 
 from zconsole import units
-from zconsole.pool.model import Scan, Vdev
+from zconsole.pool.model import Scan
 from zconsole.pool.redundancy import REPAIRS, Redundancy
 from zconsole.pool.scan_outcome import BY_SPARE, KEEP_OLD
 from zconsole.pool.topology import data_vdevs
@@ -124,11 +124,9 @@ def _work(first: Place, second: Place) -> tuple[CellRows, CellRows]:
     if activity is not None:
         moving = None if first.frame.suspended else activity.rate
         return _activity(activity, first), [[_rate(moving, second.look)]]
-    root, look = second.frame.root, second.look
-    if root is None or not root.size_bytes or root.alloc_bytes is None:
-        return _last_scan(view, first), [[_named("FILL", "unknown")]]
-    fill = _named("FILL", percent(root.alloc_bytes / root.size_bytes, 1))
-    return _last_scan(view, first), [[fill], [(Span(free_words(root, look)),)]]
+    full, free = fill_words(second.frame, second.look)
+    below: CellRows = [[(Span(free),)]] if free else []
+    return _last_scan(view, first), [[_named("FILL", full or "unknown")], *below]
 
 
 def _named(label: str, value: str, role: str = "") -> Line:
@@ -274,11 +272,17 @@ def _results(view: ScanView, place: Place) -> list[Line]:
     return facts
 
 
-def free_words(root: Vdev, look: DisplayFormat) -> str:
-    """Return the free space as in ``zpool list``, which includes parity, so it is raw."""
+def fill_words(frame: Frame, look: DisplayFormat) -> tuple[str, str]:
+    """Return the fill of the pool and its free space; empty if unknown.
+
+    As in ``zpool list``, the free space includes parity, so it is raw.
+    """
+    root = frame.root
+    if root is None or not root.size_bytes or root.alloc_bytes is None:
+        return "", ""
     parity = any(vdev.kind.startswith(("raidz", "draid")) for vdev in data_vdevs(root))
-    free = look.size((root.size_bytes or 0) - (root.alloc_bytes or 0))
-    return f"{free} {'raw free' if parity else 'free'}"
+    free = look.size(root.size_bytes - root.alloc_bytes)
+    return percent(root.alloc_bytes / root.size_bytes, 1), f"{free} {'raw ' * parity}free"
 
 
 def _redundancy(place: Place) -> CellRows:

@@ -48,11 +48,6 @@ class TimeAxis:
         for at in columns:
             self._cells[at], self._roles[at], self._taken[at] = self._mark, "notice", True
 
-    def name(self, at: int, text: str) -> None:
-        """Place the label of a mark at its right, else at its left, if there is room."""
-        if not self.put(at + 2, text, "notice"):
-            self.put(at - 1 - cell_len(text), text, "notice")
-
     def put(self, at: int, text: str, role: str = "dim", away: int = 1) -> bool:
         """Place a text at a column with a space on each side; return whether there was room.
 
@@ -120,10 +115,11 @@ def happened(marks: Sequence[Mark], frame: Frame, step: float) -> list[Mark]:
 
 
 def name_marks(line: TimeAxis, marks: Sequence[tuple[int, Mark]], look: DisplayFormat) -> None:
-    """Label the marks at their columns, the newest first."""
+    """Label the marks at their right, else at their left, if there is room; the newest first."""
     for at, mark in reversed(marks):
-        said = look.cut(mark.text, _MOST)
-        line.name(at, f"{said} {look.clock(mark.t)}")
+        said = f"{look.cut(mark.text, _MOST)} {look.clock(mark.t)}"
+        if not line.put(at + 2, said, "notice"):
+            line.put(at - 1 - cell_len(said), said, "notice")
 
 
 def name_times(
