@@ -25,8 +25,8 @@ from zconsole.timeline.frame import Frame, VdevRow, range_words
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import Offers, Prompt, TextScreen
 from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.panes.advice import paragraph
 from zconsole.ui.panes.balance import fill_role
-from zconsole.ui.panes.scan_parts import paragraph
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span, beside, fit, spread
 from zconsole.ui.widgets.graph import bar

@@ -1,13 +1,17 @@
-"""Last lines of the scan pane: the limit of the scan, a suggestion, and devices in trouble."""
+"""Labeled texts of the scan pane: the limit of the scan, a suggestion, and devices in trouble."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from zconsole.pool.model import HostLoad
 from zconsole.timeline.frame import AUTOPILOT, Frame
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.panes.pane import Ink
 from zconsole.ui.panes.reasons import as_called, resume_advice
-from zconsole.ui.panes.scan_parts import LABEL, Ink, fixed, machine, paragraph
-from zconsole.ui.widgets.draw import Line
+from zconsole.ui.widgets.draw import Line, Span, at_most, beside
+from zconsole.units import percent
 
 if TYPE_CHECKING:
     from zconsole.diagnosis.bottleneck.finding import Suggestion
@@ -163,3 +167,68 @@ def _trouble(trouble: DeviceFault, rows: int, ink: Ink) -> list[Line]:
     name = ink.names.get(trouble.name) or ink.look.middle(trouble.name, _NAME)
     said = trouble.text.removeprefix(f"{trouble.name}: ").partition(" (")[0]
     return fixed("new errors", f"{name}: {said}", rows, ink, "warning")
+
+
+LABEL = 12
+"""Cells of the label before a paragraph."""
+
+
+def fixed(label: str, text: str, rows: int, ink: Ink, role: str = "") -> list[Line]:
+    """Return a labeled text in exactly ``rows`` lines, filled with blank ones.
+
+    Clauses that do not fit are omitted in full, then phrases of the first clause; what still does
+    not fit is cut.
+    """
+    lines = paragraph(label, text, ink.look, ink.width)
+    for shorter in () if ink.whole or len(lines) <= rows else _shorter(text):
+        cut = shorter + ink.look.glyphs.ellipsis
+        lines = paragraph(label, cut, ink.look, ink.width)
+        if len(lines) <= rows:
+            break
+    shown = lines if ink.whole else at_most(rows, lines, ink.look.glyphs.ellipsis)
+    blank: Line = ()
+    return [  # all but the label in the role
+        *((head, *(Span(span.text, role or span.role) for span in said)) for head, *said in shown),
+        *[blank] * (rows - len(shown)),
+    ]
+
+
+def _shorter(text: str) -> Iterator[str]:
+    """Yield ever shorter versions: without the last aside or clause, then without phrases.
+
+    The last version is the whole text again, to be cut.
+    """
+    clauses = text.split("; ")
+    for kept in range(len(clauses), 0, -1):
+        said = "; ".join(clauses[:kept])
+        if kept < len(clauses):
+            yield f"{said}; "
+        if said.endswith(")"):
+            yield said.rpartition("(")[0]
+    phrases = clauses[0].split(", ")
+    for kept in range(len(phrases) - 1, 0, -1):
+        said = ", ".join(phrases[:kept])
+        if said.count("(") == said.count(")"):
+            yield f"{said}, "
+    yield text
+
+
+def paragraph(label: str, text: str, look: DisplayFormat, width: int) -> list[Line]:
+    """Return text from outside, wrapped beside its label; empty without text."""
+    if not text:
+        return []
+    head = Span(f" {label:<{LABEL}}", "dim")
+    return [*beside(head, look.text(text), max(LABEL + 11, width - 1))]
+
+
+def machine(host: HostLoad | None, look: DisplayFormat) -> str:
+    """Return ``processor 34 %, memory 5.10G of 16.0G used, ARC 3.20G``; empty if unknown."""
+    if host is None:
+        return ""
+    known = [] if host.cpu is None else [f"processor {percent(host.cpu)}"]
+    if host.memory_total is not None and host.memory_available is not None:
+        used = look.size(host.memory_total - host.memory_available)
+        known.append(f"memory {used} of {look.size(host.memory_total)} used")
+    if host.arc_bytes is not None:
+        known.append(f"ARC {look.size(host.arc_bytes)}")
+    return ", ".join(known)

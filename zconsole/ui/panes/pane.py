@@ -173,6 +173,22 @@ class Scene(NamedTuple):
     """Lines of the pane, including its title; 0 if hidden."""
 
 
+class Ink(NamedTuple):
+    """Settings and data for drawing the lines of scans and activities."""
+
+    look: DisplayFormat
+    width: int
+    frame: Frame
+    names: Mapping[str, str] = {}
+    """Displayed names of devices, by name and path."""
+    compact: bool = False
+    """Whether dispensable facts are omitted."""
+    roomy: bool = False
+    """Whether advice and troubles may take several lines."""
+    whole: bool = False
+    """Whether nothing is cut, however many lines that takes."""
+
+
 class Pane(LinesView):
     """A view of the main screen that draws part of a frame."""
 

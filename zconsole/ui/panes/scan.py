@@ -11,12 +11,14 @@ from itertools import accumulate
 
 from zconsole import units
 from zconsole.pool.model import Scan
+from zconsole.timeline.eta.estimate import MEASURING, Estimate
 from zconsole.timeline.frame import (
     RESTARTED,
     ActivityView,
     Fact,
     Frame,
     ScanView,
+    range_words,
     result_facts,
     seconds_taken,
     stage_words,
@@ -24,22 +26,12 @@ from zconsole.timeline.frame import (
 )
 from zconsole.timeline.scan_rate import PastRates
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.panes.advice import advice_lines
-from zconsole.ui.panes.pane import TALL, Pane, Scene, Wish, spare
+from zconsole.ui.panes.advice import advice_lines, fixed
+from zconsole.ui.panes.pane import TALL, Ink, Pane, Scene, Wish, spare
 from zconsole.ui.panes.rate_graph import graph_width, rate_lines
 from zconsole.ui.panes.reasons import as_called, called_names
-from zconsole.ui.panes.scan_parts import (
-    Ink,
-    barred,
-    eta_line,
-    fixed,
-    one_line,
-    packed,
-    subject,
-    zpool_says,
-)
-from zconsole.ui.widgets.draw import Line, Span, beside, width_of
-from zconsole.ui.widgets.graph import graph_values
+from zconsole.ui.widgets.draw import Line, Span, beside, joined, width_of
+from zconsole.ui.widgets.graph import bar, graph_values
 from zconsole.ui.widgets.lines_view import SCROLL_MARKS
 
 _HEAD = 11
@@ -479,3 +471,97 @@ def _activity_ended(head: Line, view: ActivityView, ink: Ink) -> list[Line]:
     if width_of(line) <= ink.width:
         return [line]
     return [head, *beside(Span("  "), text, ink.width - 1)]
+
+
+_BETWEEN = "   "
+_PERCENT = 8
+_AMOUNT = 16
+_LEAST_NAME = 8
+_LEAST_BAR = 4
+"""Least cells of a bar that tells more than its percentage."""
+
+
+def subject(work: str, vdev: str | None, beside: int, total: int | None, ink: Ink) -> str:
+    """Return ``rebuild of mirror-0``; a long name is cut so that the line's figures fit.
+
+    ``beside``: cells of other text before the figures; ``total``: bytes in total.
+    """
+    if not vdev:
+        return ink.look.text(work)
+    widest = max(ink.look.number, len(ink.look.size(total)))
+    amount = len(_amount("", "")) + 2 * widest
+    room = ink.width - beside - _PERCENT - 2 - amount - len(f"{work} of ")
+    name = ink.look.middle(vdev, max(_LEAST_NAME, room))
+    return work_name(ink.look.text(work), name)
+
+
+def barred(
+    head: Line,
+    percent: float | None,
+    done: int | None,
+    total: int | None,
+    ink: Ink,
+    *,
+    thin: bool = False,
+) -> Line:
+    """Return ``head`` with a percentage, a bar, and the amounts at the right edge.
+
+    An unknown percentage is calculated if both amounts are known.
+    If narrow, the bar is dropped first, then the middle of the name in the head is cut
+    (``subject``), then the total and the amount done are dropped: a cut number would be wrong.
+    """
+    look = ink.look
+    if percent is None and total and done is not None:
+        percent = 100.0 * done / total
+    shown = "-" if percent is None else f"{percent:.1f} %"
+    room = ink.width - width_of(head) - _PERCENT - 2
+    known = done is not None or total is not None
+    whole = f"{_amount(look.size(done), look.size(total)):>{_AMOUNT}}" if known else ""
+    amount = next((said for said in (whole, f"  {look.size(done)} ") if len(said) <= room), "")
+    share, cells = None if percent is None else percent / 100, max(0, room - len(amount))
+    drawn = bar(share, cells, look.glyphs, thin=thin)
+    if cells < _LEAST_BAR:
+        drawn = (Span(" " * cells),)
+    return (*head, Span(f"{shown:>{_PERCENT}}  "), *drawn, Span(amount))
+
+
+def _amount(done: str, total: str) -> str:
+    return f"  {done} of {total} "
+
+
+def eta_line(label: str, estimate: Estimate, ink: Ink) -> Line:
+    """Return ``ETA 17h52m  ends tomorrow 06:33  (16h10m to 21h40m)``, or why there is none."""
+    if estimate.eta is None:
+        why = ink.look.text(estimate.reason.removeprefix(f"{MEASURING}, "))
+        return (Span(f"{label} ", "dim"), Span(f"{estimate.lacking}: {why}"))
+    now = ink.frame.t
+    spans = [
+        Span(f"{label} ", "dim"),
+        Span(units.duration(estimate.eta), "bold"),
+        Span(f"  {'ends ' * (label == 'ETA')}{ink.look.when(now + estimate.eta, now)}"),
+    ]
+    if span := range_words(estimate):
+        spans.append(Span(f"  {span}", "dim"))
+    return tuple(spans)
+
+
+def zpool_says(eta: float | None) -> Iterator[Line]:
+    """Yield zpool's own estimate, if it prints one."""
+    if eta is not None:
+        yield (Span("zpool says ", "dim"), Span(units.duration(eta)))
+
+
+def packed(parts: Sequence[Line], ink: Ink) -> list[Line]:
+    """Join parts on as few lines as hold them."""
+    return [(Span(" "), *line) for line in joined(parts, _BETWEEN, ink.width - 2)]
+
+
+def one_line(parts: Sequence[Line], ink: Ink) -> list[Line]:
+    """Return a line of the parts that fit in full; a blank line without parts."""
+    if ink.whole:
+        return packed(parts, ink) or [()]
+    shown: list[Line] = []
+    for part in parts:
+        if not shown or len(joined([*shown, part], _BETWEEN, ink.width - 2)) == 1:
+            shown.append(part)
+    return packed(shown, ink)[:1] or [()]
