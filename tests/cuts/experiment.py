@@ -23,6 +23,8 @@ SPOILED = 0
 """Instead of an error: the call silently writes other data than it was given."""
 COMMIT = -1
 """Instead of an error: the number is that of a journal commit, which fails."""
+FULL = -2
+"""Instead of an error: from the journal commit with that number on, its disk is full."""
 OF_ALL = (errno.EIO, errno.EINTR, errno.EACCES, errno.ENOENT)
 OF_CHANGES = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 NOT_ERRORS = {
@@ -35,7 +37,11 @@ cannot be set.
 """
 MOST_PAUSE = 5
 SELDOM = 5
-"""After one crash in SELDOM + 1, somebody changes a file before the job is resumed."""
+"""After one crash in SELDOM + 1, somebody changes a file before the job is resumed, and after one
+in so many the first recovery is stopped.
+"""
+MOST_TICKS = 12
+"""Most pieces of work of a recovery that is stopped."""
 AGAIN = 3
 """One crash in AGAIN is followed by a second one during the recovery."""
 
@@ -76,8 +82,9 @@ class Experiments:
     def _to_the_end(self, before: Before | None) -> tuple[Timeline, Machine]:
         machine = self._new.again()
         machine.before = before
-        if isinstance(before, Failing) and before.code == COMMIT:
+        if isinstance(before, Failing) and before.code in (COMMIT, FULL):
             machine.failing_commit, before.called = before.number, "commit"
+            machine.full = before.code == FULL
         timeline, machine.ended = machine.run()
         machine.before = None
         return timeline, machine
@@ -105,7 +112,8 @@ class Experiments:
             for code in _errors_of(call)
             if (call, code) not in NOT_ERRORS
         ]
-        return calls + [(number, COMMIT) for number in range(1, self._run[1].commits + 1)]
+        commits = range(1, self._run[1].commits + 1)
+        return calls + [(number, code) for code in (COMMIT, FULL) for number in commits]
 
     def any(self, choose: Choose) -> Iterator[str]:
         """Run a chosen experiment; the choices made are what repeats it.
@@ -163,6 +171,12 @@ class Experiments:
         if again:
             wanted = self._meanwhile(machine, crash, wanted, choose)
         after = machine.crashed(crash)
+        if again and choose(SELDOM) == SELDOM:
+            after.recover(choose(MOST_TICKS))
+            yield from (
+                f"after a stopped recovery ({crash.mode}): {problem}"
+                for problem in oracle.at_crash(oracle.seen(after.disk), after.rows, wanted)
+            )
         recovery = after.recover()
         yield from (
             f"after the recovery ({crash.mode}): {problem}"
@@ -219,7 +233,7 @@ class Experiments:
         """Yield what is wrong when a call fails and the job is resumed, or crashes before that."""
         failing = Failing(number, code)
         timeline, machine = self._to_the_end(failing)
-        unwatched = failing.called in WATCHING
+        unwatched = failing.called in WATCHING or code == FULL
         wanted = Wanted(self._before, power=False, errors=True, unwatched=unwatched)
         for problem in self._disturbed(timeline, machine, wanted, choose):
             yield f"{errno.errorcode.get(code, 'no success')} from {failing.called}: {problem}"
@@ -257,7 +271,10 @@ class Experiments:
 
 
 WATCHING = ("watcher", "watch", "changes")
-"""Calls that watch directories; if one fails, changes by others go unnoticed."""
+"""Calls that watch directories; if one fails, changes by others go unnoticed.
+
+A journal whose disk is full does not hear of changes, either.
+"""
 
 
 def _errors_of(call: str) -> tuple[int, ...]:

@@ -19,6 +19,7 @@ PLACE = Path("/model/job.db")
 NAME = "abcdef"
 _LAZY = "PRAGMA synchronous = NORMAL"
 _EAGER = "PRAGMA synchronous = FULL"
+_WRITING = ("BEGIN", "INSERT", "UPDATE", "DELETE")
 
 COLUMNS = ("id", "dir", "name", "state", "reason", "temp", "old", "new", "digest")
 
@@ -35,6 +36,8 @@ class KeptDatabase(sqlite3.Connection):
     """Number of transactions started."""
     failing: int = 0
     """Number of the transaction whose commit fails."""
+    full: bool = False
+    """Whether nothing can be written after that, either."""
     _changes = 0
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
@@ -45,6 +48,8 @@ class KeptDatabase(sqlite3.Connection):
             if self.begun == self.failing:
                 super().execute("ROLLBACK")
                 raise sqlite3.OperationalError("disk I/O error")
+        if self.full and self.begun >= self.failing and sql.startswith(_WRITING):
+            raise sqlite3.OperationalError("database or disk is full")
         result = super().execute(sql, parameters)
         if self.committed is not None and not self.in_transaction:
             changes = self.total_changes
@@ -54,12 +59,14 @@ class KeptDatabase(sqlite3.Connection):
         return result
 
 
-def opened(image: bytes, committed: Commit | None = None, failing: int = 0) -> Journal:
-    """Open the journal of an image; the commit with the number ``failing`` fails."""
+def opened(
+    image: bytes, committed: Commit | None = None, failing: int = 0, full: bool = False
+) -> Journal:
+    """Open the journal of an image; the commit ``failing`` fails, if ``full`` all from it on."""
     db = sqlite3.connect(":memory:", isolation_level=None, factory=KeptDatabase)
     db.deserialize(image)
     db._changes = db.total_changes
-    db.committed, db.failing = committed, failing
+    db.committed, db.failing, db.full = committed, failing, full
     return Journal(db, PLACE)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from tests.faults.harness import Nobody
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.engine import content, copy_engine, file_locks
 from zconsole.rebalance.engine.directories import Directories, Notes
+from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.recovery import CHANGING_UNTIL, Recovery
 from zconsole.rebalance.engine.workplace import JobClocks
@@ -101,6 +103,8 @@ class Machine:
     folders: list[tuple[Any, ...]] = field(default_factory=list)
     failing_commit: int = 0
     """Number of the commit of the next process that fails."""
+    full: bool = False
+    """Whether the journal's disk is full from that commit on."""
     commits: int = 0
     """Commits that the last job started."""
     ended: str = ""
@@ -124,7 +128,7 @@ class Machine:
             self.journal = image
             timeline.events.append(Committed(image, durable))
 
-        return system, kept_journal.opened(self.journal, _committed, self.failing_commit)
+        return system, kept_journal.opened(self.journal, _committed, self.failing_commit, self.full)
 
     def run(self) -> tuple[Timeline, str]:
         """Run the job to its end; returns the timeline, and why the job ended.
@@ -146,17 +150,26 @@ class Machine:
         self.calls = system.names
         return system.timeline, why
 
-    def recover(self) -> Timeline:
-        """Run only the recovery after a crash."""
+    def recover(self, ticks: float = inf) -> Timeline:
+        """Run only the recovery after a crash; it is stopped after so many ticks."""
         system, journal = self.boot()
-        clock = self.clock
+        clock, left = self.clock, ticks
+
+        def _tick(_: int) -> None:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise StopJobError("stop")
+
         with closing(journal):
             notes = Notes(partial(journal.jot, CHANGING_UNTIL), journal.leave_directory)
             directories = Directories(system, journal.directory, notes, lambda: clock.now)
-            Recovery(
-                system, journal, directories, lambda _: None, lambda: clock.now,
-                lambda: clock.booted, system.sync, clock.sleep, Nobody(),
-            ).run()  # fmt: skip
+            recovery = Recovery(
+                system, journal, directories, _tick, lambda: clock.now, lambda: clock.booted,
+                system.sync, clock.sleep, Nobody(),
+            )  # fmt: skip
+            with nullcontext() if ticks == inf else suppress(StopJobError):
+                recovery.run()
             self._read(journal)
         return system.timeline
 

@@ -113,7 +113,7 @@ class Wanted:
     errors: bool = False
     """Whether a call has failed: then files may be in state failed until the job is resumed."""
     unwatched: bool = False
-    """Whether the failed call watches directories: then they may keep their new times."""
+    """Whether changes of directories went unnoticed: then they may keep their new times."""
 
     def _about(self, path: bytes) -> Iterator[Noted]:
         """Yield what others did to a file by any of its names, or to this name alone."""

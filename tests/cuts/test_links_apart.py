@@ -42,6 +42,19 @@ def test_names_follow_one_that_has_lost_its_original() -> None:
     assert list(oracle.finished(oracle.seen(resumed.disk), resumed.rows, wanted)) == []
 
 
+def test_names_do_not_follow_one_whose_content_a_disk_lost() -> None:
+    machine, timeline, after = _moved()
+    crash = timeline.crash(after[-1], given([WORST, 0, 3]))
+    assert crash is not None
+    resumed = machine.crashed(crash)
+    (moved,) = {resumed.disk.find(path) for path in (b"again", b"linked")}
+    resumed.disk.inodes[moved or 0].pages = {}
+    original = resumed.disk.find(PATH)
+    resumed.recover()
+    assert resumed.disk.find(PATH) == original
+    assert resumed.disk.inodes[original or 0].content == b"three names"
+
+
 def test_a_copy_that_was_written_to_takes_every_name_and_leaves_nothing() -> None:
     """Only one name's exchange is on the disk, and then somebody writes to the copy there."""
     machine, timeline, after = _moved()

@@ -117,9 +117,8 @@ def test_what_moved_is_known_when_the_next_batch_is_replaced(
 def test_a_batch_needs_no_directory_of_the_one_before(
     area: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Directories are closed between batches once they are many, and their descriptors reused."""
+    """Directories are closed between batches, and their descriptors reused."""
     monkeypatch.setattr("zconsole.rebalance.engine.descriptors.BATCH_FILES", 1)
-    monkeypatch.setattr("zconsole.rebalance.job.runner.OPEN_DIRECTORIES", 0)
     root = area / "tree"
     for number in range(FILES):
         (root / f"in{number}").mkdir(parents=True)

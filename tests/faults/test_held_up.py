@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.harness import ALONE, FaultySys, create, run
-from tests.faults.test_meddlers import BASE, Meddler, contents, tree_of
+from tests.faults.test_meddlers import BASE, WRITE, Meddler, contents, tree_of
 from tests.faults.test_no_exchange import NoExchange
 from tests.faults.trees import ROOT
 
@@ -62,6 +62,64 @@ def test_what_is_changed_of_an_original_as_it_is_removed_is_kept(
     assert metadata(root / "a") == wanted[0]
     assert (root / "a").stat().st_ino != inode
     assert set(contents(root).values()) == {BASE}
+
+
+def test_others_are_never_allowed_more_than_before_or_after_such_a_change(area: Path) -> None:
+    if not ROOT:
+        pytest.skip("not root")
+    root = tree_of(area, "a")
+    (root / "a").chmod(0o664)
+    create(root, area / "job.db")
+    original, seen = os.open(root / "a", os.O_RDONLY), list[int]()
+
+    def _change() -> None:
+        os.fchown(original, 1234, 2345)
+        os.fchmod(original, 0o600)
+
+    def _look() -> None:
+        seen.append((root / "a").stat().st_mode & 0o777)
+
+    sys = Meddler().sys(before={("unlink", 1): _change}, after={("fchown", 1): _look})
+    run(area / "job.db", sys, ALONE)
+    os.close(original)
+    assert seen == [0o600]
+    assert (root / "a").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_mode_is_brought_along_though_there_is_no_room_for_attributes(area: Path) -> None:
+    root = with_attribute(area)
+    original, sys, told = os.open(root / "a", os.O_RDONLY), FaultySys(), list[str]()
+
+    def _fault(_number: int, name: str) -> None:
+        if name == "unlink":
+            os.fchmod(original, 0o644)
+            told.append(name)
+        elif name == "setxattr" and told:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    sys.fault = _fault
+    run(area / "job.db", sys, ALONE)
+    os.close(original)
+    assert (root / "a").stat().st_mode & 0o7777 == 0o644
+    assert os.getxattr(root / "a", "user.first") == b"1"
+
+
+def test_one_who_opens_an_original_while_its_names_are_removed_writes_to_all_of_them(
+    area: Path,
+) -> None:
+    root, meddler = with_attribute(area, 2), Meddler()
+    inode = (root / "a").stat().st_ino
+
+    def _open() -> None:
+        meddler.open(next(path for path in root.glob(".zc-*") if path.stat().st_ino == inode))
+
+    shown, _ = run(area / "job.db", meddler.sys(after={("unlink", 1): _open}), ALONE)
+    meddler.write()
+    assert {(line["outcome"], line["reason"]) for line in shown} == {
+        ("skipped", "open for writing")
+    }
+    assert contents(root) == dict.fromkeys(("a", "a1"), BASE + WRITE)
+    assert (root / "a").samefile(root / "a1")
 
 
 def test_changes_of_both_are_kept(area: Path) -> None:

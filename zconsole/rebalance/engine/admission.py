@@ -77,10 +77,7 @@ class Admission:
 
         Raises SkipError, MovedError, UnsupportedError, OSError.
         """
-        places = [
-            FileName(row, self.directories.get(row.directory), temporary(self.secret, row.number))
-            for row in names
-        ]
+        places = self._places(names)
         try:
             source = self._open_source(places[0].directory.fd, names[0].name)
         except OSError as error:
@@ -91,6 +88,7 @@ class Admission:
                 raise SkipError("leased by another process") from error
             raise
         try:
+            self._expect(source, places[0])
             policy = self.policy
             leased = take_lease(self.sys, source, policy.accept_races, policy.zfs or ())
             abilities = self.abilities(places[0])
@@ -104,6 +102,16 @@ class Admission:
             raise
         return item
 
+    def _places(self, names: Sequence[FileRow]) -> list[FileName]:
+        """Open the directories of all names."""
+        get, secret = self.directories.get, self.secret
+        try:
+            return [FileName(r, get(r.directory), temporary(secret, r.number)) for r in names]
+        except OSError as error:
+            if error.errno == errno.EMFILE:  # ``Batches`` gives such a file a batch of its own
+                raise SkipError("its names are in more directories than can be open") from error
+            raise
+
     @property
     def prefix(self) -> bytes:
         """The prefix of our temporary names."""
@@ -115,12 +123,20 @@ class Admission:
         except PermissionError:  # O_NOATIME is for the owner and root only (open(2))
             return self.sys.open(name, SOURCE, dir_fd=directory)
 
-    def _admit(self, item: Item) -> None:
-        row, status = item.places[0].row, item.status
-        if not stat.S_ISREG(status.st_mode) or status.st_dev != item.places[0].directory.dev:
+    def _expect(self, source: int, place: FileName) -> None:
+        """Raise SkipError unless an open file is the one that was walked.
+
+        Before anything is asked of it: a file that was mounted over the name may be on a filesystem
+        without leases or flags, which says nothing about this one.
+        """
+        status = self.sys.fstat(source)
+        if not stat.S_ISREG(status.st_mode) or status.st_dev != place.directory.dev:
             raise SkipError("changed")
-        if status.st_ino != row.ino:
+        if status.st_ino != place.row.ino:
             raise SkipError(REPLACED)
+
+    def _admit(self, item: Item) -> None:
+        status = item.status
         if status.st_nlink != len(item.places):
             raise SkipError("hard links outside the set")
         if self.owners.hidden(item.source, status):

@@ -5,8 +5,8 @@ them, with all its metadata; sync once; read every copy back and compare it; com
 replace name by name; a moment later remove the originals that nobody has touched or uses. The
 engine checks who uses the files before they are copied, before names are replaced and before
 originals are removed: if somebody came between the last two checks, the original gets its name
-back. A crash at any point leaves a whole file under every name, and the journal knows every
-temporary name.
+back, and where the copy is in use as well, both are kept. A crash at any point leaves a whole file
+under every name, and the journal knows every temporary name.
 """
 
 from __future__ import annotations
@@ -74,9 +74,10 @@ class CopyPipeline:
             for row in rows:
                 self.leases.service()
                 self._open(row)
-            self.withdrawal.spare_users(self.leases.live, self.users.recent())
-            self._commit_names()
-            self._copy_all()
+            if self.leases.live:
+                self.withdrawal.spare_users(self.leases.live, self.users.recent())
+                self._commit_names()
+                self._copy_all()
             if self.leases.live:
                 # The order of these must not change: nothing is replaced before the copies are on
                 # the disks, read back and compared, and the journal has the intents.
@@ -247,7 +248,7 @@ class CopyPipeline:
         try:
             self.swappers.of(item).finish(item)
         except UnfinishedError:
-            # The journal still lists it as unfinished, so recovery removes the rest.
+            # The journal still lists it as unfinished, so recovery removes the names that are left.
             self.results.leave(item.names, "moved", None)
         else:
             self.results.add(item.names, "moved", None, item.size)

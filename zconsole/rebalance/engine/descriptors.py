@@ -9,13 +9,13 @@ BATCH_FILES = 4000
 A_FILE = 3
 """Descriptors that a file may take: original, copy, and an original of the previous batch."""
 OPEN_DIRECTORIES = 256
-"""More open directories than this are closed after a batch."""
+"""More open directories than this are closed before the next file is looked at."""
 OTHERS = 2 * OPEN_DIRECTORIES
 """Descriptors kept free for directories, locks and the journal."""
 MOST_DIRECTORIES = 4000
-"""Most directories that a batch may hold open besides those already open."""
+"""Most directories that a batch may hold open."""
 KEPT = OPEN_DIRECTORIES + 64
-"""Descriptors that belong to no batch: directories of the previous one, locks, the journal."""
+"""Descriptors that belong to no batch: locks, the journal, what is read in /proc."""
 
 
 def raise_limit() -> int:

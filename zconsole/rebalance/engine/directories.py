@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -63,7 +65,11 @@ class OpenDirectory:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """Callbacks that tell the journal about directories; a power cut may undo what they noted."""
+    """Callbacks that tell the journal about directories; a power cut may undo what they noted.
+
+    Where that fails, as on a full disk, changes go on all the same: copies must be removable then.
+    After a crash only the times of directories depend on it.
+    """
 
     until: Callable[[float], None] = lambda _until: None
     """Called with the time (epoch seconds) up to which our changes of directories may be."""
@@ -183,16 +189,29 @@ class Directories:
     def _announce(self, least: float) -> None:
         """Announce changes to the journal, unless ``least`` seconds ahead are announced already."""
         now = self._now()
-        if self._until - now < least:
+        # A time much further ahead was announced before the clock was set back.
+        if not least <= self._until - now <= 2 * OURS:
             self._until = now + OURS
-            self._notes.until(self._until)
+            with contextlib.suppress(sqlite3.Error):
+                self._notes.until(self._until)
 
     def restore_times(self) -> None:
-        """Restore the time of every directory that only we have changed. Raises OSError."""
+        """Restore the time of every directory that only we have changed.
+
+        Raises OSError for the first that could not be, with its path, after all others.
+        """
+        failed = None
         for directory in self._open.values():
-            if directory.begun and directory.touched:
-                self._restore_time(directory)
-            directory.begun = directory.touched = False
+            try:
+                if directory.begun and directory.touched:
+                    self._restore_time(directory)
+            except OSError as error:
+                path = os.fsdecode(self.path(directory.number))
+                failed = failed or OSError(error.errno, error.strerror, path)
+            else:
+                directory.begun = directory.touched = False
+        if failed is not None:
+            raise failed
 
     def _restore_time(self, directory: OpenDirectory) -> None:
         """Restore the time unless another process changed the directory.
@@ -231,7 +250,8 @@ class Directories:
     def _found_changed(self, directory: OpenDirectory) -> None:
         if directory.begun and not directory.foreign:
             directory.foreign = True
-            self._notes.foreign(directory.number)
+            with contextlib.suppress(sqlite3.Error):
+                self._notes.foreign(directory.number)
 
     def close(self) -> None:
         """Close every descriptor."""

@@ -198,7 +198,9 @@ class FilesInUse:
         """
         mount = _mount_of(held, self.views)
         named = f"{os.major(device)}:{os.minor(device)}".encode()
-        return mount is None or mount.kind == b"btrfs" or mount.device == named
+        if mount is None:
+            return not held.nameless
+        return mount.kind == b"btrfs" or mount.device == named
 
 
 @dataclass(slots=True)

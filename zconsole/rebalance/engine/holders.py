@@ -33,7 +33,12 @@ PROC = Path("/proc")
 LISTEN = 256
 """Descriptors read between two calls of ``listen``: a process may have a million."""
 _NO_FILES = re.compile(r"/(?:memfd:.*|SYSV[0-9a-f]{8}) \(deleted\)|/dmabuf:.*", re.DOTALL)
-"""Links that look like paths but have no name in any filesystem (d_dname, simple_dname)."""
+"""Links that look like paths, of kernel objects without a name (d_dname, simple_dname).
+
+A file in the root directory may be called the same: it is on a mount.
+"""
+ROUNDS = 5
+"""Most listings of the processes in one look; new ones may appear for ever."""
 _NAMESPACE = "mnt:["
 """Beginning of the link of a descriptor on a mount namespace."""
 KCMP_FILES, KCMP_FS = 2, 3
@@ -58,6 +63,8 @@ class HeldFile(NamedTuple):
     """Path of the descriptor below /proc, such as ``1/fd/3``."""
     inode: int | None
     """None if this kernel does not tell."""
+    nameless: bool
+    """Whether it may have no name: then it is on no mount of any table."""
 
 
 @dataclass(slots=True)
@@ -78,28 +85,35 @@ class Holders:
         cls, but: Container[str], listen: Callable[[], None] = lambda: None, proc: Path = PROC
     ) -> Holders:
         """Read all processes but those in ``but``; ``listen`` is called now and then."""
-        found = cls(proc=proc)
+        found, seen = cls(proc=proc), set[str]()
         with opened(os.fspath(proc)) as table:
-            for process in processes(table):
-                listen()
-                if process in but:
-                    continue
-                hidden = False
-                for place in places(table, process, KCMP_FILES):
-                    try:
-                        found._read(table, place, process, listen)
-                        hidden = False
-                    except PermissionError:
-                        hidden = True
-                        # A first thread that has ended is root's (task_dump_owner, fs/proc/base.c),
-                        # but the other threads, which we may read, have the same descriptors.
-                        if place != process:
-                            break
-                    except (FileNotFoundError, ProcessLookupError):
-                        continue  # it ended
-                if hidden:
-                    found.hidden.append(process)
+            # Again: one that is started meanwhile inherits the files of another, which may end.
+            for _ in range(ROUNDS):
+                if not (new := set(processes(table)) - seen):
+                    break
+                seen |= new
+                for process in sorted(new, key=int):
+                    listen()
+                    if process not in but:
+                        found._look_at(table, process, listen)
         return found
+
+    def _look_at(self, table: int, process: str, listen: Callable[[], None]) -> None:
+        hidden = False
+        for place in places(table, process, KCMP_FILES):
+            try:
+                self._read(table, place, process, listen)
+                hidden = False
+            except PermissionError:
+                hidden = True
+                # A first thread that has ended is root's (task_dump_owner, fs/proc/base.c), but the
+                # other threads, which we may read, have the same descriptors.
+                if place != process:
+                    break
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # it ended
+        if hidden:
+            self.hidden.append(process)
 
     def _read(self, table: int, place: str, process: str, listen: Callable[[], None]) -> None:
         with opened(f"{place}/fd", table) as links:
@@ -111,8 +125,9 @@ class Holders:
                     link = _link(links, number)
                     if link.startswith(_NAMESPACE):
                         self.namespaces.add(link)
-                    if _is_file(link):
-                        held = _held(table, place, number, process)
+                    if link.startswith("/"):  # something in a filesystem, no pipe or socket
+                        nameless = _NO_FILES.fullmatch(link) is not None
+                        held = _held(table, place, number, process, nameless)
                         self.by_inode[held.inode].append(held)
 
 
@@ -188,12 +203,7 @@ def _link(links: int, number: str) -> str:
         return "/"
 
 
-def _is_file(link: str) -> bool:
-    """Whether a descriptor is on something in a filesystem, not on a pipe or socket."""
-    return link.startswith("/") and not _NO_FILES.fullmatch(link)
-
-
-def _held(table: int, place: str, number: str, process: str) -> HeldFile:
+def _held(table: int, place: str, number: str, process: str, nameless: bool) -> HeldFile:
     flags = os.O_RDONLY | os.O_CLOEXEC
     fd = os.open(f"{place}/fdinfo/{number}", flags, dir_fd=table)
     try:
@@ -201,7 +211,8 @@ def _held(table: int, place: str, number: str, process: str) -> HeldFile:
     finally:
         os.close(fd)
     mount, inode = _value(text, b"mnt_id:"), _value(text, b"\nino:")
-    return HeldFile(process, -1 if mount is None else mount, f"{place}/fd/{number}", inode)
+    link = f"{place}/fd/{number}"
+    return HeldFile(process, -1 if mount is None else mount, link, inode, nameless)
 
 
 def _value(text: bytes, name: bytes) -> int | None:

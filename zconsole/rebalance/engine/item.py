@@ -73,7 +73,7 @@ class FileName:
     directory: OpenDirectory
     temp: bytes
     linked: bool = False
-    """The temporary name may exist and hold our copy."""
+    """The temporary name may exist: it holds our copy, or the original once ``swapped``."""
     swapped: bool = False
     """The name holds our copy, and the name ``kept`` holds the original."""
     kept: bytes = b""

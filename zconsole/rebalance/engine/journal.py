@@ -1,10 +1,12 @@
 """The journal of a job: files to move, intents under way, and the result of every file.
 
 It is one SQLite file, in WAL mode with synchronous=FULL: a commit is on the disk before the call
-returns, at one fsync each; with a few commits per batch that costs nothing next to the data. A
-file's intent (temporary name, old and new inode, digest) is committed before its name is touched,
-so after any crash the journal alone tells which files are ours. Only the process that works on the
-job writes to it; others send it requests through a file beside it (``job.request_file``).
+returns, at one fsync each; with a few commits per batch that costs nothing next to the data. Notes
+that a power cut may undo are not waited for. A file's temporary name is committed before the copy
+is created, and its intent (old and new inode, digests of content and metadata) before its own name
+is touched, so after any crash the journal alone tells which files are ours. Only the process that
+works on the job writes to it; others send it requests through a file beside it
+(``job.request_file``).
 """
 
 from __future__ import annotations

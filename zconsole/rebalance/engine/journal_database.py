@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from zconsole.errors import NotFoundError, NotUnderstoodError
+from zconsole.errors import NotFoundError, NotUnderstoodError, ZconsoleError
 from zconsole.system import state_dir
 from zconsole.system.records import parse_json
 
@@ -54,6 +55,10 @@ A parent with a larger number than its child could close a circle, in which no p
 """
 
 
+LOG_INDEX = 1 << 16
+"""Free bytes below which SQLite may be unable to extend the index of its log (by 32 KiB)."""
+
+
 class JournalDatabase:
     """An open database of JSON values by key, which other processes may read meanwhile."""
 
@@ -74,13 +79,15 @@ class JournalDatabase:
     def open(cls, path: Path, write: bool = True) -> Self:
         """Open an existing journal.
 
-        Raises NotFoundError, NotUnderstoodError, and StateError as ``connect`` does.
+        Raises NotFoundError, NotUnderstoodError, ZconsoleError if its disk is full, and StateError
+        as ``connect`` does.
         """
         with ExitStack() as refused:
             try:
-                db = refused.enter_context(closing(connect(path, "rw" if write else "ro")))
-                opened = cls(db, path)
-                known = opened.get("format")
+                with full_disk_named(path):
+                    db = refused.enter_context(closing(connect(path, "rw" if write else "ro")))
+                    opened = cls(db, path)
+                    known = opened.get("format")
             except FileNotFoundError as error:
                 raise NotFoundError(f"no journal {path}") from error
             except sqlite3.DatabaseError as error:
@@ -145,6 +152,26 @@ class JournalDatabase:
             yield
         finally:
             self._db.execute("PRAGMA synchronous = FULL")
+
+
+@contextmanager
+def full_disk_named(path: Path) -> Iterator[None]:
+    """Raise ZconsoleError for an error of a journal at ``path`` that means that its disk is full.
+
+    SQLite calls it an I/O error where it can't extend the index of its log, or meets a quota.
+    """
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest says at which call
+        if code == sqlite3.SQLITE_IOERR:
+            status = os.statvfs(path.parent)
+            full = status.f_bavail * status.f_frsize < LOG_INDEX
+        else:
+            full = code == sqlite3.SQLITE_FULL
+        if full:
+            raise ZconsoleError(f"the disk of the journal is full: {path}") from error
+        raise
 
 
 def connect(path: Path, mode: str) -> sqlite3.Connection:

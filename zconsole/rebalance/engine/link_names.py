@@ -15,7 +15,7 @@ from zconsole.rebalance.engine.directories import Directories, MovedError, OpenD
 from zconsole.rebalance.engine.item import KEEP_SUFFIX
 from zconsole.rebalance.engine.journal import FileRow, Journal
 from zconsole.rebalance.engine.syscalls import Sys
-from zconsole.rebalance.engine.versions import Version, Versions, is_as_copied, is_copy
+from zconsole.rebalance.engine.versions import Version, Versions, is_as_copied, is_copy, is_doubtful
 
 Key = tuple[int, int | None]
 """Device and inode of an original."""
@@ -195,6 +195,7 @@ class NameJoiner:
         ):
             joins = is_as_copied(old, row) and versions.quiet(old)
             joins = joins and not versions.in_use(old, directory=fd)
+            joins = joins and not is_doubtful(new, old, row)
             if joins and is_copy(self.sys, new.fd, row):
                 self.go_on(row, new)
 

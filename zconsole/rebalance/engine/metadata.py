@@ -194,13 +194,16 @@ def apply(sys: Sys, fd: int, wanted: Metadata, fresh: Metadata, abilities: Abili
     The order must not change: owner first, as that clears setuid bits and capabilities; times
     last. Raises OSError.
     """
-    if (fresh.uid, fresh.gid) != (wanted.uid, wanted.gid):
+    owned = (fresh.uid, fresh.gid) == (wanted.uid, wanted.gid)
+    if not owned:
         sys.fchown(fd, wanted.uid, wanted.gid)
     for name in fresh.xattrs:
         if name not in wanted.xattrs:
             _remove(sys, fd, name)
     for name, value in wanted.xattrs.items():
-        sys.setxattr(fd, name, value)
+        # One that is there already may have no room a second time; a new owner drops capabilities.
+        if not owned or fresh.xattrs.get(name) != value:
+            sys.setxattr(fd, name, value)
     # Also after ACLs, even if the mode looked right: setting or removing one changes the mode.
     if fresh.mode != wanted.mode or wanted.xattrs or fresh.xattrs:
         sys.fchmod(fd, wanted.mode & 0o7777)

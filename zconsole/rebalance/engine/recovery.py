@@ -1,8 +1,11 @@
 """Recovery after a crash, from the journal alone.
 
 For every file whose intent was committed, look at what its names hold now. A name that holds the
-original keeps it; a name that holds the copy keeps that, unless the original was written to
-since, or is in use. Nothing is removed that is neither our copy nor proven to equal what stays.
+original keeps it; a name that holds the copy keeps that, unless the original was changed since, or
+is in use. What is removed has been read before: a copy that is as it was made, or an original that
+is as it was copied, even if its copy was written to since. Both are kept where neither is so, and
+where the copy has other content but the original's metadata: a write, or a loss of the disk's.
+Only a copy that the journal calls unfinished is removed unread.
 
 If nobody else was at work, a crash leaves one of these, by the steps of ``CopyPipeline.run``:
 
@@ -13,15 +16,16 @@ PENDING   original  nothing             before the names were committed: nothing
 CREATING  original  nothing or a copy,  before the intent was committed: the copy is removed
                     whole or not
 SWAPPING  original  the whole copy      before the exchange, or a power cut undid it: the same
-SWAPPING  the copy  the original        after the exchange: one that was written to stays, else
-                                        the original is removed
+SWAPPING  the copy  the original        after the exchange: the original is removed; one that was
+                                        changed or is in use gets its name back
 SWAPPING  the copy  nothing             after the original was removed: moved
 MOVED     the copy  nothing             after the sync that followed
 ========  ========  ==================  ==========================================================
 
-A file with several names has a row for each. Where names can't be exchanged, the original waits at
-the temporary name with KEEP_SUFFIX. Any other state was made by other processes: their files get
-their names back, or both versions are kept.
+A file with several names has a row for each from SWAPPING on, and a power cut may leave each in
+another state; if one has the copy for good, the others get it, too. Where names can't be exchanged,
+the original waits at the temporary name with KEEP_SUFFIX. Any other state was made by other
+processes: their files get their names back, or both versions are kept.
 """
 
 from __future__ import annotations
@@ -34,10 +38,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
-from zconsole.rebalance.engine import content, metadata, swap
-from zconsole.rebalance.engine.directories import Directories, MovedError, OpenDirectory
+from zconsole.errors import ZconsoleError
+from zconsole.rebalance.engine import content, swap
+from zconsole.rebalance.engine.directories import OURS, Directories, MovedError, OpenDirectory
 from zconsole.rebalance.engine.file_locks import Users
-from zconsole.rebalance.engine.item import KEEP_SUFFIX, is_ours, own_prefix
+from zconsole.rebalance.engine.item import KEEP_SUFFIX, StopJobError, is_ours, own_prefix
 from zconsole.rebalance.engine.journal import (
     UNSETTLED,
     FileRow,
@@ -47,7 +52,6 @@ from zconsole.rebalance.engine.journal import (
     again,
 )
 from zconsole.rebalance.engine.link_names import LinkNames, NameJoiner, ReplacedNowError
-from zconsole.rebalance.engine.metadata import Abilities
 from zconsole.rebalance.engine.swap import GRACE, RENAMED
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.versions import (
@@ -56,6 +60,7 @@ from zconsole.rebalance.engine.versions import (
     Versions,
     is_as_copied,
     is_copy,
+    is_doubtful,
     replaceable,
 )
 
@@ -82,7 +87,10 @@ class GivenBack(NamedTuple):
 
 @dataclass(slots=True)
 class Recovery:
-    """Settles files left unfinished by a crash. ``tick`` may wait; it gets the bytes read."""
+    """Settles files left unfinished by a crash.
+
+    ``tick`` gets the bytes read. It may wait, or raise StopJobError: the next recovery goes on.
+    """
 
     sys: Sys
     journal: Journal
@@ -104,6 +112,10 @@ class Recovery:
     _waiting: list[FileRow] = field(default_factory=list)
     """Files whose originals may be removed after GRACE."""
     _joiner: NameJoiner = field(init=False)
+    _unreadable: dict[int, OSError] = field(default_factory=dict)
+    """Directories (numbers) that can't be opened, with the errors."""
+    _failed: OSError | StopJobError | None = None
+    """Raised once everything else is settled."""
 
     def __post_init__(self) -> None:
         self._links = LinkNames(self.sys, self.journal, self.directories)
@@ -113,8 +125,10 @@ class Recovery:
     def run(self) -> int:
         """Settle every unfinished file; return how many there were.
 
-        Raises OSError, and, before anything is touched, sqlite3.DatabaseError for a journal with a
-        temporary name that is not ours to remove, or an impossible digest.
+        Raises sqlite3.DatabaseError, before anything is touched, for a journal with a temporary
+        name that is not ours to remove, or an impossible digest; OSError, after all that can be
+        settled, if a filesystem is read-only or the time of a directory can't be restored; and
+        StopJobError.
         """
         rows = self.journal.unfinished()
         for row in rows:
@@ -127,32 +141,63 @@ class Recovery:
             self.directories.own(own_prefix(row.temp or b""))
         # Note the times before any name is changed: recovery itself may be killed.
         times = self._wanted_times(rows)
-        self.journal.record([], directories={n: (t, self.now()) for n, t in times.items()})
+        self.journal.record([], directories=times)
         if rows:
             self.sleep(GRACE)  # an engine of this process may have exchanged names just now
-        # Names with the original last: before they are queued again, they may yet have to get the
-        # copy, if that was changed under another name.
-        for row in sorted(rows, key=self._links.has_original):
-            self._settle(row, self._settle_in)
-        self._settle_waiting()
-        self._remove_given_back()
+        self._settle_all(rows)
         self._restore_times()
         # Sync before the results: the journal must not forget a file that a power cut brings back.
-        if rows:
-            self.sync()
-        self.journal.record(self._results)
+        try:
+            if rows:
+                self.sync()
+        except (ZconsoleError, OSError):
+            if self._failed is None:
+                raise
+        else:
+            self.journal.record(self._whole_files(rows))
         self.directories.close()
+        if self._failed is not None:
+            raise self._failed
         return len(rows)
+
+    def _settle_all(self, rows: Sequence[FileRow]) -> None:
+        # Names with the original last: before they are queued again, they may yet have to get the
+        # copy, if that was changed under another name.
+        try:
+            for row in sorted(rows, key=self._links.has_original):
+                self.tick(0)
+                self._settle(row, self._settle_in)
+            self._settle_waiting()
+            self._remove_given_back()
+        except StopJobError as error:
+            self._failed = error
+
+    def _whole_files(self, rows: Sequence[FileRow]) -> list[Result]:
+        """Return the results of files all of whose names have one.
+
+        A name can't be settled later without what the journal says of the others.
+        """
+        results = {result.number: result for result in self._results}
+        unsettled = {self._links.key(row) for row in rows if row.number not in results}
+        return [
+            results[row.number]
+            for row in rows
+            if row.number in results and self._links.key(row) not in unsettled
+        ]
 
     def _restore_times(self) -> None:
         try:
             self.directories.restore_times()
         except OSError as error:
             if error.errno != errno.EROFS:  # read-only by now: the times have to stay
-                raise
+                self._failed = self._failed or error
 
     def _settle(self, row: FileRow, settle: Callable[[OpenDirectory, FileRow], Verdict]) -> None:
         try:
+            # Names of one file are settled together: a name that can't be read may have the copy.
+            for name in self._links.of(row):
+                if (unreadable := self._unreadable.get(name.directory)) is not None:
+                    raise unreadable
             verdict = settle(self.directories.get(row.directory), row)
         except ReplacedNowError:
             self._waiting.append(row)
@@ -161,7 +206,8 @@ class Recovery:
             verdict = State.FAILED, f"leased by another process{UNSETTLED}"
         except (MovedError, OSError) as error:
             if isinstance(error, OSError) and error.errno == errno.EROFS:
-                raise  # the file stays unfinished until the filesystem can be changed again
+                self._failed = error
+                return  # the file stays unfinished until the filesystem can be changed again
             word = error.strerror if isinstance(error, OSError) else str(error)
             verdict = State.FAILED, f"{word}; {os.fsdecode(row.temp or b'')} may be left{UNSETTLED}"
         if verdict is not None:
@@ -321,6 +367,8 @@ class Recovery:
         self, directory: OpenDirectory, row: FileRow, original: bytes, old: Version, new: Version
     ) -> Verdict:
         versions = self._versions
+        if is_doubtful(new, old, row):
+            return State.FAILED, self._other(new, row, original, "damaged or written to")
         # Is the original unneeded, that is, is nothing lost without it?
         unneeded = replaceable(old, new, row) and versions.quiet(old)
         used = unneeded and versions.in_use(old, directory=directory.fd)
@@ -350,21 +398,13 @@ class Recovery:
         found it changed.
         """
         temp = row.temp or b""
-        with self._versions.opened(fd, temp) as copy:
-            if (
-                original is not None
-                and self._links.is_copy_alone(copy, row)
-                and self._versions.lease(copy)
-            ):
-                with self._versions.opened(fd, original) as other:
-                    metas = [metadata.read(self.sys, f, Abilities())[0] for f in (copy, other)]
-                if metas[0].same(metas[1]):
-                    return None
         with self._versions.version(fd, row, temp) as new:
-            spare = self._is_dropped(new, row) and is_as_copied(new, row)
-            if original is not None:
-                with self._versions.version(fd, row, original) as old:
-                    spare = spare and replaceable(new, old, row)
+            spare = self._is_dropped(new, row)
+            if spare and not is_as_copied(new, row):
+                spare = False
+                if original is not None:  # both may have been changed alike, as by chown -R
+                    with self._versions.version(fd, row, original) as old:
+                        spare = replaceable(new, old, row)
             return None if spare else self._other(new, row, temp)
 
     def _is_dropped(self, copy: Version, row: FileRow) -> bool:
@@ -396,27 +436,34 @@ class Recovery:
                 self._links.copies_changed(row, -1)  # names cannot be exchanged
         return back
 
-    def _wanted_times(self, rows: Sequence[FileRow]) -> dict[int, int]:
-        """Return the modification time (ns) to restore to each directory we work in, by number."""
+    def _wanted_times(self, rows: Sequence[FileRow]) -> dict[int, tuple[int, float]]:
+        """Return what ``Journal.record`` notes of each directory we work in, by number."""
         noted = self.journal.open_directories()
         until = self.journal.get(CHANGING_UNTIL, float) or 0.0
         wanted = {}
         for number in {*noted, *(row.directory for row in rows)}:
             try:
                 directory = self.directories.get(number)
+                self.directories.begin(directory)
             except MovedError:
                 continue
-            self.directories.begin(directory)
+            except OSError as error:
+                self._unreadable[number] = error
+                if number in noted:
+                    wanted[number] = noted[number]
+                continue
             if number in noted:
                 mtime_ns, since = noted[number]
                 if directory.mtime_ns / 1e9 <= self._last_change(max(since, until)):
                     self.directories.take_up(directory, mtime_ns)
             if not directory.foreign:
-                wanted[number] = directory.mtime_ns
+                wanted[number] = directory.mtime_ns, self.now()
         return wanted
 
     def _last_change(self, until: float) -> float:
         """Return the latest time that a change of ours can have, if the journal says ``until``."""
+        if until > self.now() + OURS:  # the clock was set back: changes since may be another's
+            return 0.0
         booted = self.booted()
         return min(until + FOREIGN, booted) if until < booted else until
 

@@ -1,8 +1,8 @@
 """Replacing an original by its verified copy, checking the result, and undoing it.
 
-A name always holds the original or the copy. Where names can be exchanged, the original waits at
-the temporary name until nobody can have written to it any more; elsewhere it waits at a second
-link. Leases on both inodes show every process that opens one of them for writing.
+A name always holds the original or the copy, unless others replace it. The original waits for GRACE
+at the temporary name, or at a second link where names can't be exchanged. Leases on both inodes,
+where the filesystem grants them, show every process that opens one of them for writing.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from zconsole.rebalance.engine import metadata
@@ -19,14 +20,15 @@ from zconsole.rebalance.engine.metadata import Abilities
 from zconsole.rebalance.engine.syscalls import Sys
 
 GRACE = 0.1
-"""Seconds between an exchange of names and the removal of the inode that lost its name.
+"""Least seconds between an exchange of names and the removal of an inode that lost its name.
 
-In this time a process that had looked the name up before shows itself by breaking the lease.
-Between lookup and lease it executes some microseconds of open(2) without sleeping. A write is lost
-only if a preemptible kernel keeps it from a processor right there for all of this time. The kernel
-shows no such process to anybody, so only waiting helps; a batch waits once, and once more if names
-were given back. chmod(2) and link(2) break no lease, and may sleep for longer: ``finish`` checks
-for their effects once the original has no name of ours.
+In this time a process that had looked the name up before shows itself by breaking the lease; where
+there are no leases, nothing is waited for. Between lookup and lease it executes some microseconds
+of open(2). A write is lost if it is kept right there for all of this time: by a preemptible kernel
+that gives its processor to others, or by a permission check that waits for a disk. The kernel shows
+no such process to anybody, so only waiting helps; a batch waits once, and once more if names were
+given back. chmod(2) and link(2) break no lease, and may sleep for longer: ``finish`` checks for
+their effects once the original has no name of ours.
 """
 NO_EXCHANGE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 """Errors of a kernel or filesystem that can't exchange names."""
@@ -43,7 +45,7 @@ class ConflictError(Exception):
 
 
 class UnfinishedError(Exception):
-    """The copy is in place, but a name of the original could not be removed yet."""
+    """The copy is in place, but a name of the original, or a change of it, is left over."""
 
 
 @dataclass(slots=True)
@@ -83,10 +85,12 @@ class Swapper:
         item.swapped_ctime = status.st_ctime_ns
 
     def finish(self, item: Item) -> None:
-        """Remove the original's last names, checking it before and after; closes nothing.
+        """Remove the original's last names, checking it before, between and after; closes nothing.
 
-        Raises SkipError if the original was changed after all (call ``undo``), ConflictError if
-        both were, UnfinishedError if only recovery can go on.
+        Raises SkipError if the original was changed or opened for writing after all (call
+        ``undo``), ConflictError if both were, and OSError if that can't be told. Raises
+        UnfinishedError if a call fails later: recovery removes the names that are left, but a
+        change of the original that was to be brought along is lost.
         """
         # Compare all metadata: two changes within one tick of the kernel's clock leave one ctime.
         meta, status = metadata.read(self.sys, item.source, self.abilities)
@@ -96,7 +100,11 @@ class Swapper:
             self._need_pristine(item)
             raise SkipError("open for writing")
         try:
-            for place in item.places:
+            for number, place in enumerate(item.places):
+                # Who opens it between two removals can still have it: it has a name left.
+                if number and not self._quiet(item.source, item.leased):
+                    self._link_original(item, item.places[:number])
+                    raise SkipError("open for writing")
                 with self.directories.changing(place.directory):
                     self._remove(place, place.kept, item.old)
             self._bring_along(item)
@@ -107,23 +115,32 @@ class Swapper:
         """Apply to the copy the changes of the original made while its names were removed.
 
         A chmod or link by path breaks no lease and may wait in the kernel for longer than GRACE,
-        for instance for a transaction of a busy pool. It has the inode locked meanwhile, and so
-        ends before the removal does. Raises OSError, and SkipError if the original was linked: then
-        it has its names again, for ``undo``.
+        for instance for a transaction of a busy pool. One that has the inode locked meanwhile ends
+        before the removal does; one that gets the lock only later, as when it waits for a frozen
+        filesystem, is lost. Raises OSError, and SkipError if the original was linked and names can
+        be exchanged: then it has its names again, for ``undo``.
         """
         marks, dos = item.meta.marks, item.meta.dos  # these can't be changed by path
         last, status = metadata.reread(self.sys, item.source, marks, dos)
         # Not without exchange: NFS renames an open file instead of removing it (.nfs…), so a link
         # is left in any case.
         if status.st_nlink and self.exchange:
-            for place in item.places:
-                with self.directories.changing(place.directory):
-                    self.sys.link_fd(item.source, place.directory.fd, place.kept)
+            self._link_original(item, item.places)
             raise SkipError("changed")
         if not item.meta.same(last):
             found, _ = metadata.read(self.sys, item.copy, self.abilities)
             wanted = metadata.brought(item.meta, last, found)
+            if found.mode != wanted.mode:
+                # Others can open the copy: a new owner must not have what only the old one was
+                # allowed, and a failing call must not leave them what has been forbidden.
+                self.sys.fchmod(item.copy, found.mode & wanted.mode & 0o7777)
             metadata.apply(self.sys, item.copy, wanted, found, self.abilities)
+
+    def _link_original(self, item: Item, places: Sequence[FileName]) -> None:
+        """Give the original the names back at which it waited."""
+        for place in places:
+            with self.directories.changing(place.directory):
+                self.sys.link_fd(item.source, place.directory.fd, place.kept)
 
     def undo(self, item: Item) -> None:
         """Give every name back to the original.

@@ -60,7 +60,7 @@ class Verifier:
     def forget(self, item: Item) -> None:
         """Drop the copy from the page cache and prefetch it, so that it comes from the disk.
 
-        Not needed with O_DIRECT. Raises OSError.
+        On ZFS the ARC may have it still. Not needed with O_DIRECT. Raises OSError.
         """
         if self.direct is None:
             self.sys.fadvise(item.copy, 0, 0, os.POSIX_FADV_DONTNEED)

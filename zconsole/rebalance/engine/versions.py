@@ -123,6 +123,15 @@ def is_as_copied(version: Version, row: FileRow) -> bool:
     return version.digest == row.digest and row.meta == version.meta.digest()
 
 
+def is_doubtful(copy: Version, original: Version, row: FileRow) -> bool:
+    """Whether a copy has other content than was copied, yet its original's metadata.
+
+    A disk that loses what it called durable leaves that, and so does a power cut after a write.
+    """
+    alike = row.meta == copy.meta.digest() or copy.meta.same(original.meta)
+    return alike and copy.digest != row.digest
+
+
 def is_copy(sys: Sys, fd: int, row: FileRow) -> bool:
     """Whether an open file is our copy, not another file that got its inode number."""
     return sys.fstat(fd).st_ino == row.new and row.handle in (b"", sys.handle(fd))

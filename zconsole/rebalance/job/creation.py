@@ -4,7 +4,8 @@ A new job's directories are walked into a new journal, planned, and confirmed. T
 paused and stopped like a running job. Its names are committed a portion at a time, so that the
 status can be updated in between; until the last commit, the journal's walk counts as unfinished.
 
-A resumed job must be the one asked for, on the same directories as before. A rollback of a dataset
+A resumed job must be the one asked for, on the same directories as before; one that is gone, or is
+another by now, is left out while others are there. A rollback of a dataset
 undoes moves, which the journal does not know. A copy has another inode than its original, so if one
 of some sampled copies is the original again, all are checked. Files rewritten in place can't be
 told from others.
@@ -21,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from zconsole.errors import NotUnderstoodError, UsageError, ZconsoleError
+from zconsole.errors import NotFoundError, NotUnderstoodError, UsageError, ZconsoleError
 from zconsole.rebalance.backend import JobStatus
 from zconsole.rebalance.engine import journal_database
 from zconsole.rebalance.engine.descriptors import OPEN_DIRECTORIES
@@ -276,6 +277,8 @@ SAMPLE = 300
 """Copied files that are sampled when a job is resumed."""
 PAGE = 4000
 """Files checked per commit."""
+GONE = 1 << 40
+"""From here on numbers are no devices': dev_t has 32 bits (linux/kdev_t.h)."""
 
 
 def refuse_difference(
@@ -302,30 +305,64 @@ def refuse_difference(
             )
 
 
-def adopt_devices(sys: Sys, journal: Journal, places: Sequence[JobDirectory]) -> None:
-    """Verify the roots by filesystem and inode, and update device numbers, which may have changed.
+def locate_again(
+    sys: Sys, reader: FactsReader, journal: Journal, dirs: Sequence[str]
+) -> tuple[list[JobDirectory], list[ZconsoleError]]:
+    """Look up the directories of a job again; return those still there, and why others are not.
 
-    Raises ZconsoleError if a root is another directory than before, OSError.
+    Raises UnavailableError, OSError, and the error of the first if none is there.
     """
-    changes = {}
-    by_root = {place.root: place for place in places}
-    keys = journal.get("keys", dict) or {}
-    for row in journal.roots():
-        place = by_root.get(row.name)
-        fd = open_path(sys, row.name)
-        status = sys.fstat(fd)
-        sys.close(fd)
-        known = keys.get(os.fsdecode(row.name), "")
-        now = place.key if place is not None else ""
-        if not is_same_filesystem(known, now) or status.st_ino != row.ino:
-            raise ZconsoleError(
-                f"{os.fsdecode(row.name)} {how_it_differs(known, now)}. To give up what the job"
-                f" left, delete {journal.path}; to go on, put back what was there"
-            )
-        if status.st_dev != row.dev:
-            changes[row.dev] = status.st_dev
+    places, missing = list[JobDirectory](), list[ZconsoleError]()
+    for directory in dirs:
+        try:
+            (place,) = plan.locate([directory], reader, snapshots=False)
+            _device_of(sys, journal, place)
+        except (NotFoundError, OtherDirectoryError) as error:
+            missing.append(error)
+        else:
+            places.append(place)
+    if not places:
+        raise missing[0]
+    return places, missing
+
+
+class OtherDirectoryError(ZconsoleError):
+    """A directory of a job is not the one that was walked."""
+
+
+def adopt_devices(sys: Sys, journal: Journal, places: Sequence[JobDirectory]) -> None:
+    """Update device numbers, which may have changed.
+
+    Files of roots that are not among ``places`` are on no device until those are back. Raises
+    OtherDirectoryError, OSError.
+    """
+    by_root, roots = {place.root: place for place in places}, journal.roots()
+    changes = {row.dev: GONE + row.number for row in roots if row.dev < GONE}
+    for row in roots:
+        if place := by_root.get(row.name):
+            changes[row.dev] = _device_of(sys, journal, place)
+    changes = {old: new for old, new in changes.items() if old != new}
     if changes:
         journal.change_devices(changes)
+
+
+def _device_of(sys: Sys, journal: Journal, place: JobDirectory) -> int:
+    """Return the device of a root after verifying it by filesystem and inode.
+
+    Raises OtherDirectoryError, OSError.
+    """
+    fd = open_path(sys, place.root)
+    status = sys.fstat(fd)
+    sys.close(fd)
+    root = os.fsdecode(place.root)
+    known = (journal.get("keys", dict) or {}).get(root, "")
+    inodes = {row.ino for row in journal.roots() if row.name == place.root}
+    if not is_same_filesystem(known, place.key) or status.st_ino not in inodes:
+        raise OtherDirectoryError(
+            f"{root} {how_it_differs(known, place.key)}. To give up what the job"
+            f" left, delete {journal.path}; to go on, put back what was there"
+        )
+    return status.st_dev
 
 
 def is_same_filesystem(one: str, other: str) -> bool:

@@ -12,6 +12,8 @@ from zconsole.rebalance.engine.journal import FileRow
 from zconsole.rebalance.job.accounts import INTERVAL, JobAccounts
 from zconsole.rebalance.job.job import Job
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory, Listed
+from zconsole.system.patient import Patient
+from zconsole.system.safe_path import StateError
 
 FILES = 3
 SMALLEST = 128 << 10
@@ -39,6 +41,8 @@ class Samples:
     clock: Callable[[], float]
     _due: float = float("-inf")
     _left: int = TRIES
+    _patient: Patient = field(default_factory=Patient)
+    """For paths: a directory on the way may be a link by now, to a server that is dead."""
     _before: Listed = field(default_factory=dict)
     _moved: list[FileRow] = field(default_factory=list)
 
@@ -71,8 +75,9 @@ class Samples:
         try:
             self.reader.sync(self.dataset.pool)
             # A copy has a new inode, a file rewritten in place keeps its own.
-            inodes = [os.lstat(self.path(row)).st_ino for row in moved]
-        except (OSError, UnavailableError):
+            paths = [self.path(row) for row in moved]
+            inodes = self._patient.call(lambda: [os.lstat(path).st_ino for path in paths])
+        except (OSError, UnavailableError, StateError):
             return False
         after = self._blocks(inodes)
         if not after:
@@ -121,6 +126,7 @@ class BenefitCheck:
         # With another aim, the allocation of the vdevs need not change.
         self._balancing = settings.aim == "balance" and moves_all
         self._checked, self._moved = float("-inf"), 0
+        self._patient = Patient()
 
     def begin(self, rows: Sequence[FileRow]) -> None:
         """Record where blocks are before a portion."""
@@ -133,9 +139,7 @@ class BenefitCheck:
         for sample in self.samples:
             sample.finished(outcomes)
         if self._balancing and self.accounts.watch.pool:
-            self._moved += sum(
-                self._stored(done.row, done.bytes) for done in outcomes if done.bytes
-            )
+            self._moved += self._stored([(done.row, done.bytes) for done in outcomes if done.bytes])
 
     def portion(self) -> None:
         """Check after a portion. Raises StopJobError if nothing moves."""
@@ -151,18 +155,26 @@ class BenefitCheck:
     def _check(self) -> None:
         self._checked = self._clock()
         row, begun = self.accounts.current, self.accounts.unfinished
-        moved = self._moved + (self._stored(row, begun) if row and begun else 0)
+        moved = self._moved + (self._stored([(row, begun)]) if row and begun else 0)
         if self._balancing and self.accounts.watch.moves_nothing(moved):
             raise StopJobError(NOTHING_MOVES)
         self.accounts.day()
 
-    def _stored(self, row: FileRow, size: int) -> int:
-        """Convert bytes of a file to bytes of its blocks: fewer if it is compressed or has holes.
+    def _stored(self, done: Sequence[tuple[FileRow, int]]) -> int:
+        """Convert bytes of files to bytes of their blocks: fewer if compressed or with holes.
 
-        0 for a file that is gone.
+        0 for a file that is gone, and for all of them if a path gives no answer.
         """
+        pairs = [(self.accounts.path(row), size) for row, size in done]
         try:
-            status = os.lstat(self.accounts.path(row))
-        except OSError:
+            return self._patient.call(lambda: sum(_blocks(path, size) for path, size in pairs))
+        except StateError:
             return 0
-        return round(size * status.st_blocks * 512 / max(1, status.st_size))
+
+
+def _blocks(path: str, size: int) -> int:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return 0
+    return round(size * status.st_blocks * 512 / max(1, status.st_size))

@@ -19,8 +19,10 @@ from typing import Generic, NamedTuple, TypeVar
 from zconsole.errors import UnavailableError
 from zconsole.rebalance.engine.item import SkipError, StopJobError
 from zconsole.rebalance.job.accounts import JobAccounts
-from zconsole.rebalance.job.job import AT_FLOOR, SLOW_DISKS, Job
-from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, pool_of
+from zconsole.rebalance.job.job import AT_FLOOR, SLOW_DISKS, Job, JobTerms
+from zconsole.rebalance.planning import exports
+from zconsole.rebalance.planning.engine_choice import why_shared
+from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, Run, pool_of
 from zconsole.rebalance.planning.plan import TOO_LARGE
 from zconsole.system.day_hours import day_hours
 from zconsole.zfs.decode.devices import Blocks
@@ -31,6 +33,8 @@ _T = TypeVar("_T")
 
 POOL_INTERVAL = 5.0
 SNAPSHOT_INTERVAL = 30.0
+EXPORTS_INTERVAL = 120.0
+"""Seconds; reads the configuration of servers, and runs Samba's tools."""
 SLICE = 0.05
 """Seconds of a single sleep; between sleeps, leases are released and requests noticed."""
 PATIENCE = 60.0
@@ -242,6 +246,19 @@ def _waits(paths: Sequence[str], rows: Mapping[str, str]) -> tuple[int, float]:
     return requests, sum(each.read_seconds + each.write_seconds for each in blocks)
 
 
+def exposed(terms: JobTerms, places: Sequence[JobDirectory], run: Run) -> str | None:
+    """Reason why other machines may now write to files that would be copied, or None.
+
+    None, too, if the operator accepts races. ``run`` runs Samba's tools.
+    """
+    copied = [each for each in places if terms.engines.get(os.fsdecode(each.root)) == "copy"]
+    if terms.settings.accept_races or not copied:
+        return None
+    shared = exports.look(run)
+    whys = ((p.root, why_shared(p.dataset, exports.why_exported(p.point, shared))) for p in copied)
+    return next((f"{os.fsdecode(root)}: {why}" for root, why in whys if why), None)
+
+
 class Holds:
     """Waits while there is a reason for a job to wait, and enforces the rate limit."""
 
@@ -256,6 +273,10 @@ class Holds:
         """``service`` is called often during waits: it releases files that others want."""
         self.job, self.accounts, self.service = job, accounts, service
         clock, during_scan = job.clocks.monotonic, job.terms.settings.during_scan
+        # The first answer was asked for before the job began (``execute``).
+        self.shared = PeriodicCheck(
+            partial(exposed, job.terms, places, reader.run), EXPORTS_INTERVAL, clock, clock()
+        )
         self._disks = SlowDisks(cache(partial(devices_of, reader, places)), clock)
         self._of_pool: PoolWatch | None = None
         datasets = [place.dataset for place in places if place.dataset]
@@ -274,6 +295,7 @@ class Holds:
             self.job.obey()
             or self._hours()
             or self._latency()
+            or (self.shared() if phase is WorkPhase.BETWEEN else None)
             or self._pool()
             or self._space(phase)
             or self._target(phase)

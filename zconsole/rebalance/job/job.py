@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, astuple, dataclass, field
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +23,9 @@ from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job.job_store import NAME
 from zconsole.rebalance.planning.settings import FLOOR, Floor, Settings
+from zconsole.system.patient import Patient
 from zconsole.system.records import from_json, parse_json
+from zconsole.system.safe_path import StateError
 from zconsole.system.state_dir import read_private
 from zconsole.units import duration, size
 
@@ -228,17 +231,23 @@ class FreeSpace:
     _full: int = 0
     """Consecutive batches that found a filesystem full."""
     trend: Trend = field(default_factory=Trend)
+    _patient: Patient = field(default_factory=Patient)
 
     def room(self, device: int | None = None, fresh: bool = False) -> int:
         """Return the bytes that may be written before the floor is reached; cached for 0.5 seconds.
 
-        On the filesystem of ``device``, or the least of all. Raises StopJobError if all directories
-        of the job are gone.
+        On the filesystem of ``device``, or the least of all. Where a path gives no answer, as one
+        that somebody has led to a dead server, the figures before count. Raises StopJobError if all
+        directories of the job are gone, or never answered.
         """
         now = self.job.clocks.monotonic()
         if fresh or self._looked is None or now - self._looked >= SPACE_INTERVAL:
             self._looked = now
-            self._rooms = self._look(self.job.terms.reserves_at(self.job.limits.min_free))
+            try:
+                self._rooms = self._look(self.job.terms.reserves_at(self.job.limits.min_free))
+            except StateError as error:
+                if not self._rooms:
+                    raise StopJobError(f"its directories: {error}") from error
             self.trend.note(now, min(self._rooms.values()))
         least = min(self._rooms.values())
         return max(0, least if device is None else self._rooms.get(device, least))
@@ -251,7 +260,7 @@ class FreeSpace:
         self.is_tight = False
         for root, reserve in reserves.items():
             with suppress(FileNotFoundError, NotADirectoryError):
-                device, status = Path(root).stat().st_dev, os.statvfs(root)
+                device, status = self._patient.call(partial(_asked, root))
                 room = status.f_bavail * status.f_frsize - reserve
                 rooms[device] = min(room, rooms.get(device, room))
                 self.is_tight |= room <= min(LEAST_ROOM, self.job.terms.rooms.get(root, 0) // 4)
@@ -287,6 +296,10 @@ class FreeSpace:
                 raise StopJobError("no space left")
         elif outcomes:
             self._full = 0
+
+
+def _asked(root: str) -> tuple[int, os.statvfs_result]:
+    return Path(root).stat().st_dev, os.statvfs(root)
 
 
 @contextmanager

@@ -22,11 +22,12 @@ from zconsole.rebalance.backend import HUNG_UP, TERMINATED
 from zconsole.rebalance.engine import namespaces
 from zconsole.rebalance.engine.admission import Policy
 from zconsole.rebalance.engine.copy_engine import copy_engine
-from zconsole.rebalance.engine.descriptors import OPEN_DIRECTORIES, batch_directories, batch_files
-from zconsole.rebalance.engine.directories import Directories, Notes, open_path
+from zconsole.rebalance.engine.descriptors import batch_directories, batch_files
+from zconsole.rebalance.engine.directories import Directories, MovedError, Notes
 from zconsole.rebalance.engine.file_locks import Alarm, Users
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError, UnsupportedError
 from zconsole.rebalance.engine.journal import FileRow, Journal, State
+from zconsole.rebalance.engine.journal_database import full_disk_named
 from zconsole.rebalance.engine.recovery import CHANGING_UNTIL, Recovery
 from zconsole.rebalance.engine.rewrite_engine import Rewriter
 from zconsole.rebalance.engine.syscalls import Sys
@@ -34,12 +35,11 @@ from zconsole.rebalance.engine.workplace import JobClocks, Workplace
 from zconsole.rebalance.job import creation
 from zconsole.rebalance.job.accounts import JobAccounts, SpreadWatch
 from zconsole.rebalance.job.effect import BenefitCheck
-from zconsole.rebalance.job.holds import Holds, WorkPhase
+from zconsole.rebalance.job.holds import Holds, WorkPhase, exposed
 from zconsole.rebalance.job.job import READ_ONLY, Job, JobTerms, terms_of
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.job.job_store import Record, locked
 from zconsole.rebalance.job.locks import TreeLocks
-from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.engine_choice import flags_of, why_hidden
 from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, options_now, pool_of
 from zconsole.rebalance.planning.forecast import BATCH_BYTES
@@ -215,7 +215,7 @@ class JobRunner:
         Raises ZconsoleError, OSError, sqlite3.Error.
         """
         began, refused = self.job.clocks.monotonic(), None
-        stopped_by = "done"
+        stopped_by, recovered = "done", False
         self.job.journal.check()
         try:
             # The order matters: recovery finds files by their devices, and must settle what an
@@ -223,7 +223,8 @@ class JobRunner:
             sys, journal = self._place.sys, self.job.journal
             creation.adopt_devices(sys, journal, self.places)
             self._at = self._by_device()
-            self._recover()
+            self._recover(self.job.obey)
+            recovered = True
             if back := creation.requeue_restored(sys, journal, self._directories):
                 self.accounts.notes.append(f"{back} moved files had come back: moved again")
             self.accounts.count()
@@ -240,7 +241,7 @@ class JobRunner:
             if error.errno != errno.EROFS:
                 raise
             stopped_by = READ_ONLY
-        if stopped_by != READ_ONLY:  # settle unfinished files while changes are possible
+        if recovered and stopped_by != READ_ONLY:  # settle unfinished files while that is possible
             self._left_over()
         seconds = self.job.clocks.monotonic() - began  # before the end waits for txgs to settle
         self.accounts.end(stopped_by)
@@ -277,10 +278,16 @@ class JobRunner:
         grown = max((self.job.terms.grown.get(root, 1.0) for root in roots), default=1.0)
         return int(self.job.space.room(device) / max(1.0, grown))
 
-    def _recover(self) -> None:
+    def _recover(self, obey: Callable[[], object] = lambda: None) -> None:
+        """Settle what was left unfinished; ``obey`` is called often, and may raise StopJobError."""
+
+        def _tick(_: int) -> None:
+            self.accounts.work(0)
+            obey()
+
         place, clocks = self._place, self.job.clocks
         Recovery(
-            place.sys, place.journal, place.directories, lambda _: self.accounts.work(0),
+            place.sys, place.journal, place.directories, _tick,
             now=clocks.epoch, booted=clocks.booted, sync=self._sync_all, sleep=clocks.sleep,
             users=place.users,
         ).run()  # fmt: skip
@@ -298,18 +305,13 @@ class JobRunner:
             self._place.sys.syncfs(fd)
 
     def _sync_all(self) -> None:
-        """Sync every filesystem of the job."""
-        sys = self._place.sys
-        for place in self.places:
+        """Sync every filesystem of the job: by now, the path of a root may lead to another."""
+        for row in self.job.journal.roots():
             try:
-                fd = open_path(sys, place.root)
-            except OSError:
-                self._sync(None)
-                continue
-            try:
-                self._sync(fd)
-            finally:
-                sys.close(fd)
+                fd = self._directories.get(row.number).fd
+            except (MovedError, OSError):
+                fd = None
+            self._sync(fd)
 
     # Moving files.
 
@@ -326,8 +328,8 @@ class JobRunner:
                 self.accounts.current = copied[0]
                 self._report(self._engine.run(copied), "copy")
             self._rewrite(rewritten)
-            if len(self._directories) > OPEN_DIRECTORIES:
-                self._directories.close()
+            # One that is moved out of the tree by the next portion must not be worked on then.
+            self._directories.close()
             seconds = self.job.clocks.monotonic() - began
             self._adapt(seconds, self.accounts.handled - handled)
             self._benefit.portion()
@@ -400,27 +402,39 @@ def execute(record: Record, show: Show, locks: TreeLocks | None = None) -> tuple
     """Run a job to its end; return how many files failed, and whether SIGINT ended it.
 
     ``locks``: the locks of its trees, if the caller holds them and that of the job. Raises
-    ZconsoleError if it is running already, is refused, or its tree is busy or gone.
+    ZconsoleError if it is running already, is refused, or its tree is busy or gone; if only some of
+    its directories are gone, after its end.
     """
     held = locked(record) if locks is None else nullcontext()
-    with held, closing(Journal.open(record.journal)) as journal:
+    with (
+        held,
+        full_disk_named(record.journal),
+        closing(Journal.open(record.journal)) as journal,
+    ):
         os.umask(UMASK)
-        job, reader, system = Job(journal, terms_of(journal), JobClocks()), FactsReader(), Sys()
-        places = plan.locate(job.terms.settings.dirs, reader, snapshots=False)
+        terms, reader, system = terms_of(journal), FactsReader(), Sys()
+        places, missing = creation.locate_again(system, reader, journal, terms.settings.dirs)
+        floors = {root: terms.floors[root] for root in (os.fsdecode(at.root) for at in places)}
+        job = Job(journal, replace(terms, floors=floors), JobClocks())
         for place in places:
             if why := READ_ONLY if place.read_only else hidden(job.terms, place):
                 raise ZconsoleError(f"{os.fsdecode(place.root)}: {why}")
+        if shared := exposed(job.terms, places, reader.run):
+            raise ZconsoleError(shared)
         with (
             closing(_locked(system, [place.root for place in places], locks)),
             ThreadPoolExecutor(THREADS) as threads,
         ):
             journal.retry()  # files that failed before get another try
             runner = JobRunner(system, reader, job, places, show, threads)
+            runner.accounts.notes += map(str, missing)
             with _signals(job, runner.alarm):
                 summary = runner.run()
     for place in places:
         if not Path(os.fsdecode(place.root)).is_dir():
             raise NotFoundError(f"{os.fsdecode(place.root)}: gone during the run")
+    if missing:
+        raise missing[0]
     return summary["files_failed"], job.stop == STOPPING[signal.SIGINT]
 
 

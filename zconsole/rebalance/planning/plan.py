@@ -98,6 +98,7 @@ def make(
     refused, notes = made.document.refused, list(made.document.notes)
     notes += plan_notes.of_rights()
     notes += plan_notes.of_quotas(reader.run, plans)
+    notes += plan_notes.of_journal(reader.run, journal, plans)
     notes += plan_notes.of_shared_blocks(pool, plans)
     notes += plan_notes.of_other_users(in_use, plans)
     if pool is not None and refused is None:

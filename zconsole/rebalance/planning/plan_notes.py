@@ -20,7 +20,7 @@ from zconsole.rebalance.engine.holders import PROC
 from zconsole.rebalance.planning import engine_choice, forecast
 from zconsole.rebalance.planning.engine_choice import COPIES, FEATURE, SINCE
 from zconsole.rebalance.planning.exports import processes_of
-from zconsole.rebalance.planning.facts import DEADLINE, Dataset, PoolFacts, Run
+from zconsole.rebalance.planning.facts import DEADLINE, Dataset, PoolFacts, Run, mount_of
 from zconsole.rebalance.planning.forecast import DirectoryPlan
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.settings import Limits
@@ -133,6 +133,27 @@ def of_shared_blocks(pool: PoolFacts | None, plans: Sequence[DirectoryPlan]) -> 
             f"the pool has deduplicated blocks ({ratio:.2f}x), and dedup is off now: what moves of"
             " them takes space of its own, and they stay as long as others refer to them"
         )
+
+
+def of_journal(run: Run, journal: Path | None, plans: Sequence[DirectoryPlan]) -> Iterator[str]:
+    """Note a journal that a power cut may take back behind what was done to the files.
+
+    In the pool of the files themselves it can't: what came before is on the disks before.
+    """
+    copied = [plan.place.dataset for plan in plans if plan.choice.engine == "copy"]
+    if journal is None or not copied:
+        return
+    with contextlib.suppress(OSError, DeadlineError):
+        mount = mount_of(mounts.mount_at(os.fsencode(journal.parent)))
+        dataset = os.fsdecode(mount.source) if mount and mount.kind == b"zfs" else ""
+        if not dataset or all(each and each.pool == dataset.split("/")[0] for each in copied):
+            return
+        done = run(("zfs", "get", "-Hp", "-o", "value", "sync", dataset), DEADLINE)
+        if done.stdout.strip() == "disabled":
+            yield (
+                f"sync=disabled on {clean(dataset)}: after a power cut the journal there may not"
+                " know the newest temporary files, which then stay; --journal puts it elsewhere"
+            )
 
 
 class Quota(NamedTuple):
@@ -355,7 +376,9 @@ def _in_unmounted_overlay(look: FilesInUse, proc: Path) -> str | None:
 def _first_in_overlay(look: FilesInUse, proc: Path, at: list[str]) -> str | None:
     known = {number for view in look.views for number in view.mounts}
     held = [each for group in look.holders.by_inode.values() for each in group]
-    links = [(each.process, each.link) for each in held if each.mount not in known]
+    links = [
+        (each.process, each.link) for each in held if each.mount not in known and not each.nameless
+    ]
     with holders.opened(str(proc)) as table:
         for process in holders.processes(table):
             for place in holders.places(table, process, holders.KCMP_FS):

@@ -90,8 +90,8 @@ class Walk:
         """Number of the last directory walked; the first one gets the initial value plus 1."""
         self._mounted: dict[bytes, MountPoint | None] = {}
         """Mounts below the root by path; None for the directories above a mount point."""
-        self._mount: int | None = None
-        """Mount number of the root; None if nothing is mounted below it."""
+        self._mount = -1
+        """Mount number of the root."""
         self._device = b""
         """Device of the root's filesystem as in the kernel's mount table, ``MAJOR:MINOR``."""
 
@@ -99,7 +99,7 @@ class Walk:
         for root in self._roots:
             fd = open_path(self._sys, root)
             self._mounted = _by_path(mounts_below(root))
-            self._mount = mount_number(fd) if self._mounted else None
+            self._mount = mount_number(fd)
             device = self._sys.fstat(fd).st_dev
             self._device = b"%d:%d" % (os.major(device), os.minor(device))
             yield from self._tree(self._level(None, root, fd, root.rstrip(b"/")))
@@ -137,7 +137,7 @@ class Walk:
             return Portion(level.row, level.fd, skipped=[(name, f"directory: {error.strerror}")])
         if self._sys.fstat(fd).st_dev != level.row.dev:
             reason = "other dataset"
-        elif self._mount is not None and mount_number(fd) != self._mount:  # bind mount: same device
+        elif mount_number(fd) != self._mount:  # a bind mount: same device, perhaps made meanwhile
             reason = "mount point"
         else:
             path = None if level.path is None else level.path + b"/" + name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import cast
@@ -26,6 +27,13 @@ class Opened:
         return self._directory
 
 
+class Bare(Sys):
+    """A filesystem without flags, projects and DOS attributes."""
+
+    def ioctl(self, fd: int, request: int, value: bytes) -> bytes:  # type: ignore[misc]
+        raise OSError(errno.ENOTTY, os.strerror(errno.ENOTTY))
+
+
 @pytest.mark.parametrize("same", [True, False])
 def test_a_file_that_another_filesystem_was_mounted_over_has_changed(
     tmp_path: Path, same: bool
@@ -37,12 +45,10 @@ def test_a_file_that_another_filesystem_was_mounted_over_has_changed(
     row = FileRow(1, 1, b"file", number, 1, 1)
     fd = os.open(tmp_path, os.O_RDONLY)
     below = OpenDirectory(1, fd, tmp_path.stat().st_dev + 1, 0, 0)
-    admission = Admission(
-        Sys(),
-        cast("Directories", Opened(below)),
-        Policy(accept_races=True),
-        lambda _: Abilities(flags=False, project=False, dos=False, extents=False),
-    )
+    abilities = Abilities()
+    opened = cast("Directories", Opened(below))
+    admission = Admission(Bare(), opened, Policy(accept_races=True), lambda _: abilities)
     with pytest.raises(SkipError, match=r"^changed$"):
         admission.open([row])
     os.close(fd)
+    assert abilities == Abilities(), "what the other filesystem lacks was learned of this one"

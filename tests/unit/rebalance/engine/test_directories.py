@@ -85,6 +85,13 @@ def test_the_journal_hears_of_a_change_that_took_long(opened: Opened) -> None:
     assert opened.until > opened.now == NOW + 60.0
 
 
+def test_the_journal_hears_of_a_clock_that_was_set_back(opened: Opened) -> None:
+    opened.change()
+    opened.now -= 3600.0
+    opened.change()
+    assert opened.now < opened.until < opened.now + 1.0
+
+
 def test_a_time_that_others_set_last_stays(opened: Opened) -> None:
     opened.change()
     os.utime(opened.root, ns=(THEIRS, THEIRS))

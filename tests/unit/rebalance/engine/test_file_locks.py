@@ -75,6 +75,8 @@ def user(proc: Proc, inode: int = 9, device: int = DEVICE) -> str | None:
         ("/dmabuf:", 99, 9, False),
         ("/SYSVOL/file", 22, 9, True),
         ("/memfd:x/file", 22, 9, True),
+        ("/memfd:x (deleted)", 22, 9, True),
+        ("/dmabuf:x", 22, 9, True),
     ],
 )
 def test_a_descriptor_is_known_by_its_filesystem_and_inode(
@@ -83,6 +85,18 @@ def test_a_descriptor_is_known_by_its_filesystem_and_inode(
     proc.add(7)
     proc.hold(7, link, mount, inode)
     assert user(proc) == ("in use by holder (pid 7)" if held else None)
+
+
+def test_a_process_that_another_starts_during_a_look_is_looked_at(proc: Proc) -> None:
+    """It may have inherited a file of one that has ended before its turn."""
+
+    def listen() -> None:
+        if not (proc.path / "8").exists():
+            proc.add(8)
+            proc.hold(8, "/tank/file", 22, 9)
+
+    found = Holders.look(frozenset(), listen, proc.path)
+    assert [held.process for held in found.by_inode[9]] == ["8"]
 
 
 def test_this_process_does_not_count(proc: Proc) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
@@ -237,6 +238,20 @@ def guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Guest:
 
 def test_blocks_that_stay_are_seen(guest: Guest) -> None:
     assert guest.batch("moved", "moved", "moved")
+
+
+def test_a_path_that_gives_no_answer_holds_nothing_up(
+    guest: Guest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = threading.Event()
+    monkeypatch.setattr(os, "lstat", lambda _path: ended.wait(60))
+    assert not guest.batch("moved", "moved", "moved")
+    with closing(Journal.create(guest.area / "job.db")) as journal:
+        case = Case(journal)
+        case.report(FileOutcome(ROW, "moved", 8 * ENOUGH))
+        for _ in range(2 * STRIKES):
+            case.look()
+    ended.set()
 
 
 def test_one_block_that_moved_is_enough(guest: Guest) -> None:

@@ -25,6 +25,7 @@ from zconsole.rebalance.job import holds
 from zconsole.rebalance.job.accounts import SpreadWatch
 from zconsole.rebalance.job.holds import (
     CHECK_INTERVAL,
+    EXPORTS_INTERVAL,
     PATIENCE,
     POOL_INTERVAL,
     SNAPSHOT_INTERVAL,
@@ -36,6 +37,7 @@ from zconsole.rebalance.job.holds import (
     WorkPhase,
 )
 from zconsole.rebalance.job.job import FreeSpace, Job, request_file
+from zconsole.rebalance.planning.exports import Shared
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory
 from zconsole.rebalance.planning.settings import Floor, Limits, Settings
 from zconsole.system.process import Completed
@@ -535,6 +537,50 @@ def test_the_floor_is_the_pools_where_a_quota_is_tighter(
         dataset = [JobDirectory(os.fsencode(tmp_path), "zfs", "tank/a", Dataset("tank/a", {}))]
         holds = Holds(made.job, FactsReader(run), dataset, made.accounts, lambda: None)
         assert holds._space(phase) == ("no free space beyond what is kept free" if waits else None)
+
+
+@rows(
+    ("engine", "races", "phase", "waits"),
+    [
+        ("copy", False, WorkPhase.BETWEEN, True),
+        ("copy", False, WorkPhase.COPYING, False),
+        ("copy", True, WorkPhase.BETWEEN, False),
+        ("rewrite", False, WorkPhase.BETWEEN, False),
+    ],
+)
+def test_files_shared_since_the_job_began_are_not_copied_until_they_are_unshared(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    engine: str,
+    races: bool,
+    phase: WorkPhase,
+    waits: bool,
+) -> None:
+    shared = list[Shared]()
+    monkeypatch.setattr(holds.exports, "look", lambda _run: shared)
+    monkeypatch.setattr(FreeSpace, "_look", lambda *_: {1: 1 << 40})
+    clock = Clock()
+    places = [JobDirectory(os.fsencode(tmp_path), "ext4", "/dev/sda1", None)]
+    settings = Settings((str(tmp_path),), accept_races=races)
+    path = tmp_path / f"{engine}{races}{phase}.db"
+    with closing(Journal.create(path)) as journal:
+        accounts = accounts_of(journal, clock)
+        clocks = JobClocks(clock, clock, sleep=clock.sleep)
+        job = job_of(journal, clocks, settings=settings, engines={str(tmp_path): engine})
+        made = Holds(job, FactsReader(), places, accounts, lambda: None)
+
+        def why() -> str | None:
+            clock.now += EXPORTS_INTERVAL
+            made.why(phase)
+            settle(made.shared)
+            return made.why(phase)
+
+        assert why() is None
+        shared.append(Shared(server="ganesha.nfsd"))
+        told = f"{tmp_path}: exported over NFS: ganesha.nfsd is running, and may export anything"
+        assert why() == (told if waits else None)
+        shared.clear()
+        assert why() is None
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,6 +101,20 @@ def test_the_disk_is_asked_each_half_second(
     assert space.room() == 1000
     space.job.clocks.sleep(SPACE_INTERVAL)
     assert space.room() == 500
+
+
+def test_a_path_that_gives_no_answer_holds_nothing_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = threading.Event()
+    monkeypatch.setattr(os, "statvfs", lambda path: Filesystem(1000, 1, 1))
+    space = space_of({str(tmp_path): Floor(0, 0.0)})
+    assert space.room() == 1000
+    monkeypatch.setattr(os, "statvfs", lambda path: ended.wait(60))
+    assert [space.room(fresh=True) for _ in range(20)] == [1000] * 20
+    with pytest.raises(StopJobError, match="no answer"):
+        space_of({str(tmp_path): Floor(0, 0.0)}).room()
+    ended.set()
 
 
 def test_it_is_a_note_of_a_job_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ from zconsole.rebalance.job.job import Job, JobTerms
 from zconsole.rebalance.job.job_store import by_journal
 from zconsole.rebalance.job.runner import STOPPING, Batches, JobRunner, _signals, execute, hidden
 from zconsole.rebalance.planning import plan
+from zconsole.rebalance.planning.exports import Shared
 from zconsole.rebalance.planning.facts import Dataset, JobDirectory
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.system.mounts import MountPoint
@@ -78,9 +79,25 @@ def test_a_job_is_not_begun_where_it_could_not_be_planned_by_now(
     create(tmp_path / "tree", tmp_path / "job.db")
     record = by_journal(tmp_path / "job.db")
     assert record is not None
+    with closing(Journal.open(record.journal)) as journal:
+        journal.set("keys", {str(tmp_path / "tree"): "ext4:/dev/sda1:"})
     monkeypatch.setattr(plan.facts, "mount_of", lambda number: mount)
     monkeypatch.setattr("zconsole.rebalance.engine.namespaces.is_nested", lambda: nested)
     with pytest.raises(ZconsoleError, match=f"tree: {why}"):
+        execute(record, lambda event: None)
+
+
+def test_a_job_is_not_resumed_where_files_are_shared_by_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path / "state"))
+    (tmp_path / "tree").mkdir()
+    create(tmp_path / "tree", tmp_path / "job.db")
+    record = by_journal(tmp_path / "job.db")
+    assert record is not None
+    server = Shared(server="ganesha.nfsd")
+    monkeypatch.setattr("zconsole.rebalance.planning.exports.look", lambda _run: [server])
+    with pytest.raises(ZconsoleError, match="tree: exported over NFS: ganesha"):
         execute(record, lambda event: None)
 
 

@@ -34,7 +34,7 @@ from zconsole.rebalance.planning.plan_notes import (
 )
 from zconsole.rebalance.planning.settings import Limits
 from zconsole.rebalance.planning.survey import Ages, Survey
-from zconsole.system.mounts import View
+from zconsole.system.mounts import MountPoint, View
 from zconsole.system.patient import Patient
 from zconsole.system.process import Completed
 
@@ -115,6 +115,37 @@ def test_who_is_near_a_quota_is_named() -> None:
         r"tank/a: near their quotas are user c\x1bd@dom (0 of 90M left), project 7 (1M of 2M left),"
         " user bob (5M of 100M left): copies count twice"
     )
+
+
+@rows(
+    ("kind", "source", "engine", "sync", "told"),
+    [
+        (b"zfs", b"rpool/var", "copy", "disabled", True),
+        (b"zfs", b"rpool/var", "copy", "standard", False),
+        (b"zfs", b"tank/var", "copy", "disabled", False),  # in one pool the order is kept
+        (b"zfs", b"rpool/var", "rewrite", "disabled", False),
+        (b"ext4", b"/dev/sda1", "copy", "disabled", False),
+    ],
+)
+def test_a_journal_that_a_power_cut_takes_back_is_told(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: bytes,
+    source: bytes,
+    engine: str,
+    sync: str,
+    told: bool,
+) -> None:
+    mount = MountPoint(1, 0, b"", b"/", b"/", kind, b"", source)
+    monkeypatch.setattr(plan_notes, "mount_of", lambda _number: mount)
+
+    def run(argv: Sequence[str], _deadline: float) -> Completed:
+        assert list(argv[-2:]) == ["sync", source.decode()]
+        return Completed(tuple(argv), 0, f"{sync}\n", "")
+
+    found = list(plan_notes.of_journal(run, tmp_path / "job.db", [planned(engine=engine)]))
+    assert [note.partition(":")[0] for note in found] == ["sync=disabled on rpool/var"] * told
+    assert list(plan_notes.of_journal(run, None, [planned()])) == []
 
 
 def test_in_place_nobody_meets_a_quota() -> None:

@@ -66,6 +66,25 @@ def test_what_is_bound_into_a_tree_is_not_entered(bound: Path) -> None:
     assert skipped == [(b"here", "mount point")]
 
 
+def test_what_is_bound_into_a_tree_during_a_walk_is_not_entered(tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/other").touch()
+    root, here = tmp_path / "tree", tmp_path / "tree/here"
+    here.mkdir(parents=True)
+    walk = iter(Walk(Sys(), [bytes(root)]))
+    first = next(walk)
+    argv = ["mount", "--bind", tmp_path / "outside", here]
+    if subprocess.run(argv, capture_output=True, check=False).returncode != 0:
+        pytest.skip("mounting is not permitted")
+    try:
+        later = list(walk)
+    finally:
+        subprocess.run(["umount", here], check=True)
+    assert not first.files
+    assert not any(portion.files for portion in later)
+    assert [each for portion in later for each in portion.skipped] == [(b"here", "mount point")]
+
+
 def test_what_is_bound_is_a_tree_of_its_own(bound: Path) -> None:
     portions = list(Walk(Sys(), [bytes(bound / "in side/here")]))
     assert [name for portion in portions for name, _ in portion.files] == [b"of deep"]

@@ -1,0 +1,109 @@
+"""Jobs of several directories, one of which is gone when the job is resumed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults.harness import ALONE, FaultySys, Killed, create, descriptors_closed, run
+from zconsole.errors import ZconsoleError
+from zconsole.rebalance.backend import JobStatus
+from zconsole.rebalance.engine.journal import Journal
+from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.job import creation
+from zconsole.rebalance.job.job_store import Record, by_journal
+from zconsole.rebalance.job.runner import execute
+from zconsole.rebalance.planning import plan
+from zconsole.rebalance.planning.facts import FactsReader
+
+
+@pytest.fixture
+def killed(area: Path) -> Record:
+    """Return a job of two directories that died when it had exchanged all four names."""
+    for root in (area / "r1", area / "r2"):
+        root.mkdir()
+        for number in range(2):
+            (root / f"f{number}").write_bytes(bytes([number]) * 1000)
+    create(area / "r1", area / "job.db", more=[area / "r2"])
+    dying = FaultySys()
+
+    def _after(_number: int, name: str, _result: Any) -> None:
+        if name == "exchange" and dying.calls.count("exchange") == 4:
+            dying.die()
+
+    dying.after = _after
+    with descriptors_closed(), pytest.raises(Killed):
+        run(area / "job.db", dying, ALONE)
+    record = by_journal(area / "job.db")
+    assert record is not None
+    return record
+
+
+def _gone(root: Path) -> None:
+    root.rename(root.with_name("elsewhere"))
+
+
+def _another(root: Path) -> None:
+    _gone(root)
+    root.mkdir()
+
+
+def _filesystem(root: Path) -> None:
+    _another(root)
+    with closing(Journal.open(root.parent / "job.db")) as journal:
+        journal.set("keys", {**journal.get("keys", dict), str(root): "zfs:tank/data:366"})
+
+
+@pytest.mark.parametrize(
+    ("lose", "said"),
+    [
+        (_gone, "No such file or directory"),
+        (_another, "is another directory than the one that was walked"),
+        (_filesystem, r"is on another filesystem now: .*, not tank/data \(zfs\)"),
+    ],
+)
+def test_it_bars_no_other(
+    area: Path, killed: Record, lose: Callable[[Path], None], said: str
+) -> None:
+    gone = area / "r2"
+    with closing(Journal.open(killed.journal)) as journal:
+        keys = journal.get("keys")
+    lose(gone)
+    events = list[JobStatus]()
+    with pytest.raises(ZconsoleError, match=f"{gone}:? {said}") as raised:
+        execute(killed, events.append)
+    assert str(raised.value) in events[-1].notes
+    assert sorted(path.name for path in (area / "r1").iterdir()) == ["f0", "f1"]
+    assert len(list((area / "elsewhere").iterdir())) == 4
+    assert events[-1].summary is not None
+    assert (events[-1].summary["files_moved"], events[-1].summary["files_failed"]) == (2, 2)
+    with contextlib.suppress(FileNotFoundError):
+        gone.rmdir()
+    (area / "elsewhere").rename(gone)
+    with closing(Journal.open(killed.journal)) as journal:
+        journal.set("keys", keys)
+    assert execute(killed, events.append) == (0, False)
+    for root in (area / "r1", gone):
+        found = {path.name: path.read_bytes() for path in root.iterdir()}
+        assert found == {"f0": b"\0" * 1000, "f1": b"\1" * 1000}
+    assert events[-1].files_done == 4
+
+
+def test_the_device_number_that_it_had_may_be_anothers_by_now(area: Path, killed: Record) -> None:
+    device = area.stat().st_dev
+    both = plan.locate([str(area / "r1"), str(area / "r2")], FactsReader())
+    with closing(Journal.open(killed.journal)) as journal:
+        for root, number in (("r1", 7), ("r2", device)):
+            name = bytes(area / root)
+            journal._db.execute("UPDATE dirs SET dev = ? WHERE name = ?", (number, name))
+        creation.adopt_devices(Sys(), journal, both[:1])
+        here, gone = (row.dev for row in journal.roots())
+        assert here == device
+        assert gone >= creation.GONE
+        creation.adopt_devices(Sys(), journal, both)
+        assert [row.dev for row in journal.roots()] == [device, device]
