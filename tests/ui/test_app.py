@@ -17,7 +17,7 @@ from zconsole.ui.dialogs.screens import TextScreen
 from zconsole.ui.keys import SHIPPED
 from zconsole.ui.panes import devices
 from zconsole.ui.panes.device_columns import row_line
-from zconsole.ui.panes.device_tree import Arrangement
+from zconsole.ui.panes.devices import Arrangement
 from zconsole.zfs.sources.base import Capabilities
 
 

@@ -12,7 +12,7 @@ from textual._xterm_parser import XTermParser
 from textual.message import Message
 
 from tests.table import rows
-from zconsole.ui.key_parser import KeyParser
+from zconsole.ui.terminal_driver import KeyParser
 
 FIXED = {
     "Esc and a key": ("\x1bq", ["alt+q"], ["escape", "q"]),

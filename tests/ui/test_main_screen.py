@@ -39,7 +39,7 @@ async def test_only_the_lines_that_changed_are_marked():
         read()  # reading draws it
         marked = {}
         for view in app.query("LinesView"):
-            view._draw = lambda *regions, view=view: marked.update({view.id: len(regions)})
+            view._set_dirty = lambda *regions, view=view: marked.update({view.id: len(regions)})
         feed.put(frames.resilver())
         await pilot.pause()
         assert marked == {}

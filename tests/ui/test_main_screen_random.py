@@ -30,20 +30,18 @@ from zconsole.pool.redundancy import Redundancy
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.frame import ActivityView, Frame, ScanView, VdevRow
 from zconsole.timeline.scan_rate import Mark, PastRates
-from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.display_format import ASCII, UNICODE, DisplayFormat
 from zconsole.ui.panes.balance import balance_lines, balance_title
-from zconsole.ui.panes.device_cells import Panel
-from zconsole.ui.panes.device_columns import arrange, common_scale, heading, row_line
+from zconsole.ui.panes.device_columns import Panel, arrange, common_scale, heading, row_line
 from zconsole.ui.panes.device_detail import detail_lines
-from zconsole.ui.panes.device_tree import SORTS, Arrangement, items
+from zconsole.ui.panes.devices import SORTS, Arrangement, items
 from zconsole.ui.panes.events import pane_lines
-from zconsole.ui.panes.header import HeaderStatus, header_lines, notice_line
+from zconsole.ui.panes.header import header_lines, notice_line
 from zconsole.ui.panes.help import footer_line, help_lines
 from zconsole.ui.panes.overview import overview_lines, tab_line
 from zconsole.ui.panes.scan import scan_lines
-from zconsole.ui.widgets.draw import ROLES
-from zconsole.ui.widgets.glyphs import ASCII, UNICODE
-from zconsole.ui.widgets.short_names import short_names
+from zconsole.ui.view_state import HeaderStatus
+from zconsole.ui.widgets.draw import ROLES, short_names
 
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink)
 

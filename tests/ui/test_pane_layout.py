@@ -9,8 +9,7 @@ from tests.ui import frames
 from tests.ui.fakes import FakeFeed, console
 from zconsole.config.settings import PANES
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.pane_layout import Heights, Wish, allot
-from zconsole.ui.panes.pane import Scene
+from zconsole.ui.panes.pane import Heights, Scene, Wish, allot
 from zconsole.ui.panes.scan import graph_rows, past_graph_rows
 
 
@@ -58,7 +57,7 @@ def scene(width, height, wanted, *, zoomed=False) -> Scene:
         None,
         width,
         height,
-        header=wanted.header,
+        max(0, height - wanted.header - 1),
         zoomed="scan" if zoomed else None,
         below=wanted.wishes[1:],
     )

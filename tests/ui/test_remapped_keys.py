@@ -119,8 +119,8 @@ async def test_a_wrong_entry_is_a_notice_and_switches_actions_off():
 
 def test_keys_to_press_one_after_another_are_those_of_this_console():
     table, _ = SHIPPED.remapped({"tunables": ["F"], "restore": ["ctrl+u"]})
-    assert SHIPPED.way("tunables", "restore") == "T, then U"
-    assert table.way("tunables", "restore") == "F, then ^U"
+    assert SHIPPED.shown("tunables", "restore") == "T, then U"
+    assert table.shown("tunables", "restore") == "F, then ^U"
 
 
 def _texts(tree: ast.Module) -> list[ast.Constant]:

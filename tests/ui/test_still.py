@@ -21,8 +21,9 @@ from zconsole.timeline.frame import Frame
 from zconsole.timeline.scans import scan_slot
 from zconsole.timeline.session import Session
 from zconsole.ui.app import Console
-from zconsole.ui.pane_layout import COMPACT
-from zconsole.ui.panes.header import HeaderStatus, header_lines
+from zconsole.ui.panes.header import header_lines
+from zconsole.ui.panes.pane import COMPACT
+from zconsole.ui.view_state import HeaderStatus
 from zconsole.zfs.sources.base import Capabilities
 
 CAPABILITIES = Capabilities("demo", flags=("DEMO",))

@@ -104,3 +104,19 @@ def test_a_count_agrees_with_its_noun():
 def test_what_is_not_finite_is_unknown(value):
     assert units.size(value) == units.rate(value) == units.percent(value) == "-"
     assert units.latency(value, "-") == units.duration(value) == "-"
+
+
+@rows(
+    ("share", "digits", "said"),
+    [
+        (None, 1, "-"),
+        (0.3824, 1, "38.2 %"),
+        (1.0, 0, "100 %"),
+        (-0.0, 1, "0.0 %"),
+        (-0.0004, 1, "0.0 %"),
+        (-0.004, 0, "0 %"),
+        (-0.01, 1, "-1.0 %"),
+    ],
+)
+def test_a_share_never_reads_as_less_than_nothing_where_it_rounds_to_it(share, digits, said):
+    assert units.percent(share, digits) == said

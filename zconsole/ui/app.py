@@ -32,12 +32,12 @@ from zconsole.ui.display_format import UNIT_WORDS, DisplayFormat
 from zconsole.ui.keys import MAIN, MAIN_ONLY, bindings
 from zconsole.ui.main_screen import MainScreen
 from zconsole.ui.panes.devices import DeviceView
-from zconsole.ui.panes.header import HeaderStatus, late_age
+from zconsole.ui.panes.header import late_age
 from zconsole.ui.saved_look import choose_theme, save_look
 from zconsole.ui.theme.files import ThemeFile
 from zconsole.ui.themed_app import ThemedApp
-from zconsole.ui.view_state import ViewState
-from zconsole.ui.widgets.draw import Span
+from zconsole.ui.view_state import HeaderStatus, ViewState
+from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.lines_view import LinesView
 
 if TYPE_CHECKING:
@@ -100,6 +100,8 @@ class Console(ThemedApp):
         self._notices = tuple(notices)
         self._behind = False
         self._painted = float("-inf")
+        self._status: HeaderStatus | None = None
+        """Status as of the last look at it; None before the first frame."""
         self._shown: HeaderStatus | None = None
         """Status in the header when everything was drawn last; None after only the header was."""
         self._timer: Timer | None = None
@@ -223,9 +225,13 @@ class Console(ThemedApp):
             self.main_screen.waiting("no pools are imported; waiting for one")
 
     def _header_status(self) -> HeaderStatus | None:
-        status = self.view_state.status(self._clock(), self.feed.pace)
-        self.late = late_age(status) if status else ()
-        return status
+        self._status = self.view_state.status(self._clock(), self.feed.pace)
+        return self._status
+
+    @property
+    def late(self) -> Line:
+        """Age of the data, as of the last look at it, once it is late; else empty."""
+        return late_age(self._status) if self._status else ()
 
     def _update_list(self) -> None:
         """Redraw a list over the main screen, with its new data or age."""

@@ -98,18 +98,14 @@ class KeyTable:
         """Return the row with this name in the configuration."""
         return self._titled[title]
 
-    def shown(self, title: str) -> str:
-        """Return the first key of a row as text."""
-        return shown(self.titled(title).keys[0])
+    def shown(self, *titles: str) -> str:
+        """Return the first keys of rows as text, to press one after another: ``T, then U``."""
+        return ", then ".join([shown(self._titled[title].keys[0]) for title in titles])
 
     @property
     def speed_hint(self) -> str:
         """Hint at the keys that change the speed of a demo."""
         return f"{self.shown('slower')} {self.shown('faster')} demo speed"
-
-    def way(self, *titles: str) -> str:
-        """Return the keys to press one after another as text: ``T, then U``."""
-        return ", then ".join(map(self.shown, titles))
 
     def choices(self, denied: str | None) -> Iterator[tuple[str, str, str]]:
         """Yield title, key and action of each entry of the palette.

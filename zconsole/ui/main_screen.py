@@ -15,21 +15,18 @@ from zconsole.config.settings import PANES
 from zconsole.timeline.frame import Frame, Pairs
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import Prompt
-from zconsole.ui.pane_layout import SMALLEST, TALL, Heights, Wish, allot, is_crowded
 from zconsole.ui.panes.balance import BalancePane
-from zconsole.ui.panes.device_columns import has_failed
-from zconsole.ui.panes.device_tree import SORTS
-from zconsole.ui.panes.devices import DeviceView
+from zconsole.ui.panes.devices import SORTS, DeviceView
 from zconsole.ui.panes.events import EventsPane
-from zconsole.ui.panes.header import HeaderStatus, first_line, header_lines, notice_line
-from zconsole.ui.panes.help import footer_line, keys_line, playback_line, wanted_action
+from zconsole.ui.panes.header import first_line, header_lines, notice_line
+from zconsole.ui.panes.help import footer_line, keys_line, playback_line
 from zconsole.ui.panes.overview import tab_line
-from zconsole.ui.panes.pane import Pane, Scene
+from zconsole.ui.panes.pane import SMALLEST, TALL, Heights, Pane, Scene, Wish, allot, is_crowded
+from zconsole.ui.panes.reasons import wanted_action
 from zconsole.ui.panes.scan import ScanPane
-from zconsole.ui.view_state import ViewState
+from zconsole.ui.view_state import HeaderStatus, ViewState
 from zconsole.ui.widgets.draw import Line, Span
-from zconsole.ui.widgets.footer_view import FooterView
-from zconsole.ui.widgets.lines_view import LinesView
+from zconsole.ui.widgets.lines_view import FooterView, LinesView
 
 _FILTER = "show only: name, bay, serial, path, state, note"
 
@@ -105,14 +102,14 @@ class MainScreen(Screen[None]):
         self._drawn_for = self._sizes
         tabs = 1 if len(state.frames) > 1 else 0
         header = header_lines(frame, status, state.look, width, height)
-        scene = Scene(body, state.look, state.source, width, height, zoomed=self.zoomed)
-        scene = scene._replace(header=len(header) + tabs)
+        room = height - tabs - 1 - len(header)
+        scene = Scene(body, state.look, state.source, width, height, room, self.zoomed)
         if self._is_crowded(scene):
             # First the panes save lines, then the header.
             scene = scene._replace(compact=True)
             if self._is_crowded(scene):
                 header = header_lines(frame, status, state.look, width, height, brief=True)
-                scene = scene._replace(header=len(header) + tabs)
+                scene = scene._replace(room=height - tabs - 1 - len(header))
         self._header = header
         heights = allot(width, scene.room, self._wishes(scene), self.chosen, self.zoomed)
         self._resize(heights, header=len(header), tabs=tabs)
@@ -326,11 +323,12 @@ class MainScreen(Screen[None]):
 
         This depends on the running scans and the layout of the pool, not on values of the moment.
         """
+        if scene.height >= TALL:
+            return False
         panes = self.panes.values()
         above = sum(pane.full(scene) for pane in panes if pane.place == "top")
         wishes = [pane.wish(scene) for pane in panes if pane.place != "top"]
-        room = scene.height - scene.header - 1 - above
-        return scene.height < TALL and is_crowded(scene.height, room, wishes)
+        return is_crowded(scene.height, scene.room - above, wishes)
 
     def _wishes(self, scene: Scene) -> list[Wish]:
         """Return the wishes of the panes; each pane is told the wishes of those below it."""
@@ -363,8 +361,8 @@ class MainScreen(Screen[None]):
             several_pools=len(state.frames) > 1,
             denied=state.denied,
             replay=played is not None,
-            first=wanted_action(frame, has_failed(frame)),
-            own=pane.own_keys if isinstance(pane, Pane) else (),
+            first=wanted_action(frame),
+            own=pane.keys if isinstance(pane, Pane) else (),
         )
         position: tuple[Line, ...] = ()
         if played is not None:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from operator import attrgetter
+from typing import NamedTuple
 
 from zconsole.pool.model import Vdev
 from zconsole.timeline.feed import Update
 from zconsole.timeline.frame import Frame, VdevRow
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.panes.header import HeaderStatus
 from zconsole.zfs.sources.base import Capabilities
 from zconsole.zfs.sources.replay import Playback
 
@@ -61,6 +61,28 @@ def _is_row_alike(one: VdevRow, other: VdevRow) -> bool:
     """Return whether two rows look the same; their I/O counters are shown as rates only."""
     same = one._replace(vdev=other.vdev) == other
     return same and one.vdev[:_COUNTED] == other.vdev[:_COUNTED]
+
+
+FRESH = 2.0
+"""Seconds for which the age of a sample is not counted."""
+
+
+class HeaderStatus(NamedTuple):
+    """Data of the header besides the pool's."""
+
+    host: str = ""
+    flags: tuple[str, ...] = ()
+    interval: float = 1.0
+    """Seconds between samples; 0 if the source has its own pace."""
+    age: float | None = 0.0
+    """Seconds since the last good sample; None if there was none."""
+    now: float = 0.0
+    """Epoch seconds by the source's clock."""
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the sample is so new that its age is not counted."""
+        return self.age is not None and self.age < FRESH
 
 
 @dataclass
@@ -173,19 +195,17 @@ class ViewState:
             return None
         passed = max(0.0, now - self.arrived) if self.latest.capabilities.live else 0.0
         age = None if frame.stale_seconds is None else frame.stale_seconds + passed
+        states = {
+            "DISPLAY PAUSED": self.frozen is not None,
+            "PAUSED": self.playback is not None and self.playback.paused,
+            "ENDED": self.ended,
+            "READ-ONLY": self.options.read_only,
+        }
+        said = (word for word, holds in states.items() if holds)
         return HeaderStatus(
             host=self.options.host,
-            flags=self._flags(self.latest),
+            flags=(*said, *self.latest.capabilities.flags),
             interval=interval,
             age=age,
             now=frame.t + (passed if age is None else age),
-        )
-
-    def _flags(self, update: Update) -> tuple[str, ...]:
-        return (
-            *(("DISPLAY PAUSED",) if self.frozen is not None else ()),
-            *(("PAUSED",) if self.playback is not None and self.playback.paused else ()),
-            *(("ENDED",) if self.ended else ()),
-            *(("READ-ONLY",) if self.options.read_only else ()),
-            *update.capabilities.flags,
         )

@@ -22,8 +22,7 @@ from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.actions.upkeep import Upkeep
 from zconsole.ui.app import Console
 from zconsole.ui.console_options import ConsoleOptions
-from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.widgets.glyphs import UNICODE
+from zconsole.ui.display_format import UNICODE, DisplayFormat
 from zconsole.zfs.sources.base import Capabilities
 
 RUN = ("tab", "enter")

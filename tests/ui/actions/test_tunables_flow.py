@@ -79,7 +79,7 @@ async def test_a_gentle_scan_is_said_to_be_set_so_with_the_key_that_undoes_it():
     await tunables_flow(ui, "")
     ui.pass_time(40, 2)
     told = ui.look.said(ui.frame.limit.suggestion.text)
-    keys = ui.look.keys.way("tunables", "restore")
+    keys = ui.look.keys.shown("tunables", "restore")
     assert told == f"the scan was set to be gentle: press {keys} to undo that"
 
 

@@ -10,7 +10,7 @@ from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.dialogs.screens import Dialog
 from zconsole.ui.keys import key_name
 from zconsole.ui.widgets.draw import Span
-from zconsole.ui.widgets.footer_view import FooterView
+from zconsole.ui.widgets.lines_view import FooterView
 
 KEYED = ("key", "track")
 """Roles of keys, including those that do nothing now."""

@@ -10,19 +10,18 @@ from tests.ui import frames
 from tests.ui.drawn import LOOK, plain
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import ErrorCounters, IoRates
-from zconsole.ui.panes.device_cells import Panel
 from zconsole.ui.panes.device_columns import (
     COLUMNS,
     NO_NEEDS,
     Needs,
+    Panel,
+    TreeLine,
     arrange,
-    has_failed,
     heading,
-    needs,
     row_line,
     tree_facts,
 )
-from zconsole.ui.panes.device_tree import TreeLine
+from zconsole.ui.panes.devices import DeviceMemory
 
 EVERY = [Needs(*each) for each in itertools.product((False, True), (False, True), (0, 12))]
 COUNTERS = {"err_read", "err_write", "err_cksum"}
@@ -33,7 +32,9 @@ def keys(width, longest=20, number=5, has=NO_NEEDS):
 
 
 def needs_after(frame, before):
-    return needs(frame, LOOK, tree_facts(frame), before)
+    memory = DeviceMemory(before)
+    memory.take(frame, LOOK)
+    return memory.has
 
 
 def panel(frame, width, has=None):
@@ -225,14 +226,6 @@ def changed(frame, index, **fields):
     rows = list(frame.rows)
     rows[index] = rows[index]._replace(vdev=rows[index].vdev._replace(**fields))
     return replace(frame, rows=tuple(rows))
-
-
-def test_what_failed_or_counted_errors_is_a_failed_device():
-    calm = frames.healthy()
-    assert not has_failed(calm)
-    assert has_failed(changed(calm, -1, state="UNAVAIL"))
-    assert has_failed(changed(calm, -1, errors=ErrorCounters(0, 1, 0)))
-    assert not has_failed(changed(calm, -1, state="OFFLINE"))
 
 
 def test_disks_that_are_filled_and_names_are_known_wherever_they_are():

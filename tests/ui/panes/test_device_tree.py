@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from tests.ui import frames
 from zconsole.pool.chassis import LeafDisk
-from zconsole.ui.panes.device_tree import Arrangement, items
+from zconsole.ui.panes.devices import Arrangement, items
 
 
 def names(frame, **change):

@@ -9,8 +9,9 @@ from tests.ui import frames
 from tests.ui.drawn import LOOK, plain
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import Pool, Vdev
-from zconsole.ui.panes.header import HeaderStatus, header_lines
+from zconsole.ui.panes.header import header_lines
 from zconsole.ui.panes.overview import overview_lines
+from zconsole.ui.view_state import HeaderStatus
 
 STATUS = HeaderStatus("nas1", (), 1.0, 0.4, frames.NOW)
 

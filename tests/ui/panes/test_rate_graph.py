@@ -13,10 +13,10 @@ from tests.ui.drawn import LOOK, plain
 from zconsole.pool.model import Event
 from zconsole.timeline.frame import DONE
 from zconsole.timeline.scan_rate import Mark, PastRates
+from zconsole.ui.display_format import ASCII
+from zconsole.ui.panes.pane import Ink
 from zconsole.ui.panes.rate_graph import graph_width, rate_lines, shown_steps
-from zconsole.ui.panes.scan_parts import Ink
 from zconsole.ui.widgets.draw import width_of
-from zconsole.ui.widgets.glyphs import ASCII
 
 NOW = frames.NOW
 
@@ -24,7 +24,7 @@ NOW = frames.NOW
 def drawn(past, rows, width=60, until=None, look=LOOK, **fields):
     frame = replace(frames.resilver(), **fields)
     view = frame.scans[0]._replace(past=past)
-    lines = rate_lines(view, Ink(look, width, NOW, frame), rows, until)
+    lines = rate_lines(view, Ink(look, width, frame), rows, until)
     assert max(map(width_of, lines)) <= width
     return [plain(line).rstrip() for line in lines]
 
@@ -47,7 +47,7 @@ def test_one_row_says_its_scale_and_since_when():
 def test_one_row_carries_a_mark_where_something_happened(said, width):
     look, past = LOOK, hours(Mark(NOW - 600, said))
     frame = frames.resilver()
-    ink = Ink(look, width, NOW, frame)
+    ink = Ink(look, width, frame)
     (line,) = rate_lines(frame.scans[0]._replace(past=past), ink, 1, None)
     (mark,) = (span for span in line if span.role == "notice")
     before = plain(line[: line.index(mark)])

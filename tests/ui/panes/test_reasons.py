@@ -152,10 +152,6 @@ def test_a_pool_that_another_host_may_have_is_not_to_be_cleared(room):
     assert "reconnect" not in said
 
 
-def test_nothing_is_said_of_a_pool_that_moves():
-    assert resume_advice(frames.resilver(), LOOK, 78) == ""
-
-
 async def test_a_suspended_pool_says_which_disk_to_reconnect_and_what_to_press_then():
     disk = "Slot 04 (serial S5RSVHXM)"
     async with acting("suspended", size=(80, 24)) as a:

@@ -23,8 +23,9 @@ from zconsole.timeline.scan_rate import PastRates
 from zconsole.timeline.session import Session
 from zconsole.tunables.hold_latency import LEVERS
 from zconsole.ui.panes.advice import suggested
-from zconsole.ui.panes.header import HeaderStatus, header_lines
+from zconsole.ui.panes.header import header_lines
 from zconsole.ui.panes.scan import scan_lines
+from zconsole.ui.view_state import HeaderStatus
 
 SCRUBBED = Scan("scrub", "finished", end=frames.NOW - 86_400, duration=51_120.0,
                 processed_bytes=6_196_000, errors=3)  # fmt: skip

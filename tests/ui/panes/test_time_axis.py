@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, timezone
 
 from tests.table import rows
-from zconsole.ui.panes.time_axis import TimeAxis, round_times
+from zconsole.ui.panes.rate_graph import TimeAxis, round_times
 
 NOON = datetime(2026, 11, 20, 12, 7, tzinfo=UTC).timestamp()
 

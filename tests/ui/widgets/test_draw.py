@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from tests.table import rows
 from tests.ui.drawn import plain
-from zconsole.ui.display_format import DisplayFormat, count
+from zconsole.ui.display_format import ASCII, UNICODE, DisplayFormat, count
 from zconsole.ui.widgets.draw import (
     Span,
     broken,
@@ -21,7 +21,6 @@ from zconsole.ui.widgets.draw import (
     spread,
     width_of,
 )
-from zconsole.ui.widgets.glyphs import ASCII, UNICODE
 from zconsole.ui.widgets.graph import bar, scale, sparkline
 
 NOW = 1795178467.0

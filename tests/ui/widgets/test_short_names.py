@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tests.table import rows
-from zconsole.ui.widgets.short_names import formerly, in_runs, middle, short_names
+from zconsole.ui.widgets.draw import formerly, in_runs, middle, short_names
 
 MODEL = "ata-WDC_WD40EFRX-68N32N0_WD-"
 

@@ -11,8 +11,7 @@ from zconsole.actions.plan import ActionPlan
 from zconsole.actions.target import Target
 from zconsole.pool.chassis import LeafDisk
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.widgets.draw import Line, Span, broken, fit
-from zconsole.ui.widgets.short_names import middle, short_names
+from zconsole.ui.widgets.draw import Line, Span, broken, fit, middle, short_names
 
 
 def plan_lines(plan: ActionPlan, denied: str, look: DisplayFormat, width: int) -> tuple[Line, ...]:

@@ -236,15 +236,15 @@ def _only_failed(ui: FlowSession, situation: Situation, below: Target | None) ->
 
 def _why_none(ui: FlowSession, situation: Situation, below: Target | None) -> str:
     """Explain why no failed device needs a replacement, and what to do instead."""
-    if ui.frame is not None and (way := resume_advice(ui.frame, ui.look, 80)):
-        return f"{situation.pool.name} is suspended: {way}"
+    if ui.frame is not None and ui.frame.suspended:
+        return f"{situation.pool.name} is suspended: {resume_advice(ui.frame, ui.look, 80)}"
     where, root = (below.name, below.vdev) if below else (situation.pool.name, situation.pool.root)
     lost = [leaf for leaf in root.leaves() if leaf.state in FAILED]
     groups = [
         v for v in root.walk() if v.kind == "replacing" and any(x in lost for x in v.leaves())
     ]
     if said := "; ".join(being_replaced(situation, group) for group in groups):
-        way = ui.look.keys.way("swap")
+        way = ui.look.keys.shown("swap")
         return f"{said}. {way} follows it; to replace another, select a device"
     what = f"has failed{' without a replacement' * bool(lost)}"
     return f"no device of {where} {what}. Select a device to replace"

@@ -25,10 +25,9 @@ from zconsole.ui.actions.tunables_pane import (
     changes_text,
     question_lines,
 )
-from zconsole.ui.display_format import percent
 from zconsole.ui.panes.advice import suggested
 from zconsole.ui.widgets.draw import Line, Span
-from zconsole.units import duration
+from zconsole.units import duration, percent
 
 ACTS = "Acts on every pool of this machine, at once."
 LIFTS = {
@@ -344,7 +343,7 @@ async def hold_flow(ui: FlowSession) -> None:
 
 def running(ui: FlowSession) -> str:
     """Describe the state of the autopilot, or name the key that starts it."""
-    key, status = ui.look.keys.way("hold-latency"), ui.autopilot
+    key, status = ui.look.keys.shown("hold-latency"), ui.autopilot
     if status is None:
         return f"{key} starts the autopilot: scans go as fast as a latency you set allows"
     reached = ui.effects.latency()
@@ -369,7 +368,7 @@ def _cost(ui: FlowSession, status: Status) -> str:
     rates = " against ".join(map(ui.look.rate, (rate, best)))
     left = frame.scan.left
     eta = f"; ETA {duration(left)} against about {duration(left * (1 - lost))}" if left else ""
-    return f"Cost: {rates} at best (-{percent(lost, 0)}){eta}."
+    return f"Cost: {rates} at best (-{percent(lost)}){eta}."
 
 
 def _asked(ui: FlowSession, width: int) -> tuple[Line, ...]:

@@ -19,9 +19,10 @@ from zconsole.tunables.store import Change
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.background import Work, begin_next
 from zconsole.ui.dialogs.screens import PickScreen
-from zconsole.ui.display_format import DisplayFormat, percent
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings
 from zconsole.ui.widgets.draw import Line, Span, fit
+from zconsole.units import percent
 
 UNCLEAR = "no clear effect"
 """Short verdict on a change after which the figures vary as much as before."""
@@ -284,4 +285,4 @@ def changes_text(changes: Sequence[Change], effect: TunableEffect) -> str:
 
 
 def _signed(share: float) -> str:
-    return f"{'+' if share >= 0 else ''}{percent(share, 0)}"
+    return f"{'+' if share >= 0 else ''}{percent(share)}"

@@ -36,10 +36,9 @@ from zconsole.ui.actions.plan_lines import said_lines
 from zconsole.ui.actions.session import FlowSession, UnderWay
 from zconsole.ui.background import begin, begin_next
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
-from zconsole.ui.display_format import percent
 from zconsole.ui.rebalance.job_watch import message_start
 from zconsole.ui.widgets.draw import Span
-from zconsole.units import counted, latency
+from zconsole.units import counted, latency, percent
 
 if TYPE_CHECKING:
     from textual.notifications import SeverityLevel
@@ -143,8 +142,8 @@ class Upkeep:
         waits, pace = session.effects.latency(), held.pace
         if held.misses(waits, frame.t):
             lost = session.effects.rate_lost(frame)
-            pace = f"unreachable, rate -{percent(lost, 0)}" if lost else "scan can't go slower"
-        note = f"{pace}; {session.look.keys.way('tunables', 'hold-latency')} stops it"
+            pace = f"unreachable, rate -{percent(lost)}" if lost else "scan can't go slower"
+        note = f"{pace}; {session.look.keys.shown('tunables', 'hold-latency')} stops it"
         # A fixed width keeps the text behind it from moving.
         reached = "few requests" if waits is None else f"{latency(waits):<{_REACHED}}"
         state = f"target {held.held}, now {reached}"
@@ -155,7 +154,7 @@ class Upkeep:
         names = self.session.past.in_place
         if not names or any(view.scan.active for view in frame.scans):
             return ()
-        note = f"{len(names)} ({self.session.look.keys.way('tunables')} lists them)"
+        note = f"{len(names)} ({self.session.look.keys.shown('tunables')} lists them)"
         return (ActivityView(Activity("tunables", SET_HERE, note=note)),)
 
     # Looking
@@ -230,7 +229,7 @@ class Upkeep:
                     partial(backend.control.settle, backend.clock(), scans)
                 )
             except (OSError, ZconsoleError) as error:
-                keys = session.look.keys.way("tunables", "restore")
+                keys = session.look.keys.shown("tunables", "restore")
                 self._report_left(
                     f"{', '.join(due)} not restored: {error}. To retry: {keys}.", True
                 )
@@ -285,7 +284,7 @@ class Upkeep:
             key = key_of(situation.pool, top)
             plan = plan_expand(situation, key) if key else None
             if plan is not None and plan.refused is None and space_gained(situation, top):
-                key = session.look.keys.way("actions")
+                key = session.look.keys.shown("actions")
                 gain = f"{plan.title}: {plan.consequences[0]}. Select it, then press {key}."
                 session.report_outcome(pool, gain)
 
@@ -334,7 +333,7 @@ class Upkeep:
 
     def _kept(self, later: str, names: Sequence[str], at_end: bool) -> Iterator[Span]:
         """Yield lines on the tunables that this console holds and leaves changed when it ends."""
-        one, way = len(names) == 1, self.session.look.keys.way
+        one, way = len(names) == 1, self.session.look.keys.shown
         stays = f"{counted(len(names), 'tunable')} set here stay{'s' * one} changed; {later}"
         yield Span(self._then(f"{stays} (not in this demo: it ends)", stays) + ".", "warning")
         at_end_too = f" when the scan ends: {way('tunables', 'restore-at-end')};" * (not at_end)

@@ -21,8 +21,7 @@ from zconsole.ui.dialogs.screens import Offers, Prompt
 from zconsole.ui.keys import bindings
 from zconsole.ui.panes.help import titled_keys
 from zconsole.ui.widgets.draw import Line, Span
-from zconsole.ui.widgets.footer_view import FooterView
-from zconsole.ui.widgets.lines_view import LinesView
+from zconsole.ui.widgets.lines_view import FooterView, LinesView
 from zconsole.units import counted
 
 

@@ -16,13 +16,12 @@ from zconsole.pool.model import Event
 from zconsole.timeline.feed import ReplayFeed
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import PickView, Prompt, TextScreen
-from zconsole.ui.display_format import percent
 from zconsole.ui.panes.events import event_line
 from zconsole.ui.panes.reasons import called_names
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span
-from zconsole.ui.widgets.footer_view import FooterView
-from zconsole.units import counted, date_of, parse_duration
+from zconsole.ui.widgets.lines_view import FooterView
+from zconsole.units import counted, date_of, parse_duration, percent
 from zconsole.zfs.sources.replay import Playback
 
 EXAMPLES = "14:05, 2026-03-01 14:05, +10m, -1h30m, 50%"
@@ -125,7 +124,7 @@ class GoToScreen(TextScreen[float | None]):
         said = counted(len(self._events), "event")
         if span is not None and until < span[1]:
             share = max(0.0, (until - span[0]) / (span[1] - span[0]))
-            said += f" so far, {percent(share, 0)} of the recording read"
+            said += f" so far, {percent(share)} of the recording read"
         return (Span(f" GO TO  {said}", "title"),)
 
     def _lines(self, width: int) -> Sequence[Line]:

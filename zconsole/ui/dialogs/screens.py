@@ -20,8 +20,7 @@ from zconsole.ui.panes.help import help_lines, keys_line, legend_lines, screen_h
 from zconsole.ui.themed_app import ThemedApp, TypedAheadScreen
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span, at_most, spread
-from zconsole.ui.widgets.footer_view import FooterView
-from zconsole.ui.widgets.lines_view import SCROLL_MARKS, CursorView, LinesView
+from zconsole.ui.widgets.lines_view import SCROLL_MARKS, CursorView, FooterView, LinesView
 
 Lines = Callable[[int], Sequence[Line]]
 """Returns lines for a width."""

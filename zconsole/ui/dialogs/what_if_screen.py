@@ -24,14 +24,14 @@ from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.frame import Frame, VdevRow, range_words
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import Offers, Prompt, TextScreen
-from zconsole.ui.display_format import DisplayFormat, percent
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.panes.advice import paragraph
 from zconsole.ui.panes.balance import fill_role
-from zconsole.ui.panes.scan_parts import paragraph
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span, beside, fit, spread
-from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.graph import bar
-from zconsole.ui.widgets.lines_view import LinesView
+from zconsole.ui.widgets.lines_view import FooterView, LinesView
+from zconsole.units import percent
 
 HINTS = (
     ("SIZE", "adds a vdev: raidz2:6x18TB, mirror:2x8T; TB is decimal, T binary"),
@@ -145,11 +145,11 @@ def _table(view: Outlook, changed: bool, look: DisplayFormat, width: int) -> Ite
 
 def _vdev(name: str, when: str, vdev: VdevBalance, look: DisplayFormat, width: int) -> Line:
     later = when == "then"
-    share = percent(vdev.new_write_share, 0)
+    share = percent(vdev.new_write_share)
     # Free space after parity; raw, and labeled so, if the layout is unknown.
     unknown = vdev.usable_free_bytes is None and vdev.free_bytes is not None
     free = look.size(vdev.free_bytes if unknown else vdev.usable_free_bytes) + " raw" * unknown
-    tail = _numbers(percent(vdev.fill), free, share)
+    tail = _numbers(percent(vdev.fill, 1), free, share)
     room = max(0, min(width, _WIDEST) - _NAME - _WHEN - 4 - len(tail))
     drawn = bar(vdev.fill, room, look.glyphs, fill_role(vdev.fill), thin=not later)
     role = "" if later else "dim"

@@ -1,13 +1,17 @@
-"""Last lines of the scan pane: the limit of the scan, a suggestion, and devices in trouble."""
+"""Labeled texts of the scan pane: the limit of the scan, a suggestion, and devices in trouble."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from zconsole.pool.model import HostLoad
 from zconsole.timeline.frame import AUTOPILOT, Frame
-from zconsole.ui.panes.reasons import as_called, called_names, resume_advice
-from zconsole.ui.panes.scan_parts import LABEL, Ink, fixed, machine
-from zconsole.ui.widgets.draw import Line
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.panes.pane import Ink
+from zconsole.ui.panes.reasons import as_called, resume_advice
+from zconsole.ui.widgets.draw import Line, Span, at_most, beside
+from zconsole.units import percent
 
 if TYPE_CHECKING:
     from zconsole.diagnosis.bottleneck.finding import Suggestion
@@ -43,16 +47,14 @@ def advice_lines(ink: Ink, *, running: int) -> list[Line]:
 
 def _low(ink: Ink, is_running: bool) -> list[Line]:
     """Return the lines for a low screen: the limit, then the worst trouble, else a suggestion."""
-    if way := resume_advice(ink.frame, ink.look, ink.width - LABEL - 2):
-        return fixed("try", way, 1, ink)
+    if ink.frame.suspended:
+        return fixed("try", resume_advice(ink.frame, ink.look, ink.width - LABEL - 2), 1, ink)
     if ink.frame.problem:
         return []
     troubles = _troubles(1, ink) if ink.frame.troubles else []
     if not is_running:
         return troubles
-    advice = _suggestion(ink)
-    told = troubles or (_shortened("try", advice, 1, ink) if advice else [])
-    return [*_limit(ink, 1), *told]
+    return [*_limit(ink, 1), *(troubles or _suggestion(1, ink))]
 
 
 def _limit(ink: Ink, rows: int) -> list[Line]:
@@ -62,7 +64,7 @@ def _limit(ink: Ink, rows: int) -> list[Line]:
         is_paused = scan is not None and scan.scan.state == "paused"
         return fixed("slowed by", "" if is_paused else "not known yet", 1, ink, "dim")
     doubt = "perhaps " if limit.sure < _SURE else ""
-    told = as_called(limit.text, called_names(ink.frame))
+    told = as_called(limit.text, ink.names)
     text = _with_short_names("slowed by", f"{doubt}{ink.look.rates(told)}", 1, ink)
     lines = fixed("slowed by", text, rows, ink)
     return [line for number, line in enumerate(lines) if line or not number]
@@ -73,19 +75,19 @@ def _limited(most: int, ink: Ink) -> list[Line]:
 
     A long limit or suggestion also gets the lines of parts that have nothing to say.
     """
-    told, advice = ink.frame.troubles, _suggestion(ink)
-    suggested = _shortened("try", advice, most if told else 2 * most, ink)
-    if not told and any(suggested[most:]):
-        return [*_limit(ink, 1), *suggested]
+    told = ink.frame.troubles
+    advice = _suggestion(most if told else 2 * most, ink)
+    if not told and any(advice[most:]):
+        return [*_limit(ink, 1), *advice]
     if advice and told:
-        return [*_limit(ink, 1), *suggested[:most], *_troubles(most, ink)]
+        return [*_limit(ink, 1), *advice[:most], *_troubles(most, ink)]
     # The lines below must not move for a longer limit; the zoomed pane shows all of it.
     limits = _limit(ink, 1 if advice and not ink.whole else 1 + most)
     rest = most + 1 - len(limits)
     if not advice:
         return [*limits, *_BLANK * rest, *_troubles(most, ink)]
     troubles = _troubles(max(1, rest), ink) if rest or ink.whole else []
-    return [*limits, *suggested[:most], *troubles]
+    return [*limits, *advice[:most], *troubles]
 
 
 def suggested(frame: Frame) -> Suggestion | None:
@@ -106,20 +108,18 @@ def suggested(frame: Frame) -> Suggestion | None:
     return found
 
 
-def _suggestion(ink: Ink) -> str:
-    """Return the suggestion with the console's keys; empty if there is none."""
+def _suggestion(rows: int, ink: Ink) -> list[Line]:
+    """Return the suggestion in exactly ``rows`` lines; no lines if there is none."""
     found = suggested(ink.frame)
-    return as_called(ink.look.said(found.text), called_names(ink.frame)) if found else ""
-
-
-def _shortened(label: str, text: str, rows: int, ink: Ink) -> list[Line]:
-    """Return a text in exactly ``rows`` lines; if they are too few, device names are shortened."""
-    return fixed(label, _with_short_names(label, text, rows, ink), rows, ink)
+    if found is None:
+        return []
+    text = as_called(ink.look.said(found.text), ink.names)
+    return fixed("try", _with_short_names("try", text, rows, ink), rows, ink)
 
 
 def _with_short_names(label: str, text: str, rows: int, ink: Ink) -> str:
     """Shorten long device names in a text that would take more than ``rows`` lines."""
-    if not ink.whole and len(ink.paragraph(label, text)) > rows:
+    if not ink.whole and len(paragraph(label, text, ink.look, ink.width)) > rows:
         for row in ink.frame.rows:
             name = row.vdev.name
             if len(name) > _NAME and name in text:
@@ -151,7 +151,7 @@ def _troubles(rows: int, ink: Ink) -> list[Line]:
     found = ink.frame.troubles
     if not found:
         since = ink.frame.quiet_since
-        none = "none" if since is None else f"none since {ink.look.when(since, ink.now)}"
+        none = "none" if since is None else f"none since {ink.look.when(since, ink.frame.t)}"
         return fixed("new errors", none, rows, ink, "dim")
     if len(found) == 1 or (rows == 1 and not ink.whole):
         return _trouble(found[0], rows, ink)
@@ -161,10 +161,74 @@ def _troubles(rows: int, ink: Ink) -> list[Line]:
 
 def _trouble(trouble: DeviceFault, rows: int, ink: Ink) -> list[Line]:
     """Return a trouble in full if it fits, else its first clauses; the row's details have all."""
-    names = called_names(ink.frame)
-    text = as_called(trouble.text, names)
-    if ink.whole or len(ink.paragraph("new errors", text)) <= rows:
+    text = as_called(trouble.text, ink.names)
+    if ink.whole or len(paragraph("new errors", text, ink.look, ink.width)) <= rows:
         return fixed("new errors", text, rows, ink, "warning")
-    name = names.get(trouble.name) or ink.look.middle(trouble.name, _NAME)
+    name = ink.names.get(trouble.name) or ink.look.middle(trouble.name, _NAME)
     said = trouble.text.removeprefix(f"{trouble.name}: ").partition(" (")[0]
     return fixed("new errors", f"{name}: {said}", rows, ink, "warning")
+
+
+LABEL = 12
+"""Cells of the label before a paragraph."""
+
+
+def fixed(label: str, text: str, rows: int, ink: Ink, role: str = "") -> list[Line]:
+    """Return a labeled text in exactly ``rows`` lines, filled with blank ones.
+
+    Clauses that do not fit are omitted in full, then phrases of the first clause; what still does
+    not fit is cut.
+    """
+    lines = paragraph(label, text, ink.look, ink.width)
+    for shorter in () if ink.whole or len(lines) <= rows else _shorter(text):
+        cut = shorter + ink.look.glyphs.ellipsis
+        lines = paragraph(label, cut, ink.look, ink.width)
+        if len(lines) <= rows:
+            break
+    shown = lines if ink.whole else at_most(rows, lines, ink.look.glyphs.ellipsis)
+    blank: Line = ()
+    return [  # all but the label in the role
+        *((head, *(Span(span.text, role or span.role) for span in said)) for head, *said in shown),
+        *[blank] * (rows - len(shown)),
+    ]
+
+
+def _shorter(text: str) -> Iterator[str]:
+    """Yield ever shorter versions: without the last aside or clause, then without phrases.
+
+    The last version is the whole text again, to be cut.
+    """
+    clauses = text.split("; ")
+    for kept in range(len(clauses), 0, -1):
+        said = "; ".join(clauses[:kept])
+        if kept < len(clauses):
+            yield f"{said}; "
+        if said.endswith(")"):
+            yield said.rpartition("(")[0]
+    phrases = clauses[0].split(", ")
+    for kept in range(len(phrases) - 1, 0, -1):
+        said = ", ".join(phrases[:kept])
+        if said.count("(") == said.count(")"):
+            yield f"{said}, "
+    yield text
+
+
+def paragraph(label: str, text: str, look: DisplayFormat, width: int) -> list[Line]:
+    """Return text from outside, wrapped beside its label; empty without text."""
+    if not text:
+        return []
+    head = Span(f" {label:<{LABEL}}", "dim")
+    return [*beside(head, look.text(text), max(LABEL + 11, width - 1))]
+
+
+def machine(host: HostLoad | None, look: DisplayFormat) -> str:
+    """Return ``processor 34 %, memory 5.10G of 16.0G used, ARC 3.20G``; empty if unknown."""
+    if host is None:
+        return ""
+    known = [] if host.cpu is None else [f"processor {percent(host.cpu)}"]
+    if host.memory_total is not None and host.memory_available is not None:
+        used = look.size(host.memory_total - host.memory_available)
+        known.append(f"memory {used} of {look.size(host.memory_total)} used")
+    if host.arc_bytes is not None:
+        known.append(f"ARC {look.size(host.arc_bytes)}")
+    return ", ".join(known)

@@ -8,11 +8,11 @@ from rich.cells import cell_len
 
 from zconsole.pool.balance import Balance, VdevBalance
 from zconsole.rebalance.planning.settings import EVEN
-from zconsole.ui.display_format import DisplayFormat, percent
-from zconsole.ui.pane_layout import Wish
-from zconsole.ui.panes.pane import Pane, Scene
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.panes.pane import Pane, Scene, Wish
 from zconsole.ui.widgets.draw import Line, Span, fit, ruled
 from zconsole.ui.widgets.graph import bar
+from zconsole.units import percent
 
 _LEAST = 3
 """Lines that the pane gets even if the device list wants more."""
@@ -62,7 +62,7 @@ def balance_title(
             columns = " raw free   new"
     facts = " BALANCE "
     if len(balance.vdevs) > 1:
-        facts += f" spread {percent(balance.spread)} "
+        facts += f" spread {percent(balance.spread, 1)} "
         facts += _evening(balance, look, width - len(columns) - len(facts) - 3)
     return ruled(facts, columns, look.glyphs.rule, width)
 
@@ -128,10 +128,10 @@ def _vdev(
 ) -> Line:
     name = look.middle(vdev.name, names)
     between, share = ("", 6) if brief else ("  ", 11)
-    tail = f"{percent(vdev.fill):>8}{between}{look.size(vdev.free_bytes):>7}"
+    tail = f"{percent(vdev.fill, 1):>8}{between}{look.size(vdev.free_bytes):>7}"
     if width >= _WIDE:
-        tail += f"{percent(vdev.frag, 0):>8}"
-    tail += f"{percent(vdev.new_write_share, 0):>{share}} " if shares else " "
+        tail += f"{percent(vdev.frag):>8}"
+    tail += f"{percent(vdev.new_write_share):>{share}} " if shares else " "
     room = max(0, width - names - 3 - len(tail))
     return (
         Span(f" {fit(name, names)}  "),

@@ -16,11 +16,10 @@ from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import Offers, TextScreen
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings
-from zconsole.ui.panes.device_cells import note_words, state_words
+from zconsole.ui.panes.device_columns import note_words, state_words
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span, beside, fit, joined
-from zconsole.ui.widgets.footer_view import FooterView
-from zconsole.ui.widgets.lines_view import LinesView
+from zconsole.ui.widgets.lines_view import FooterView, LinesView
 
 NO_CHASSIS = "no chassis to show: no enclosure (SES) and no NVMe slot tells what sits where"
 EMPTY, OTHER, UNSEEN = "empty", "other", "?"
@@ -236,7 +235,7 @@ def _pairs(bay: Bay, lights: Lights, look: DisplayFormat) -> Iterator[tuple[str,
         yield "disk", f"{', '.join(bay.slot.disks)}, of no pool shown here"
     yield "lights", _lights(lights.get(bay.key, SlotLights()))
     if bay.leaves:
-        yield "", f"to switch the light: {look.keys.way('to-device', 'actions')}"
+        yield "", f"to switch the light: {look.keys.shown('to-device', 'actions')}"
 
 
 def _described(disk: LeafDisk) -> str:

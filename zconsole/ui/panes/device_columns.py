@@ -1,4 +1,4 @@
-"""Columns of the device list: which ones fit a width, their headings and their rows.
+"""Columns of the device list: which ones fit a width, their headings, rows and cells.
 
 The choice depends on all vdevs of a pool, also hidden ones (``TreeFacts``), so that scrolling and
 folding don't change it.
@@ -7,21 +7,221 @@ folding don't change it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
 from zconsole import units
 from zconsole.config.settings import COLUMNS as COLUMN_WORDS
-from zconsole.timeline.events import BROKEN
 from zconsole.timeline.frame import Frame, VdevRow
-from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.panes import device_cells as cells
-from zconsole.ui.panes.device_cells import Column, Panel, note_words
-from zconsole.ui.panes.device_tree import TreeLine
-from zconsole.ui.widgets.draw import Line, Span, fit
-from zconsole.ui.widgets.graph import scale
-from zconsole.ui.widgets.short_names import formerly
+from zconsole.ui.display_format import DisplayFormat, count
+from zconsole.ui.widgets.draw import Line, Span, fit, formerly, middle
+from zconsole.ui.widgets.graph import heat_strip, scale, sparkline
+from zconsole.units import percent
+
+if TYPE_CHECKING:
+    from zconsole.diagnosis.device_errors.faults import DeviceFault
+
+_STEPS = {"latency": (0.005, 0.02, 0.08), "busy": (0.25, 0.5, 0.75)}
+"""Levels from which a cell of a strip is darker: seconds of latency, share of time busy."""
+
+WORKING = frozenset({"ONLINE", "DEGRADED", "INUSE"})
+"""States in which a device can have I/O to show."""
+
+_STATES = {
+    "DEGRADED": ("!", "warning"),
+    "FAULTED": ("x", "error"),
+    "UNAVAIL": ("x", "error"),
+    "REMOVED": ("x", "error"),
+    "SUSPENDED": ("x", "error"),
+    "CANT_OPEN": ("x", "warning"),
+    "CORRUPT": ("x", "warning"),
+    "OFFLINE": ("-", "notice"),
+    "SPLIT": ("-", "notice"),
+    "AVAIL": (" ", "dim"),
+    "INUSE": (" ", "notice"),
+    "ONLINE": (" ", ""),
+}
+"""Mark before a state, so that it stands out without color, and role of the state."""
+_SINCE = {"DEGRADED": "degraded", "OFFLINE": "offline"}
+"""Word before the time since which a device is in this state; "missing" for other states."""
+_SAID_BY_STATE = frozenset({"(resilvering)", "(awaiting resilver)", "(removing)"})
+_SUSPECTS = {"cable": "cable?", "disk": "failing?", "unclear": "new trouble"}
+"""Likely cause of new errors in a word; the details explain it."""
+_BUSY_FULL = 0.95
+"""Share of time busy from which a device is marked."""
+
+
+class TreeLine(NamedTuple):
+    """A line of the list: a vdev, the title of a class, or a line of a vdev's details."""
+
+    key: str
+    depth: int
+    row: VdevRow | None = None
+    title: str = ""
+    folded: int = 0
+    """Number of rows hidden below a folded row."""
+    detail: int | None = None
+    """Index of a line of details; None for the row itself."""
+
+
+class Column(NamedTuple):
+    """A column of the list; its width never depends on current values."""
+
+    key: str
+    title: str
+    width: int
+    right: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Data that all rows share when the device list is painted."""
+
+    frame: Frame
+    look: DisplayFormat
+    columns: tuple[Column, ...]
+    names: Mapping[str, str]
+    """Displayed name of each leaf, by name."""
+    top: float
+    """Top of the scale of all sparklines, in bytes/s."""
+    troubles: Mapping[str, DeviceFault] = field(default_factory=dict)
+    """Troubles by the key of their row."""
+    waited_for: frozenset[str] = frozenset()
+    """Keys of the devices whose loss suspended the pool."""
+
+
+def state_words(row: VdevRow) -> tuple[str, str]:
+    """Return the state of a row with its mark, and its role: ``! DEGRADED``, ``~ resilvering``."""
+    vdev = row.vdev
+    if row.gone:
+        return "x missing", "error"
+    if vdev.state in ("ONLINE", "DEGRADED") and not vdev.children:
+        for flag, word in (
+            (vdev.resilvering, "resilvering"),
+            (vdev.awaiting_resilver, "waiting"),
+            (vdev.removing, "removing"),
+        ):
+            if flag:
+                return f"~ {word}", "notice"
+    mark, role = _STATES.get(vdev.state, (" ", "warning"))
+    if mark == " " and row.slow_sibling:
+        return f"! {vdev.state}", "warning"
+    return f"{mark} {vdev.state}", role
+
+
+def note_words(
+    row: VdevRow, look: DisplayFormat, now: float, trouble: DeviceFault | None = None
+) -> str:
+    """Return everything notable about a row that no other column shows."""
+    vdev = row.vdev
+    parts = [look.text(vdev.note)] if vdev.note and vdev.note not in _SAID_BY_STATE else []
+    if row.slow_sibling:
+        parts.insert(0, look.text(row.slow_sibling))
+    if trouble is not None:
+        parts.insert(0, _SUSPECTS[trouble.cause])
+    if row.missing_since is not None:
+        word = _SINCE.get(vdev.state, "missing")
+        parts.insert(0, f"{word} since {look.when(row.missing_since, now)}")
+    for word, progress in (("trim", vdev.trim), ("initialize", vdev.initialize)):
+        if progress is not None and progress.state not in ("complete", "canceled"):
+            state = "" if progress.state == "active" else f" {progress.state}"
+            share = "" if progress.share is None else f" {percent(progress.share)}"
+            parts.append(f"{word}{state}{share}")
+    if vdev.errors.slow:
+        parts.append(f"{count(vdev.errors.slow)} slow I/O{'s' * (vdev.errors.slow != 1)}")
+    return ", ".join(parts)
+
+
+def is_noted(row: VdevRow, frame: Frame, look: DisplayFormat) -> bool:
+    """Return whether a row has a note; called for every row, so cheap checks come first."""
+    vdev = row.vdev
+    if row.slow_sibling or row.missing_since is not None or vdev.errors.slow:
+        return True
+    if not (vdev.note or vdev.trim or vdev.initialize):
+        return False
+    return bool(note_words(row, look, frame.t))
+
+
+def cell(column: Column, item: TreeLine, row: VdevRow, panel: Panel) -> tuple[str, str]:
+    """Return the text of a row in a column, and its role."""
+    look, width = panel.look, column.width
+    match column.key:
+        case "name":  # indented, with the number of rows folded below it
+            text = panel.names.get(row.vdev.name) or look.text(row.vdev.name)
+            if item.folded:
+                text = f"{text} {look.glyphs.folded}{item.folded}"
+            room = max(1, width - item.depth)
+            return " " * item.depth + middle(text, room, look.glyphs.ellipsis), ""
+        case "bay":
+            disk = row.vdev.disk
+            return look.middle(disk.bay if disk else "", width), ""
+        case "state":
+            return _state_cell(row, panel)
+        case "note":
+            trouble = panel.troubles.get(row.key)
+            said = note_words(row, look, panel.frame.t, trouble)
+            role = "warning" if row.slow_sibling or trouble else "dim"
+            return formerly(said, width, look.glyphs.ellipsis), role
+        case "err" | "err_read" | "err_write" | "err_cksum" | "slow":
+            return _error_cell(column.key.removeprefix("err_"), row)
+    return _io_cell(column, row, panel)
+
+
+def _state_cell(row: VdevRow, panel: Panel) -> tuple[str, str]:
+    """Return the state with its mark; errors or new trouble also give an ONLINE row a mark.
+
+    For a suspended pool, zpool prints the state of its vdevs in this place; show SUSPENDED instead,
+    as in the header.
+    """
+    if panel.frame.suspended and row.vdev is panel.frame.root:
+        mark, role = _STATES["SUSPENDED"]
+        return f"{mark} SUSPENDED", role
+    words, role = state_words(row)
+    if words.startswith(" ") and (row.key in panel.troubles or row.vdev.errors.total):
+        words, role = f"!{words[1:]}", role or "warning"
+    return panel.look.text(words), role
+
+
+def _error_cell(name: str, row: VdevRow) -> tuple[str, str]:
+    """Return one of the counters that zpool clear resets; ``err`` is their sum."""
+    errors = row.vdev.errors
+    if name == "err":
+        known = (errors.read, errors.write, errors.cksum) != (None, None, None)
+        return (count(errors.total), "error" if errors.total else "dim") if known else ("", "")
+    value: int | None = getattr(errors, name)
+    bad = "warning" if name == "slow" else "error"
+    return count(value, ""), bad if value else "dim"
+
+
+def _io_cell(column: Column, row: VdevRow, panel: Panel) -> tuple[str, str]:
+    """Return a rate, latency or queue if known; sparklines and strips are for leaves only."""
+    rates, vdev, look, width = row.rates, row.vdev, panel.look, column.width
+    said, role = "", ""
+    match column.key:
+        case "read" | "write":
+            value: float | None = getattr(rates, column.key)
+            said = "" if value is None and vdev.children else look.size(value)
+        case "read_spark" | "write_spark" if not vdev.children:
+            past = panel.frame.series.tail(row.key, column.key.removesuffix("_spark"), width)
+            said, role = sparkline(past, width, panel.top, look.glyphs), "spark"
+        case "read_ops" | "write_ops":
+            said = count(getattr(rates, column.key), "")
+        case "lat":
+            said, role = units.latency(rates.latency), "warning" if row.slow_sibling else ""
+        case "busy" if rates.busy is not None:
+            said = percent(min(1.0, rates.busy))
+            role = "bold" if rates.busy >= _BUSY_FULL else ""
+        case "lat_heat" | "busy_heat" if not vdev.children:
+            # The shade shows the value, the color how it compares with siblings.
+            metric = "busy" if column.key == "busy_heat" else "latency"
+            past = panel.frame.series.tail(row.key, metric, width)
+            said = heat_strip(past, width, _STEPS[metric], look.glyphs)
+            role = "warning" if row.slow_sibling else "spark"
+        case "queue" if vdev.queues:
+            said = count(sum(pending + active for pending, active in vdev.queues.values()))
+    return said, role
 
 
 class TreeFacts(NamedTuple):
@@ -61,12 +261,6 @@ def tree_facts(frame: Frame) -> TreeFacts:
             row.key for row in frame.rows if row.vdev.resilvering or row.vdev.unfilled
         ),
     )
-
-
-def has_failed(frame: Frame) -> bool:
-    """Return whether a device has failed or has errors."""
-    leaves = (row.vdev for row in frame.rows if not row.vdev.children)
-    return any(leaf.state in BROKEN or leaf.errors.total for leaf in leaves)
 
 
 _NAME_MIN, _NAME_FIRST, _NAME_SECOND, _NAME_MAX = 8, 18, 28, 44
@@ -112,17 +306,6 @@ class Needs(NamedTuple):
 NO_NEEDS = Needs()
 
 
-def needs(frame: Frame, look: DisplayFormat, tree: TreeFacts, before: Needs) -> Needs:
-    """Return the features of a frame or of any frame before it: columns appear once, and stay."""
-    return Needs(
-        before.errors or tree.errors,
-        before.notes
-        or bool(frame.troubles)
-        or any(cells.is_noted(row, frame, look) for row in frame.rows),
-        max(before.bay, tree.widest_bay),
-    )
-
-
 def by_importance(has: Needs) -> tuple[tuple[str, ...], ...]:
     """Return groups of columns in the order in which they get room; narrow screens lack the last.
 
@@ -156,33 +339,25 @@ def arrange(width: int, longest: int, number: int = 5, has: Needs = NO_NEEDS) ->
     Names get up to 18 cells before anything else, and up to 28 before the notes; what is left goes
     to names, then to latency, notes, strips and sparklines.
     """
+    widths = _WIDTHS | {
+        "name": max(_NAME_MIN, min(_NAME_SECOND, longest)),
+        "bay": max(_WIDTHS["bay"], min(_BAY_MAX, has.bay)),
+        "read": max(_WIDTHS["read"], number),
+        "write": max(_WIDTHS["write"], number),
+    }
     sizes = {"name": max(_NAME_MIN, min(_NAME_FIRST, longest)), "state": _WIDTHS["state"]}
     for group in by_importance(has):
         if _WORDS.get(group[0], "") not in {"", *has.wanted}:
             continue
-        wanted = {key: _first_width(key, longest, number, has.bay) for key in group}
-        if _total(_with(sizes, wanted)) > width:  # less important ones do not jump in
+        wanted = sizes | {key: widths[key] for key in group}
+        if group == _ERRORS:  # their sum is dropped
+            wanted.pop("err", None)
+        if _total(wanted) > width:  # less important ones do not jump in
             break
-        sizes = _with(sizes, wanted)
+        sizes = wanted
     sizes["name"] = max(1, sizes["name"] - max(0, _total(sizes) - width))
     grown = _grown(sizes, width, longest)
     return tuple(c._replace(width=grown[c.key]) for c in COLUMNS if c.key in grown)
-
-
-def _with(sizes: Mapping[str, int], wanted: Mapping[str, int]) -> dict[str, int]:
-    """Merge the sizes; the sum of errors is dropped once its counters have columns."""
-    both = {**sizes, **wanted}
-    if _ERRORS[0] in wanted:
-        both.pop("err", None)
-    return both
-
-
-def _first_width(key: str, longest: int, number: int, bay: int) -> int:
-    if key == "bay":
-        return max(_WIDTHS[key], min(_BAY_MAX, bay))
-    if key == "name":
-        return max(_NAME_MIN, min(_NAME_SECOND, longest))
-    return max(number, _WIDTHS[key]) if key in ("read", "write") else _WIDTHS[key]
 
 
 def _total(sizes: Mapping[str, int]) -> int:
@@ -261,7 +436,7 @@ def row_line(item: TreeLine, panel: Panel) -> Line:
         if idle and column.key == "note":
             spans.append(Span(" " * column.width))
         elif not idle or column.key not in _IO:
-            text, role = cells.cell(column, item, row, panel)
+            text, role = cell(column, item, row, panel)
             spans.append(Span(_fit(text, column, panel.look), role))
         elif column.key == "read":  # the note takes the place of all I/O columns
             room = sum(idle) + len(idle) - 1
@@ -273,7 +448,7 @@ def row_line(item: TreeLine, panel: Panel) -> Line:
 
 def _idle_note(row: VdevRow, panel: Panel) -> str:
     """Return the note for the I/O columns of a device that can't have I/O; else empty."""
-    idle = (row.gone or row.vdev.state not in cells.WORKING) and not row.vdev.children
+    idle = (row.gone or row.vdev.state not in WORKING) and not row.vdev.children
     if not idle or row.vdev.state == "AVAIL":
         return ""
     now = panel.frame.t

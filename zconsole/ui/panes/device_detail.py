@@ -9,13 +9,14 @@ from zconsole import units
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import Vdev
 from zconsole.timeline.frame import Frame, Pairs, VdevRow
-from zconsole.ui.display_format import DisplayFormat, percent
-from zconsole.ui.panes.device_cells import note_words
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.panes.advice import machine
+from zconsole.ui.panes.device_columns import note_words
 from zconsole.ui.panes.device_graphs import LABEL, graphs
 from zconsole.ui.panes.reasons import all_reasons
-from zconsole.ui.panes.scan_parts import machine
 from zconsole.ui.widgets.draw import Line, Span, beside, fit, indented, joined
 from zconsole.ui.widgets.graph import sparkline
+from zconsole.units import percent
 
 _SHOWN_BUCKETS = 24
 _DEEPEST = 8
@@ -91,7 +92,7 @@ def _lasting(row: VdevRow, frame: Frame, look: DisplayFormat) -> Iterator[tuple[
         used = "" if vdev.alloc_bytes is None else f", {look.size(vdev.alloc_bytes)} allocated"
         yield "size", f"{look.size(vdev.size_bytes)} ({vdev.size_bytes} bytes){used}"
     if vdev.fragmentation is not None:
-        yield "free frag", percent(vdev.fragmentation, 0)
+        yield "free frag", percent(vdev.fragmentation)
     if vdev.ashift is not None:
         physical = vdev.physical_ashift
         worse = physical is not None and physical > vdev.ashift

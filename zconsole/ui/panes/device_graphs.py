@@ -14,7 +14,7 @@ from zconsole.timeline.frame import Frame, VdevRow
 from zconsole.timeline.rates import CAPACITY
 from zconsole.timeline.scan_rate import HOLE, USUAL, Mark
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.panes.time_axis import TimeAxis, happened, name_marks
+from zconsole.ui.panes.rate_graph import TimeAxis, happened, name_marks
 from zconsole.ui.widgets.draw import Line, Span, fit
 from zconsole.ui.widgets.graph import graph_lines, graph_values, scale
 

@@ -1,38 +1,129 @@
-"""Device list: a cursor over the tree of vdevs, of which only visible rows are drawn."""
+"""Device list: a cursor over the tree of vdevs, folded, filtered or sorted.
+
+Only visible rows are drawn.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from itertools import takewhile
 
 from zconsole.config.settings import COLUMNS
+from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import is_group
 from zconsole.timeline.events import BROKEN
-from zconsole.timeline.frame import Frame, Pairs
+from zconsole.timeline.frame import Frame, Pairs, VdevRow
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.pane_layout import Wish
-from zconsole.ui.panes.device_cells import Column, Panel
 from zconsole.ui.panes.device_columns import (
     NO_NEEDS,
     Needs,
+    Panel,
     TreeFacts,
+    TreeLine,
     arrange,
     common_scale,
     heading,
-    needs,
+    is_noted,
     row_line,
     sort_key,
     tree_facts,
 )
 from zconsole.ui.panes.device_detail import detail_lines, detail_room
 from zconsole.ui.panes.device_graphs import graph_room, scrolled
-from zconsole.ui.panes.device_tree import Arrangement, TreeLine, items, tree_height
-from zconsole.ui.panes.pane import Pane, Scene
-from zconsole.ui.widgets.draw import Line, Span, merged
+from zconsole.ui.panes.pane import Pane, Scene, Wish
+from zconsole.ui.widgets.draw import Line, Span, merged, short_names
 from zconsole.ui.widgets.graph import graph_values
 from zconsole.ui.widgets.lines_view import CursorView
-from zconsole.ui.widgets.short_names import short_names
+
+CLASS_TITLES = {
+    "special": "special",
+    "dedup": "dedup",
+    "log": "logs",
+    "cache": "cache",
+    "spare": "spares",
+}
+"""Titles that ``zpool status`` prints above the vdevs of these classes (print_class_vdevs)."""
+
+SORTS: dict[str, Callable[[VdevRow], float]] = {
+    "tree": lambda _: 0.0,
+    "latency": lambda row: -(row.rates.latency or 0.0),
+    "busy": lambda row: -(row.rates.busy or 0.0),
+    "read": lambda row: -(row.rates.read or 0.0),
+    "write": lambda row: -(row.rates.write or 0.0),
+    "errors": lambda row: -float(row.vdev.errors.total),
+}
+"""Orders that ``s`` cycles through; all except the tree list only leaves, the largest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """Arrangement of the list by the operator."""
+
+    sort: str = "tree"
+    filter: str = ""
+    folded: frozenset[str] = frozenset()
+
+
+def tree_height(rows: Sequence[VdevRow]) -> int:
+    """Return the lines of the whole tree, including the titles of classes."""
+    classes = {row.vdev.vclass for row in rows if row.depth == 1}
+    return len(rows) + len(classes & CLASS_TITLES.keys())
+
+
+def items(rows: Sequence[VdevRow], arrangement: Arrangement) -> tuple[TreeLine, ...]:
+    """Return the lines for ``rows``, which are in tree order."""
+    kept = rows if not arrangement.filter else _filtered(rows, arrangement.filter)
+    if arrangement.sort != "tree":
+        leaves = [row for row in kept if not row.vdev.children]
+        leaves.sort(key=SORTS[arrangement.sort])
+        return tuple(TreeLine(row.key, 0, row) for row in leaves)
+    return _tree(kept, () if arrangement.filter else arrangement.folded)
+
+
+def _tree(rows: Sequence[VdevRow], folded: Collection[str]) -> tuple[TreeLine, ...]:
+    out: list[TreeLine] = []
+    group = "normal"
+    hiding: int | None = None
+    for index, row in enumerate(rows):
+        if hiding is not None and row.depth > hiding:
+            continue
+        hiding = None
+        if row.depth == 1 and row.vdev.vclass != group:
+            group = row.vdev.vclass
+            if title := CLASS_TITLES.get(group):
+                out.append(TreeLine(f"class:{group}", 0, title=title))
+        below = _below(rows, index) if row.key in folded else 0
+        if below:
+            hiding = row.depth
+        out.append(TreeLine(row.key, row.depth, row, folded=below))
+    return tuple(out)
+
+
+def _below(rows: Sequence[VdevRow], index: int) -> int:
+    deeper = takewhile(lambda row: row.depth > rows[index].depth, rows[index + 1 :])
+    return sum(1 for _ in deeper)
+
+
+def _filtered(rows: Sequence[VdevRow], wanted: str) -> list[VdevRow]:
+    """Return the matching rows and their ancestors, which keep each match's place in the tree."""
+    needle = wanted.casefold()
+    kept: set[int] = set()
+    path: list[int] = []
+    for index, row in enumerate(rows):
+        path[row.depth :] = [index]
+        if matches(row, needle):
+            kept.update(path)
+    return [rows[index] for index in sorted(kept)]
+
+
+def matches(row: VdevRow, needle: str) -> bool:
+    """Return whether a case-folded text occurs in a row's name, path, state, note or disk place."""
+    vdev, disk = row.vdev, row.vdev.disk or LeafDisk()
+    words = (vdev.name, vdev.path or "", vdev.state, vdev.note, vdev.kind, row.slow_sibling or "")
+    places = (disk.bay, disk.slot, disk.serial, disk.wwn, disk.port, disk.model)
+    return any(needle in word.casefold() for word in (*words, *places))
+
 
 HOLD = 30.0
 """Seconds for which a device stays tinted after it was last found to limit the scan."""
@@ -53,7 +144,14 @@ class DeviceMemory:
     def take(self, frame: Frame, look: DisplayFormat) -> None:
         """Update from a frame."""
         self.tree = tree_facts(frame)
-        self.has = needs(frame, look, self.tree, self.has)
+        before = self.has  # columns appear once, and stay
+        self.has = Needs(
+            before.errors or self.tree.errors,
+            before.notes
+            or bool(frame.troubles)
+            or any(is_noted(row, frame, look) for row in frame.rows),
+            max(before.bay, self.tree.widest_bay),
+        )
         if frame.limit is None:
             self.culprit = None
             return
@@ -84,6 +182,7 @@ class DeviceView(Pane, CursorView):
     pane_id = "devices"
     place = "list"
     goes_sideways = True
+    title_height = 1  # the headings are always shown
 
     def __init__(self, sort: str = "tree", columns: Sequence[str] = COLUMNS) -> None:
         """``columns`` are the groups of columns that the configuration allows."""
@@ -117,22 +216,19 @@ class DeviceView(Pane, CursorView):
         return Wish(self.pane_id, self.place, max(steady, self.line_count() + 1), steady=steady)
 
     def paint(self, scene: Scene) -> None:
-        """Draw the frame of the scene."""
-        self.show_frame(scene.frame, scene.look, scene.width)
-
-    def show_frame(self, frame: Frame, look: DisplayFormat, width: int) -> None:
-        """Draw a frame ``width`` cells wide, with the cursor on the same device."""
+        """Draw the frame of the scene, with the cursor on the same device."""
+        frame, look = scene.frame, scene.look
         is_next = self._frame is not frame
         self._opening = self._opening and (self._frame is None or not is_next)
-        self._frame, self._look, self._width = frame, look, width
+        self._frame, self._look, self._width = frame, look, scene.width
         memory = self._memories.setdefault(frame.guid or frame.pool, DeviceMemory())
         was_shown, before = memory is self._memory and bool(self._items), self._being_filled()
         if memory is not self._memory:
             self._memory, self.until = memory, None
         self._memory.take(frame, look)
         self.rearrange()
-        if was_shown:
-            self._reveal_filled(self._being_filled() - before)
+        if was_shown and (new := self._being_filled() - before):
+            self._reveal_filled(new)
         self.awaits_filled = max(0, self.awaits_filled - is_next)
 
     def rearrange(self, **change: object) -> None:
@@ -140,34 +236,31 @@ class DeviceView(Pane, CursorView):
         self.arrangement = replace(self.arrangement, **change)  # type: ignore[arg-type]
         if self._frame is None:
             return
-        at = self._at_cursor
-        look, width, rows, facts = self._look, self._width, self._graph_rows, self.facts
-        expanded = [row for row in self._frame.rows if self.expanded and row.key in self.expanded]
-        self._details = {
-            each.key: detail_lines(
-                each, self._frame, facts.get(each.key, ()), look, width, rows, self.until
-            )
-            for each in expanded
-        }
-        found = items(self._frame.rows, self.arrangement)
-        self._items = self._with_details(found or (_NOTHING if self._frame.rows else _UNSEEN,))
+        at, frame = self._at_cursor, self._frame
+        found = items(frame.rows, self.arrangement)
+        self._items = found or (_NOTHING if frame.rows else _UNSEEN,)
+        self._details = {}
+        if self.expanded:
+            self._insert_details(frame)
         self._follow(at)
-        self._panel = self._make_panel(self._frame)
+        self._panel = self._make_panel(frame)
         self._rows.clear()
         self.update_lines()
-        self._open_on_failed()
+        if self._opening:
+            self._open_on_failed()
 
     def on_resize(self) -> None:
         """Show a failed device on the first frame, now that the height is known."""
-        self._open_on_failed()
+        if self._opening:
+            self._open_on_failed()
 
     def _open_on_failed(self) -> None:
         """Move the cursor to the first failed device if it is out of sight.
 
         Only for the first frame: later on, nothing moves by itself.
         """
-        room = self.size.height - int(self.has_title)
-        if not self._opening or self._frame is None or room < 1:
+        room = self.size.height - self.title_height
+        if self._frame is None or room < 1:
             return
         leaves = ((i, item.row.vdev) for i, item in enumerate(self._items) if item.row is not None)
         failed = (i for i, vdev in leaves if not vdev.children and vdev.state in BROKEN)
@@ -303,11 +396,6 @@ class DeviceView(Pane, CursorView):
         tinted = item.key == self._memory.culprit and item.detail is None
         return super().ground(index) or ("tint" if tinted else "")
 
-    @property
-    def has_title(self) -> bool:
-        """True: the headings are always shown."""
-        return True
-
     def title_line(self) -> Line:
         """Return the column headings with order, filter and position."""
         if self._panel is None:
@@ -366,58 +454,56 @@ class DeviceView(Pane, CursorView):
         return None
 
     def _make_panel(self, frame: Frame) -> Panel:
-        columns = self._columns()
+        """Return what the rows share: columns that fit, names, and the scale of sparklines."""
+        tree, number = self._memory.tree, self._look.number
+        mark = 5 if self.arrangement.folded else 0  # a space, the sign, three digits
+        longest = max(tree.longest + mark, len("NAME  ") + len(self._position(marked=True)))
+        has = self._memory.has._replace(wanted=self._wanted)
+        width = max(1, self._width - 2)
+        columns = arrange(width, longest, number, has)
+        # Bays without a column stand before the names.
+        named = "bay" in self._wanted and all(column.key != "bay" for column in columns)
+        if named and has.bay:
+            columns = arrange(width, longest + has.bay + 1, number, has)
         spark = max((c.width for c in columns if c.key.endswith("_spark")), default=0)
         top = common_scale(frame, spark) if spark else 1.0
-        names = self._names_in(self._memory.tree, columns)
+        names = self._names_in(tree, columns[0].width, bays=named)
         troubles = {trouble.key: trouble for trouble in frame.troubles}
         waited_for = frozenset(row.key for row in frame.missing_devices)
         return Panel(frame, self._look, columns, names, top, troubles, waited_for)
 
-    def _names_in(self, tree: TreeFacts, columns: Sequence[Column]) -> dict[str, str]:
-        """Return the displayed leaf names, with the bay before each if bays have no column."""
-        room = columns[0].width
-        if _has_bays(columns) or "bay" not in self._wanted:
-            return self._short(tree, room)
-        beside = tree.widest_bay + 1
-        if beside == 1 or room - tree.deepest - beside < min(_LEAST, tree.longest_leaf):
-            return self._short(tree, room)
-        short = self._short(tree, room - beside)
-        shown = {name: self._look.text(bay) for name, bay in tree.bays.items() if bay}
-        return {name: f"{shown[name]} {s}" if name in shown else s for name, s in short.items()}
+    def _names_in(self, tree: TreeFacts, width: int, *, bays: bool) -> dict[str, str]:
+        """Return the displayed leaf names in ``width`` cells, distinct, after their bays if asked.
 
-    def _columns(self) -> tuple[Column, ...]:
-        mark = 5 if self.arrangement.folded else 0  # a space, the sign, three digits
-        longest = max(
-            self._memory.tree.longest + mark, len("NAME  ") + len(self._position(marked=True))
-        )
-        has = self._memory.has._replace(wanted=self._wanted)
-        make = partial(arrange, max(1, self._width - 2), number=self._look.number, has=has)
-        columns = make(longest)
-        beside = has.bay and "bay" in self._wanted and not _has_bays(columns)
-        return make(longest + has.bay + 1) if beside else columns
-
-    def _short(self, tree: TreeFacts, width: int) -> dict[str, str]:
-        """Shorten the leaf names so that they remain distinct."""
-        shown = {name: self._look.text(name) for name in tree.names}
-        short = short_names(tuple(shown.values()), width - tree.deepest, self._look.glyphs.ellipsis)
-        return {name: short[shown[name]] for name in tree.names}
+        Without room for enough of the names beside them there are no bays.
+        """
+        room, bay = width - tree.deepest, tree.widest_bay + 1
+        if not bays or bay == 1 or room - bay < min(_LEAST, tree.longest_leaf):
+            bays, bay = False, 0
+        whole = {name: self._look.text(name) for name in tree.names}
+        short = short_names(tuple(whole.values()), room - bay, self._look.glyphs.ellipsis)
+        told = tree.bays.items() if bays else ()
+        shown = {name: f"{self._look.text(where)} " for name, where in told if where}
+        return {name: shown.get(name, "") + short[text] for name, text in whole.items()}
 
     @property
     def _graph_rows(self) -> int:
         return 1 if self.size.height < _TALL else _GRAPH
 
-    def _with_details(self, found: Sequence[TreeLine]) -> tuple[TreeLine, ...]:
-        if not self._details:
-            return tuple(found)
-        out: list[TreeLine] = []
-        for item in found:
-            out.append(item)
-            lines = self._details.get(item.key, ())
-            out.extend(
-                TreeLine(item.key, item.depth, item.row, detail=i) for i in range(len(lines))
-            )
-        return tuple(out)
+    def _insert_details(self, frame: Frame) -> None:
+        """Make the details of expanded rows, and insert their lines below these."""
+        look, width, rows = self._look, self._width, self._graph_rows
+        for row in frame.rows:
+            if row.key in self.expanded:
+                facts = self.facts.get(row.key, ())
+                lines = detail_lines(row, frame, facts, look, width, rows, self.until)
+                self._details[row.key] = lines
+        listed: list[TreeLine] = []
+        for item in self._items:
+            listed.append(item)
+            count = len(self._details.get(item.key, ()))
+            listed += (TreeLine(item.key, item.depth, item.row, detail=i) for i in range(count))
+        self._items = tuple(listed)
 
     def _follow(self, at: TreeLine | None) -> None:
         """Keep the cursor on the same device if it is still there."""
@@ -442,11 +528,6 @@ class DeviceView(Pane, CursorView):
             total = str(len(self._items))
             parts.append(f"{self.cursor + 1:>{len(total)}}/{total}")
         return " ".join(parts)
-
-
-def _has_bays(columns: Sequence[Column]) -> bool:
-    """Return whether bays have a column."""
-    return any(column.key == "bay" for column in columns)
 
 
 def _over(line: Line, mark: str) -> Line:

@@ -13,11 +13,9 @@ from zconsole.pool.health import explained
 from zconsole.pool.model import Event
 from zconsole.timeline.frame import DONE, OUTCOME, Frame
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.pane_layout import Wish
-from zconsole.ui.panes.pane import Pane, Scene
+from zconsole.ui.panes.pane import Pane, Scene, Wish
 from zconsole.ui.panes.reasons import as_called, called_names
-from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, indented, ruled
-from zconsole.ui.widgets.short_names import middle
+from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, indented, middle, ruled
 from zconsole.zfs.sources.base import NO_READER, Capabilities
 
 _NEW_ERRORS = re.compile(r"([0-9]{1,18}) new (read|write|checksum) error")

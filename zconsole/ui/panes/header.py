@@ -4,23 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain, product
-from typing import NamedTuple
 
 from zconsole import units
 from zconsole.pool.redundancy import Redundancy
 from zconsole.timeline.frame import Frame
-from zconsole.ui.display_format import DisplayFormat, percent
-from zconsole.ui.pane_layout import COMPACT, TALL
-from zconsole.ui.panes.headline import clickable, free_words, headline, is_working
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.panes.headline import clickable, fill_words, headline, is_working
+from zconsole.ui.panes.pane import COMPACT, TALL
 from zconsole.ui.panes.reasons import all_reasons, bays_of
-from zconsole.ui.widgets.draw import Line, Span, broken, indented, joined, spread, width_of
-from zconsole.ui.widgets.short_names import formerly, in_runs, short_names
+from zconsole.ui.view_state import FRESH, HeaderStatus
+from zconsole.ui.widgets.draw import (
+    Line,
+    Span,
+    broken,
+    formerly,
+    in_runs,
+    indented,
+    joined,
+    short_names,
+    spread,
+    width_of,
+)
+from zconsole.units import percent
 
 _REASONS = "screen.show_pane('events')"
 """Action of a click on the health: its causes are among the events."""
 _WHERE = ": Enter on the pool's row"
 """Points to the details of the pool, which have all reasons."""
-_FRESH = 2.0
 _STAY = ("Do not pull any other disk of", "Pull no other disk of")
 """Text before the disks that must stay, and a shorter one."""
 _DISKS = (16, 12, 9, 7)
@@ -30,24 +40,6 @@ _MESSAGES = {TALL: 3, COMPACT: 2, 0: 1}
 _BOXED = 100
 _WORD = 17
 """Columns of the health in a frame, and of the free space: ``9.31T raw free``."""
-
-
-class HeaderStatus(NamedTuple):
-    """Data of the header besides the pool's."""
-
-    host: str = ""
-    flags: tuple[str, ...] = ()
-    interval: float = 1.0
-    """Seconds between samples; 0 if the source has its own pace."""
-    age: float | None = 0.0
-    """Seconds since the last good sample; None if there was none."""
-    now: float = 0.0
-    """Epoch seconds by the source's clock."""
-
-    @property
-    def fresh(self) -> bool:
-        """Whether the sample is so new that its age is not counted."""
-        return self.age is not None and self.age < _FRESH
 
 
 def header_lines(
@@ -100,7 +92,7 @@ def notice_line(frame: Frame, look: DisplayFormat, width: int) -> Line:
     view = frame.scan
     if view is not None and view.scan.active:
         share = None if view.percent is None else view.percent / 100
-        spans.append(Span(f" {percent(share)} {units.duration(view.estimate.eta)}"))
+        spans.append(Span(f" {percent(share, 1)} {units.duration(view.estimate.eta)}"))
     return look.crop(tuple(spans), width)
 
 
@@ -108,11 +100,10 @@ def _boxed(frame: Frame, look: DisplayFormat, width: int, said: int) -> tuple[Li
     """Return the lines below the first one in a thin frame, with a third row of cells."""
     box, rule = look.glyphs.box, look.glyphs.rule
     inner = width - 2
-    root, word = frame.root, clickable(health_word(frame, look), _REASONS)
-    heads: list[Line] = [word, (), ()]
+    heads: list[Line] = [clickable(health_word(frame, look), _REASONS), (), ()]
     # Fill and free space stand below the health, unless a cell of the headline has them.
-    if root is not None and root.size_bytes and root.alloc_bytes is not None and is_working(frame):
-        full, free = percent(root.alloc_bytes / root.size_bytes), free_words(root, look)
+    full, free = fill_words(frame, look)
+    if full and is_working(frame):
         heads[1:] = [(Span(f" {said}", "dim"),) for said in (f"{full} full", free)]
     rows = zip(heads, headline(frame, look, inner - _WORD, 3), strict=True)
     inside = [(*head, Span(" " * (_WORD - width_of(head))), *cells) for head, cells in rows]
@@ -159,7 +150,7 @@ def late_age(status: HeaderStatus) -> Line:
 def _age(status: HeaderStatus) -> Span:
     if status.age is None:
         return Span("never seen", "warning")
-    late = status.age >= max(3 * status.interval, _FRESH)
+    late = status.age >= max(3 * status.interval, FRESH)
     whole = int(status.age)
     age = f"{whole}s" if whole < 100 else f"{whole // 60}m{whole % 60:02d}s"
     age = "<2s" if status.fresh else age if whole < 3600 else f"{whole // 3600}h"

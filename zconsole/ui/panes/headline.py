@@ -13,7 +13,7 @@ from typing import NamedTuple
 from rich.cells import cell_len
 
 from zconsole import units
-from zconsole.pool.model import Scan, Vdev, data_vdevs
+from zconsole.pool.model import Scan, data_vdevs
 from zconsole.pool.redundancy import REPAIRS, Redundancy
 from zconsole.pool.scan_outcome import BY_SPARE, KEEP_OLD
 from zconsole.timeline.eta.estimate import MEASURING, Estimate
@@ -25,8 +25,9 @@ from zconsole.timeline.frame import (
     work_name,
 )
 from zconsole.timeline.scan_rate import LEVEL_TREND, PastRates
-from zconsole.ui.display_format import DisplayFormat, count, percent
+from zconsole.ui.display_format import DisplayFormat, count
 from zconsole.ui.widgets.draw import Line, Span, joined, width_of
+from zconsole.units import percent
 
 _SMALL = (23, 14, 10, 6)
 _NORMAL = (31, 14, 18, 10)
@@ -122,11 +123,9 @@ def _work(first: Place, second: Place) -> tuple[CellRows, CellRows]:
     if activity is not None:
         moving = None if first.frame.suspended else activity.rate
         return _activity(activity, first), [[_rate(moving, second.look)]]
-    root, look = second.frame.root, second.look
-    if root is None or not root.size_bytes or root.alloc_bytes is None:
-        return _last_scan(view, first), [[_named("FILL", "unknown")]]
-    fill = _named("FILL", percent(root.alloc_bytes / root.size_bytes))
-    return _last_scan(view, first), [[fill], [(Span(free_words(root, look)),)]]
+    full, free = fill_words(second.frame, second.look)
+    below: CellRows = [[(Span(free),)]] if free else []
+    return _last_scan(view, first), [[_named("FILL", full or "unknown")], *below]
 
 
 def _named(label: str, value: str, role: str = "") -> Line:
@@ -205,7 +204,7 @@ def _scan_rate(view: ScanView, place: Place) -> CellRows:
         best = look.rate(ceiling.rate)
         said = [f"best seen {best}", f"best {best}"]
         if ceiling.share is not None:
-            share = f"{percent(ceiling.share, 0)} of best"
+            share = f"{percent(ceiling.share)} of best"
             said = [f"{share} seen ({best})", f"{share} seen", share, *said]
     over = "over this pass" if view.window is None else f"last {units.duration(view.window)}"
     shown = over if view.issue_rate is not None else ""
@@ -272,11 +271,17 @@ def _results(view: ScanView, place: Place) -> list[Line]:
     return facts
 
 
-def free_words(root: Vdev, look: DisplayFormat) -> str:
-    """Return the free space as in ``zpool list``, which includes parity, so it is raw."""
+def fill_words(frame: Frame, look: DisplayFormat) -> tuple[str, str]:
+    """Return the fill of the pool and its free space; empty if unknown.
+
+    As in ``zpool list``, the free space includes parity, so it is raw.
+    """
+    root = frame.root
+    if root is None or not root.size_bytes or root.alloc_bytes is None:
+        return "", ""
     parity = any(vdev.kind.startswith(("raidz", "draid")) for vdev in data_vdevs(root))
-    free = look.size((root.size_bytes or 0) - (root.alloc_bytes or 0))
-    return f"{free} {'raw free' if parity else 'free'}"
+    free = look.size(root.size_bytes - root.alloc_bytes)
+    return percent(root.alloc_bytes / root.size_bytes, 1), f"{free} {'raw ' * parity}free"
 
 
 def _redundancy(place: Place) -> CellRows:

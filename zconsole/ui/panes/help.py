@@ -6,19 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rich.cells import cell_len
 
-from zconsole.timeline.frame import Frame
-from zconsole.ui.display_format import DisplayFormat, percent
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import ACTS, GROUPS, LEGEND, Key, shown
-from zconsole.ui.panes.headline import is_working
 from zconsole.ui.widgets.draw import Line, Span, beside, fit, joined, width_of
 from zconsole.ui.widgets.graph import bar
-from zconsole.units import date_of
+from zconsole.units import date_of, percent
 from zconsole.zfs.sources.replay import Playback
 
 _KEY, _WORD = 16, 18
 """Cells of a key, and of a word in the legend, including the gap after them."""
-UNEVEN = 0.2
-"""Spread of the fills from which an idle pool should be rebalanced."""
 
 
 def help_lines(look: DisplayFormat, width: int, denied: str | None = None) -> tuple[Line, ...]:
@@ -82,17 +78,6 @@ def _pair(
 ) -> tuple[Line, ...]:
     """Return a key or word with its meaning wrapped beside it."""
     return beside(Span(f"  {fit(word, max(room, cell_len(word) + 2))}", role), text, width - 1)
-
-
-def wanted_action(frame: Frame, failed: bool) -> str:
-    """Return the title of the most useful action for a pool; empty for none.
-
-    ``failed``: whether a device has failed or has errors.
-    """
-    if frame.troubles or failed:
-        return "swap"
-    is_calm = frame.health.word == "OK" and not is_working(frame)
-    return "rebalance" if is_calm and (frame.balance.spread or 0.0) >= UNEVEN else ""
 
 
 def footer_line(
@@ -201,7 +186,7 @@ def playback_line(playback: Playback, look: DisplayFormat, width: int, *, ended:
         Span(f" {speed:<{_SPEED}}"),
         Span(f" {when} ", "bold"),
     )
-    share = f"{percent(playback.share):>8} " if playback.span is not None else ""
+    share = f"{percent(playback.share, 1):>8} " if playback.span is not None else ""
     # Keys come in pairs, back and forward; the label is that of the second one.
     paired = (key for key in look.keys.of("Replay") if key.title != "go-to")  # footer_line has it
     pairs = zip(*(paired,) * 2, strict=True)

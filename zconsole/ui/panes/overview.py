@@ -12,15 +12,15 @@ from textual.widgets import Input
 from zconsole import units
 from zconsole.timeline.frame import SCRUB_HOURS, SET_HERE, Frame
 from zconsole.ui.dialogs.screens import Offers, PickScreen, Prompt
-from zconsole.ui.display_format import DisplayFormat, percent
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings
 from zconsole.ui.panes.balance import fill_role
 from zconsole.ui.panes.header import health_word
 from zconsole.ui.panes.reasons import as_called, bays_of
 from zconsole.ui.view_state import ViewState, place_of
-from zconsole.ui.widgets.draw import Line, Span, broken, crop, fit, width_of
+from zconsole.ui.widgets.draw import Line, Span, broken, crop, fit, middle, width_of
 from zconsole.ui.widgets.graph import bar, scale, sparkline
-from zconsole.ui.widgets.short_names import middle
+from zconsole.units import percent
 
 _FILTER = "show only: name, state, reason, work"
 _POOL = 16
@@ -227,7 +227,7 @@ def _cell(
             tail = frame.series.tail(view.key, "issue_rate", width)
             said = (Span(sparkline(tail, width, scale(tail), look.glyphs), "spark"),)
         case "fill":
-            said = (Span(percent(share, 0)),)
+            said = (Span(percent(share)),)
         case "fill bar":
             said = bar(share, width, look.glyphs, fill_role(share))
         case _ if work is not None:
@@ -245,7 +245,7 @@ def _work_cell(column: PoolColumn, work: _Work, look: DisplayFormat) -> Line:
         case "bar":
             return bar(done, column.width, look.glyphs)
         case "done":
-            return (Span("" if done is None else percent(done)),)
+            return (Span("" if done is None else percent(done, 1)),)
         case "rate":
             return (Span(look.rate(work.rate)),)
         case "eta" if work.eta is not None:

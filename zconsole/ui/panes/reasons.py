@@ -1,4 +1,4 @@
-"""Reasons for a pool's health in the order to read them, and how to resume a suspended pool."""
+"""Reasons for a pool's health in the order to read them, and what to do next."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from zconsole.pool.redundancy import REPAIRS
 from zconsole.timeline.events import BROKEN
 from zconsole.timeline.frame import TOGETHER, Frame
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.widgets.short_names import in_runs
+from zconsole.ui.panes.headline import is_working
+from zconsole.ui.widgets.draw import in_runs
 
 _NAME = 24
 _GONE_SHOWN = 2
@@ -30,12 +31,13 @@ def all_reasons(
     reasons = [look.text(as_called(look.said(reason), bays)) for reason in found]
     if frame.problem and look.text(frame.problem) not in reasons:
         reasons.insert(0, look.text(frame.problem))
-    more = _gone(frame, look, bays, gone_shown)
+    more = _gone(frame, look, bays, gone_shown) if frame.problem else []
     if frame.kstat and (frame.problem or frame.kstat not in ("ONLINE", frame.state)):
         more.append(f"kernel says {look.text(frame.kstat)}")
     reasons[1:1] = more  # before the data's age, which the first line has, too
-    if way := resume_advice(frame, look, room):
-        reasons = [way, *more, *(each for each in reasons if each not in more)]
+    if frame.suspended:
+        others = (reason for reason in reasons if reason not in more)
+        reasons = [resume_advice(frame, look, room), *more, *others]
     elif step := _next_step(frame, look, bays):
         reasons.append(step)
     if not reasons and frame.health.severity != "ok" and frame.seen.message:
@@ -62,7 +64,7 @@ def _next_step(frame: Frame, look: DisplayFormat, bays: Mapping[str, str]) -> st
     failed = [vdev for vdev in vdevs if not vdev.children and vdev.state in BROKEN]
     if not failed or any(vdev.kind == "replacing" for vdev in vdevs):
         return ""
-    key = look.keys.way("swap")
+    key = look.keys.shown("swap")
     if len(failed) > 1:
         return f"replace the failed disks ({key})"
     does = "replace" if failed[0].state == "FAULTED" else "reconnect or replace"
@@ -71,7 +73,7 @@ def _next_step(frame: Frame, look: DisplayFormat, bays: Mapping[str, str]) -> st
 
 def _gone(frame: Frame, look: DisplayFormat, bays: Mapping[str, str], most: int) -> list[str]:
     """Return the devices that left after the last answer, and when."""
-    gone = [row for row in frame.rows if row.gone] if frame.problem else []
+    gone = [row for row in frame.rows if row.gone]
     said = [
         f"{look.middle(bays.get(row.vdev.name, row.vdev.name), _NAME)} missing since "
         f"{look.when(row.missing_since or 0.0, frame.t)}"
@@ -118,11 +120,9 @@ def resume_advice(frame: Frame, look: DisplayFormat, room: int) -> str:
     """Return how to resume a suspended pool.
 
     ``reconnect Slot 04 (serial S5R), then clear the pool (A)``; a single disk is named by bay and
-    serial number, several by their bays. Empty if the pool is not suspended. If the names take more
-    than ``room`` cells, the disks are counted instead, so that the key isn't cut.
+    serial number, several by their bays. If the names take more than ``room`` cells, the disks are
+    counted instead, so that the key isn't cut.
     """
-    if not frame.suspended:
-        return ""
     if frame.seen.suspension == MULTIHOST:
         ways = [
             "make sure no other host has the pool, then reboot and import it; do not clear it",
@@ -130,7 +130,7 @@ def resume_advice(frame: Frame, look: DisplayFormat, room: int) -> str:
             "reboot, then import",
         ]
         return next((way for way in ways if cell_len(way) <= room), ways[-1])
-    key, disks = look.keys.way("actions"), [row.vdev for row in frame.missing_devices]
+    key, disks = look.keys.shown("actions"), [row.vdev for row in frame.missing_devices]
     if not disks:
         there = "once its disks are back,"
         if frame.has_every_device:
@@ -157,3 +157,16 @@ def _back(frame: Frame) -> str:
     last = {event.vdev for event in left if left[-1].t - event.t <= TOGETHER}
     called = [row.vdev.called for row in frame.rows if row.vdev.name in last]
     return called[0] if len(called) == 1 else ""
+
+
+UNEVEN = 0.2
+"""Spread of the fills from which an idle pool should be rebalanced."""
+
+
+def wanted_action(frame: Frame) -> str:
+    """Return the title of the most useful action for a pool; empty for none."""
+    leaves = (row.vdev for row in frame.rows if not row.vdev.children)
+    if frame.troubles or any(leaf.state in BROKEN or leaf.errors.total for leaf in leaves):
+        return "swap"
+    is_calm = frame.health.word == "OK" and not is_working(frame)
+    return "rebalance" if is_calm and (frame.balance.spread or 0.0) >= UNEVEN else ""

@@ -11,12 +11,14 @@ from itertools import accumulate
 
 from zconsole import units
 from zconsole.pool.model import Scan
+from zconsole.timeline.eta.estimate import MEASURING, Estimate
 from zconsole.timeline.frame import (
     RESTARTED,
     ActivityView,
     Fact,
     Frame,
     ScanView,
+    range_words,
     result_facts,
     seconds_taken,
     stage_words,
@@ -24,23 +26,12 @@ from zconsole.timeline.frame import (
 )
 from zconsole.timeline.scan_rate import PastRates
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.pane_layout import TALL, Wish, spare
-from zconsole.ui.panes.advice import advice_lines
-from zconsole.ui.panes.pane import Pane, Scene
+from zconsole.ui.panes.advice import advice_lines, fixed
+from zconsole.ui.panes.pane import TALL, Ink, Pane, Scene, Wish, spare
 from zconsole.ui.panes.rate_graph import graph_width, rate_lines
 from zconsole.ui.panes.reasons import as_called, called_names
-from zconsole.ui.panes.scan_parts import (
-    Ink,
-    barred,
-    eta_line,
-    fixed,
-    one_line,
-    packed,
-    subject,
-    zpool_says,
-)
-from zconsole.ui.widgets.draw import Line, Span, beside, width_of
-from zconsole.ui.widgets.graph import graph_values
+from zconsole.ui.widgets.draw import Line, Span, beside, joined, width_of
+from zconsole.ui.widgets.graph import bar, graph_values
 from zconsole.ui.widgets.lines_view import SCROLL_MARKS
 
 _HEAD = 11
@@ -79,7 +70,7 @@ def scan_lines(
     ``until``; with 0 a finished scan has none. ``room`` is the number of lines if they may be too
     few: running work that does not fit is counted in the last one.
     """
-    ink = Ink(look, width, frame.t, frame, compact, roomy, whole)
+    ink = Ink(look, width, frame, called_names(frame), compact, roomy, whole)
     running = [view for view in frame.scans if view.scan.active]
     shown = 0 if compact and len(running) > 1 else graph  # the headline has the first scan's rate
     entries = [_main(view, ink, shown, until) for view in running[:1]]
@@ -192,12 +183,9 @@ def _is_walking(view: ScanView) -> bool:
 def _first_stage(view: ScanView, ink: Ink) -> Line:
     """Return the progress of the metadata stage."""
     scan = view.scan
-    percent = None
-    if scan.total_bytes and scan.scanned_bytes is not None:
-        percent = 100.0 * scan.scanned_bytes / scan.total_bytes
     word = stage_words(scan, "scanning")
     head: Line = (Span(" " * _HEAD), Span(f"{word:<{_STAGE}}", "dim"))
-    return barred(head, percent, scan.scanned_bytes, scan.total_bytes, ink, thin=True)
+    return barred(head, None, scan.scanned_bytes, scan.total_bytes, ink, thin=True)
 
 
 def _facts(view: ScanView, ink: Ink) -> Iterator[Line]:
@@ -216,15 +204,16 @@ def _facts(view: ScanView, ink: Ink) -> Iterator[Line]:
     if view is ink.frame.scan and ink.frame.ceiling is not None:
         yield (Span("best seen ", "dim"), Span(look.rate(ink.frame.ceiling.rate)))
     if scan.start is not None:
-        yield (Span("since ", "dim"), Span(look.when(scan.start, ink.now)))
+        yield (Span("since ", "dim"), Span(look.when(scan.start, ink.frame.t)))
 
 
 def _notes(view: ScanView, ink: Ink) -> Iterator[Line]:
     """Yield what is unusual: stalled, paused, lagging, restarted, or full redundancy later."""
     if view.stalled is not None:
         yield (Span(f"STALLED: no progress for {units.duration(view.stalled)}", "error"),)
-    if view.scan.state == "paused" and view.scan.paused_since is not None:
-        yield (Span(f"paused since {ink.look.when(view.scan.paused_since, ink.now)}", "notice"),)
+    since = view.scan.paused_since
+    if view.scan.state == "paused" and since is not None:
+        yield (Span(f"paused since {ink.look.when(since, ink.frame.t)}", "notice"),)
     if view.lag and not ink.roomy:  # there it is in the basis of the ETA
         yield (Span(view.lag, "notice"),)
     if view.full is not None and view.full != view.estimate:
@@ -232,14 +221,14 @@ def _notes(view: ScanView, ink: Ink) -> Iterator[Line]:
     restarts = [i for i, note in enumerate(view.notes) if note.startswith(RESTARTED)]
     for i, note in enumerate(view.notes):
         if ink.whole or i not in restarts[1:]:  # the facts have the number of restarts
-            told = as_called(note, called_names(ink.frame))
+            told = as_called(note, ink.names)
             yield (Span(ink.look.text(told), "notice"),)
 
 
 def _past(view: ScanView, ink: Ink) -> list[Line]:
     """Return ``scrub finished Sun 03:12, after 4h12m, repaired 0, errors 0``."""
     scan, look = view.scan, ink.look
-    when = "" if scan.end is None else f" {look.when(scan.end, ink.now)}"
+    when = "" if scan.end is None else f" {look.when(scan.end, ink.frame.t)}"
     name = look.text(work_name(scan.name, scan.vdev))
     took = seconds_taken(scan)
     after = "" if took is None else f", after {units.duration(took)}"
@@ -256,6 +245,8 @@ def _listed(head: Line, facts: Iterable[Fact]) -> Line:
     return (*head, *(span for spans in said for span in spans))
 
 
+_GRAPH_KEYS = (("fold-in", "older"), ("fold-out", "newer"), ("end", "now"), ("zoom", "whole"))
+"""Keys that scroll the graph."""
 _ALL_SHOWN = "no older history: the graph shows all from the start on"
 
 
@@ -265,7 +256,6 @@ class ScanPane(Pane):
     pane_id = "scan"
     place = "top"
     goes_sideways = True
-    keys = (("fold-in", "older"), ("fold-out", "newer"), ("end", "now"), ("zoom", "whole"))
 
     def __init__(self, *, repaint: Callable[[], None]) -> None:
         """``repaint`` is called when the graph shows another time."""
@@ -274,16 +264,13 @@ class ScanPane(Pane):
         """Time (epoch seconds) at which the graph ends; None for now."""
         self._repaint = repaint
         self._past = PastRates()
+        """Past shown in the graph, empty without one."""
         self._steps = 0
+        """Steps of the past that the graph has room for."""
         self._rows = 0
         """Rows of the graph."""
         self._made: tuple[Line, ...] = ()
         """All lines, as made for the wish."""
-
-    @property
-    def own_keys(self) -> Sequence[tuple[str, str]]:
-        """Keys that scroll the graph, if there is one."""
-        return self.keys if self._past.rates else ()
 
     def wish(self, scene: Scene) -> Wish:
         """Wish for its lines, with as many rows of the graph as there is room for."""
@@ -293,8 +280,12 @@ class ScanPane(Pane):
         if graphed is not None:
             share = graph_rows if running else past_graph_rows
             self._rows = share(scene, len(self._made))
-        past = graphed.past if graphed and self._rows else None
-        self._follow(past, self._width_in(scene), scene.look)
+        past = self._past = graphed.past if graphed and self._rows else PastRates()
+        self.keys = _GRAPH_KEYS if past.rates else ()
+        columns = graph_width(self._width_in(scene), self._rows, scene.look.number)
+        self._steps = graph_values(columns, self._rows, scene.look.glyphs)
+        if self.until is not None and not past.begin < self.until < past.end:
+            self.until = None
         if self._rows != running:
             self._made = self._lines_of(scene, self._rows)
         return Wish(self.pane_id, self.place, len(self._made))
@@ -328,13 +319,6 @@ class ScanPane(Pane):
     def _width_in(self, scene: Scene) -> int:
         """Columns of its lines; zoomed, the title leaves room for the marks of scrolling."""
         return scene.width - SCROLL_MARKS * (scene.zoomed == self.pane_id)
-
-    def _follow(self, past: PastRates | None, width: int, look: DisplayFormat) -> None:
-        """Store the past shown in the graph and its columns; without a past, return to now."""
-        self._past, rows = past or PastRates(), self._rows
-        self._steps = graph_values(graph_width(width, rows, look.number), rows, look.glyphs)
-        if self.until is not None and not self._past.begin < self.until < self._past.end:
-            self.until = None
 
     def to_now(self) -> bool:
         """Let the graph end now; return whether it did not."""
@@ -377,7 +361,7 @@ def graph_rows(scene: Scene, lines: int) -> int:
 
     Only a few heights are used, so that one device more or less seldom moves anything.
     """
-    room = scene.height - scene.header - 1 - lines
+    room = scene.room - lines
     if scene.zoomed == ScanPane.pane_id:
         return min(room, _GRAPH_MOST) if room > 1 else 1
     if scene.height < _GRAPH_FROM:
@@ -390,7 +374,7 @@ def graph_rows(scene: Scene, lines: int) -> int:
 
 def past_graph_rows(scene: Scene, lines: int) -> int:
     """Return the rows of a finished scan's graph, 0 without room; ``lines`` has none of them."""
-    room = scene.height - scene.header - 1 - lines
+    room = scene.room - lines
     if scene.zoomed == ScanPane.pane_id:
         return max(0, min(room - 1, _GRAPH_MOST))
     free = spare(scene.width, room, scene.below, full=True)
@@ -428,7 +412,7 @@ def _together(views: Sequence[ActivityView], ink: Ink) -> list[Line]:
     done = sum(view.activity.done_bytes or 0 for view in views)
     total = sum(view.activity.total_bytes or 0 for view in views)
     head: Line = (Span(f" {kind} of {len(views)} devices ", "bold"), Span("running "))
-    lines = [barred(head, 100.0 * done / total if total else None, done, total, ink)]
+    lines = [barred(head, None, done, total, ink)]
     last = max(views, key=lambda view: (view.estimate.eta is None, view.estimate.eta or 0.0))
     name = ink.look.middle(last.activity.vdev or "", _LAST_NAME)
     parts: list[Line] = [eta_line("slowest ETA", last.estimate, ink)]
@@ -450,12 +434,9 @@ def activity_lines(view: ActivityView, ink: Ink) -> list[Line]:
     head: Line = (Span(f" {name} ", "bold"), Span(f"{state} ", role))
     if activity.state not in ("running", "paused", "waiting"):
         return _activity_ended(head, view, ink)
-    percent, done, total = activity.percent, activity.done_bytes, activity.total_bytes
-    if percent is None and total and done is not None:
-        percent = 100.0 * done / total
-    if percent is None and total is None:
+    if activity.percent is None and activity.total_bytes is None:
         return [(*head, Span(look.text(activity.note)))]
-    line = barred(head, percent, done, total, ink)
+    line = barred(head, activity.percent, activity.done_bytes, activity.total_bytes, ink)
     return [line, *packed(_activity_told(view, ink), ink)]
 
 
@@ -478,7 +459,7 @@ def _activity_ended(head: Line, view: ActivityView, ink: Ink) -> list[Line]:
     moment = activity.end if activity.end is not None else activity.start
     if moment is not None:
         facts.append(
-            f"{'since ' if activity.state == 'exists' else ''}{look.when(moment, ink.now)}"
+            f"{'since ' if activity.state == 'exists' else ''}{look.when(moment, ink.frame.t)}"
         )
     moved = activity.total_bytes if activity.done_bytes is None else activity.done_bytes
     if moved is not None:
@@ -490,3 +471,97 @@ def _activity_ended(head: Line, view: ActivityView, ink: Ink) -> list[Line]:
     if width_of(line) <= ink.width:
         return [line]
     return [head, *beside(Span("  "), text, ink.width - 1)]
+
+
+_BETWEEN = "   "
+_PERCENT = 8
+_AMOUNT = 16
+_LEAST_NAME = 8
+_LEAST_BAR = 4
+"""Least cells of a bar that tells more than its percentage."""
+
+
+def subject(work: str, vdev: str | None, beside: int, total: int | None, ink: Ink) -> str:
+    """Return ``rebuild of mirror-0``; a long name is cut so that the line's figures fit.
+
+    ``beside``: cells of other text before the figures; ``total``: bytes in total.
+    """
+    if not vdev:
+        return ink.look.text(work)
+    widest = max(ink.look.number, len(ink.look.size(total)))
+    amount = len(_amount("", "")) + 2 * widest
+    room = ink.width - beside - _PERCENT - 2 - amount - len(f"{work} of ")
+    name = ink.look.middle(vdev, max(_LEAST_NAME, room))
+    return work_name(ink.look.text(work), name)
+
+
+def barred(
+    head: Line,
+    percent: float | None,
+    done: int | None,
+    total: int | None,
+    ink: Ink,
+    *,
+    thin: bool = False,
+) -> Line:
+    """Return ``head`` with a percentage, a bar, and the amounts at the right edge.
+
+    An unknown percentage is calculated if both amounts are known.
+    If narrow, the bar is dropped first, then the middle of the name in the head is cut
+    (``subject``), then the total and the amount done are dropped: a cut number would be wrong.
+    """
+    look = ink.look
+    if percent is None and total and done is not None:
+        percent = 100.0 * done / total
+    shown = "-" if percent is None else f"{percent:.1f} %"
+    room = ink.width - width_of(head) - _PERCENT - 2
+    known = done is not None or total is not None
+    whole = f"{_amount(look.size(done), look.size(total)):>{_AMOUNT}}" if known else ""
+    amount = next((said for said in (whole, f"  {look.size(done)} ") if len(said) <= room), "")
+    share, cells = None if percent is None else percent / 100, max(0, room - len(amount))
+    drawn = bar(share, cells, look.glyphs, thin=thin)
+    if cells < _LEAST_BAR:
+        drawn = (Span(" " * cells),)
+    return (*head, Span(f"{shown:>{_PERCENT}}  "), *drawn, Span(amount))
+
+
+def _amount(done: str, total: str) -> str:
+    return f"  {done} of {total} "
+
+
+def eta_line(label: str, estimate: Estimate, ink: Ink) -> Line:
+    """Return ``ETA 17h52m  ends tomorrow 06:33  (16h10m to 21h40m)``, or why there is none."""
+    if estimate.eta is None:
+        why = ink.look.text(estimate.reason.removeprefix(f"{MEASURING}, "))
+        return (Span(f"{label} ", "dim"), Span(f"{estimate.lacking}: {why}"))
+    now = ink.frame.t
+    spans = [
+        Span(f"{label} ", "dim"),
+        Span(units.duration(estimate.eta), "bold"),
+        Span(f"  {'ends ' * (label == 'ETA')}{ink.look.when(now + estimate.eta, now)}"),
+    ]
+    if span := range_words(estimate):
+        spans.append(Span(f"  {span}", "dim"))
+    return tuple(spans)
+
+
+def zpool_says(eta: float | None) -> Iterator[Line]:
+    """Yield zpool's own estimate, if it prints one."""
+    if eta is not None:
+        yield (Span("zpool says ", "dim"), Span(units.duration(eta)))
+
+
+def packed(parts: Sequence[Line], ink: Ink) -> list[Line]:
+    """Join parts on as few lines as hold them."""
+    return [(Span(" "), *line) for line in joined(parts, _BETWEEN, ink.width - 2)]
+
+
+def one_line(parts: Sequence[Line], ink: Ink) -> list[Line]:
+    """Return a line of the parts that fit in full; a blank line without parts."""
+    if ink.whole:
+        return packed(parts, ink) or [()]
+    shown: list[Line] = []
+    for part in parts:
+        if not shown or len(joined([*shown, part], _BETWEEN, ink.width - 2)) == 1:
+            shown.append(part)
+    return packed(shown, ink)[:1] or [()]

@@ -19,14 +19,13 @@ from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import Dialog, PickView
-from zconsole.ui.display_format import DisplayFormat, count, percent
+from zconsole.ui.display_format import DisplayFormat, count
 from zconsole.ui.keys import bindings
 from zconsole.ui.panes.help import titled_keys
-from zconsole.ui.widgets.draw import Line, Span, fit, joined, width_of
-from zconsole.ui.widgets.footer_view import FooterView
+from zconsole.ui.widgets.draw import Line, Span, fit, joined, middle, width_of
 from zconsole.ui.widgets.graph import bar
-from zconsole.ui.widgets.lines_view import LinesView
-from zconsole.ui.widgets.short_names import middle
+from zconsole.ui.widgets.lines_view import FooterView, LinesView
+from zconsole.units import percent
 
 PATIENCE = 10.0
 """Seconds after which a directory that was asked for is reported as not answering."""
@@ -349,7 +348,7 @@ def evening_words(frame: Frame, look: DisplayFormat) -> str:
     if view is None or share is None or view.rewrite_bytes == 0:
         return ""
     if view.rewrite_bytes is None:
-        left = percent(view.spread_after)
+        left = percent(view.spread_after, 1)
         return f"Marking everything leaves a spread of {left}: some data returns to the full vdevs"
     size = look.size(view.rewrite_bytes * share)
     return f"Mark about {size} (compressed) to balance; some data returns to the full vdevs"
@@ -388,7 +387,7 @@ def _folder(row: FolderRow, largest: int, look: DisplayFormat, width: int, aged:
     if aged:
         old = ""
         if size is not None and size.old is not None and size.bytes:
-            old = percent(size.old / size.bytes, 0)
+            old = percent(size.old / size.bytes)
         head.append(Span(f"{fit(old, _OLD, right=True)} "))
     if width >= _BARS_FROM:
         share = (size.bytes or 0) / largest if known and size and largest else 0.0

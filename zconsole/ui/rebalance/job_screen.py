@@ -24,17 +24,15 @@ from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.dialogs.screens import Dialog, Offers, PickScreen
-from zconsole.ui.display_format import DisplayFormat, percent
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings, keys_of
 from zconsole.ui.panes.help import help_key, key_row, short_key
 from zconsole.ui.rebalance.job_watch import message_start, reason
 from zconsole.ui.rebalance.options import LIMITS, MIN_FREE, RATE, TARGET, Limit, ask_limit
-from zconsole.ui.widgets.draw import Line, Span, crop, fit, indented, joined, width_of
-from zconsole.ui.widgets.footer_view import FooterView
+from zconsole.ui.widgets.draw import Line, Span, crop, fit, indented, joined, middle, width_of
 from zconsole.ui.widgets.graph import bar
-from zconsole.ui.widgets.lines_view import LinesView
-from zconsole.ui.widgets.short_names import middle
-from zconsole.units import counted
+from zconsole.ui.widgets.lines_view import FooterView, LinesView
+from zconsole.units import counted, percent
 
 NEW = "New job: choose directories, see the plan, run it"
 _BAR = 12
@@ -65,7 +63,7 @@ def _row(job: JobView, look: DisplayFormat, width: int) -> Line:
     head: list[Span] = [
         Span(f"  {fit(job.job, 6)}  ", "dim"),
         Span(f"{fit(word, 11)} ", ROLES.get(job.state, "")),
-        Span(f"{percent(job.share):>7}  "),
+        Span(f"{percent(job.share, 1):>7}  "),
     ]
     if width >= _BARS_FROM:
         head += [*bar(job.share, _BAR, look.glyphs), Span("  ")]
@@ -119,7 +117,7 @@ def _progress(job: JobView, now: float, look: DisplayFormat, width: int) -> Iter
     tail = f"  {done} "
     head = (
         Span(f" {fit(word, 11)} ", ROLES.get(job.state, "bold")),
-        Span(f"{percent(job.share):>7}  "),
+        Span(f"{percent(job.share, 1):>7}  "),
     )
     room = max(0, width - 22 - len(tail))
     yield (*head, *bar(job.share, room, look.glyphs), Span(tail))
@@ -193,10 +191,10 @@ def _moved(job: JobView, fills: Fills, look: DisplayFormat, width: int) -> Itera
         return
     known = [fills.get(name) for name in job.before]
     spread = max(job.before.values()) - min(job.before.values())
-    head = f" Vdevs since the job began: spread {percent(spread)} then"
+    head = f" Vdevs since the job began: spread {percent(spread, 1)} then"
     if all(fill is not None for fill in known):
         present = [fill for fill in known if fill is not None]
-        head += f", {percent(max(present) - min(present))} now"
+        head += f", {percent(max(present) - min(present), 1)} now"
     yield (Span(head, "bold"),)
     room = max(4, width - _NAME - 34)
     for name, before in job.before.items():
@@ -205,8 +203,8 @@ def _moved(job: JobView, fills: Fills, look: DisplayFormat, width: int) -> Itera
         yield (
             Span(f"  {fit(middle(look.text(name), _NAME, look.glyphs.ellipsis), _NAME)} "),
             *bar(before if now is None else now, room, look.glyphs),
-            Span(f" {percent(now):>8}"),
-            Span(f"  was {percent(before):>7}", "dim"),
+            Span(f" {percent(now, 1):>8}"),
+            Span(f"  was {percent(before, 1):>7}", "dim"),
             Span(f" {change:>6}"),
         )
 
@@ -289,8 +287,8 @@ _COLUMNS = (
     _Column("moved", 8, lambda look, day: look.size(day.get("moved_bytes"))),
     _Column("files", 10, lambda _, day: _moved_on(day)),
     _Column("skipped", 8, lambda _, day: _skipped_on(day)),
-    _Column("spread", 9, lambda _, day: percent(day.get("spread"))),
-    _Column("frag", 7, lambda _, day: percent(day.get("fragmentation"), 0), 72),
+    _Column("spread", 9, lambda _, day: percent(day.get("spread"), 1)),
+    _Column("frag", 7, lambda _, day: percent(day.get("fragmentation")), 72),
     _Column("raw free", 10, lambda look, day: look.size(day.get("free_bytes"))),
 )
 
@@ -405,7 +403,7 @@ class SteeringScreen(Dialog[ScreenResultType]):
             "The job ends, and its process with it. Files moved so far keep their new place."
             f" {look.keys.shown('hold')} resumes the rest at any time, also after a reboot."
         )
-        leave = look.keys.way("back", "hold")
+        leave = look.keys.shown("back", "hold")
         pause = f"Only for a while? {leave}: a paused job keeps its process, which waits."
         said = [Span(ends), *[Span(pause)] * (job.state != "paused"), Span(f"$ {command}", "key")]
         question = Confirmation(

@@ -21,10 +21,9 @@ from zconsole.system.day_hours import day_hours
 from zconsole.ui.actions.plan_lines import said_lines, wrapped
 from zconsole.ui.actions.session import FlowSession, PickList, TextQuestion
 from zconsole.ui.dialogs.confirm import Confirmation
-from zconsole.ui.display_format import DisplayFormat, percent
-from zconsole.ui.widgets.draw import Line, Span, crop, fit
-from zconsole.ui.widgets.short_names import middle
-from zconsole.units import latency, parse_size
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.widgets.draw import Line, Span, crop, fit, middle
+from zconsole.units import latency, parse_size, percent
 
 NONE = ("none", "off", "-", "0")
 """Answers that remove a limit."""
@@ -128,8 +127,8 @@ MIN_FREE = Limit(
     "Keep free",
     f"Percent of the pool, by default {FLOOR * 100:g}",
     _share,
-    lambda _, value: percent(value),
-    unset=percent(FLOOR),
+    lambda _, value: percent(value, 1),
+    unset=percent(FLOOR, 1),
 )
 LIMITS = (
     TARGET,

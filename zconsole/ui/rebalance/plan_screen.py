@@ -29,14 +29,13 @@ from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.buttons import ButtonScreen, ChoiceButton, hints
 from zconsole.ui.dialogs.screens import Offers
-from zconsole.ui.display_format import DisplayFormat, percent
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.help import titled_keys
 from zconsole.ui.rebalance.options import AIMS, BEYOND, TARGET, NewJob
-from zconsole.ui.widgets.draw import Line, Span, crop, fit, width_of
-from zconsole.ui.widgets.footer_view import FooterView
+from zconsole.ui.widgets.draw import Line, Span, crop, fit, middle, width_of
 from zconsole.ui.widgets.graph import bar
-from zconsole.ui.widgets.lines_view import LinesView
-from zconsole.ui.widgets.short_names import middle
+from zconsole.ui.widgets.lines_view import FooterView, LinesView
+from zconsole.units import percent
 
 _NAME = 15
 
@@ -69,7 +68,7 @@ def pace_of(
         pace = means[0], "as the last job did"
     elif scan_rate:
         share = move_share(found, 1 if engine == "rewrite" else 2)
-        words = "half" if share == 0.5 else f"{percent(share, 0)} of"
+        words = "half" if share == 0.5 else f"{percent(share)} of"
         pace = scan_rate * share / (plan.raw_factor or 1.0), f"{words} the last scan's rate"
     if limit is not None and (pace is None or limit < pace[0]):
         return limit, "the rate limit"
@@ -139,7 +138,7 @@ def _idle(plan: PlanDocument, limits: Limits) -> str:
         return ""
     if not plan.bytes:
         return "no data to move in these directories"
-    spread, wanted = percent(plan.spread_before), percent(plan.target_spread)
+    spread, wanted = percent(plan.spread_before, 1), percent(plan.target_spread, 1)
     return (
         f"the pool is even already: its spread is {spread}, the job stops at {wanted}."
         f' To move the files anyway, set "{TARGET.label}" to none'
@@ -172,7 +171,7 @@ def _moves(plan: PlanDocument, aim: str, look: DisplayFormat, width: int) -> Ite
 def _fills(plan: PlanDocument, limits: Limits, look: DisplayFormat, width: int) -> Iterator[Line]:
     if not plan.vdevs:
         return
-    before, after = percent(plan.spread_before), percent(plan.spread_after)
+    before, after = percent(plan.spread_before, 1), percent(plan.spread_after, 1)
     head = Span(f" Predicted layout  spread {before}, then {after}  ", "bold")
     basis = Span(f"({look.text(plan.estimate)})", "dim")
     if width_of((head, basis)) <= width:
@@ -184,7 +183,7 @@ def _fills(plan: PlanDocument, limits: Limits, look: DisplayFormat, width: int) 
         yield from fill_lines(fill, look, width)
     if plan.spread_before is None or plan.target_spread is None:
         return
-    needs, wanted = plan.bytes_to_target, percent(plan.target_spread, 0)
+    needs, wanted = plan.bytes_to_target, percent(plan.target_spread)
     if needs:
         less = needs < plan.bytes_within(limits) and limits.until_spread is None
         hint = f'; set "{TARGET.label}" to {plan.target_spread * 100:g}' * less
@@ -213,7 +212,7 @@ def fill_lines(fill: PredictedFill, look: DisplayFormat, width: int) -> Iterator
             Span(f"  {label} "),
             Span(f"{word:<5}", "dim"),
             *bar(share, room, look.glyphs, "track" if word == "now" else "bar"),
-            Span(f" {percent(share):>8}"),
+            Span(f" {percent(share, 1):>8}"),
         )
 
 

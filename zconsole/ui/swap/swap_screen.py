@@ -36,8 +36,7 @@ from zconsole.ui.panes.help import key_row, short_key
 from zconsole.ui.swap.followed import FollowedSwap
 from zconsole.ui.swap.swap_lines import eta_note, restored_note, swap_lines, swap_title
 from zconsole.ui.widgets.draw import Line, Span, crop, joined
-from zconsole.ui.widgets.footer_view import FooterView
-from zconsole.ui.widgets.lines_view import LinesView
+from zconsole.ui.widgets.lines_view import FooterView, LinesView
 
 LOOK = 0.5
 """Seconds between checks for a new sample."""

@@ -1,1 +1,1 @@
-"""Lines, bars, sparklines and glyphs that panes and dialogs are drawn with."""
+"""Lines, bars and sparklines that panes and dialogs are drawn with, and the views of lines."""

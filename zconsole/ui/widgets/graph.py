@@ -8,11 +8,10 @@ ASCII, a cell holds one value and a row has as many levels as a sparkline.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from itertools import dropwhile
+from collections.abc import Iterable, Sequence
 
+from zconsole.ui.display_format import Glyphs
 from zconsole.ui.widgets.draw import Line, Span
-from zconsole.ui.widgets.glyphs import Glyphs
 
 
 def scale(values: Iterable[float | None]) -> float:
@@ -26,29 +25,50 @@ def scale(values: Iterable[float | None]) -> float:
     return float(2.0 ** math.ceil(math.log2(peak)))
 
 
-def sparkline(values: Sequence[float | None], width: int, top: float, glyphs: Glyphs) -> str:
+def _levels(values: Sequence[float | None], count: int, top: float, most: int) -> list[int]:
+    """Return how many of ``most`` levels each of the last ``count`` values fills against 0…``top``.
+
+    A value above 0 fills at least one. -1 for a missing value; 0 in places before the first value.
+    """
+    shown = values[-count:] if count > 0 else ()
+    first = next((n for n, value in enumerate(shown) if value is not None), len(shown))
+    known = [
+        -1
+        if value is None or math.isnan(value)
+        else math.ceil(min(1.0, value / top) * most)
+        if value > 0 and top > 0
+        else 0
+        for value in shown[first:]
+    ]
+    return [0] * (count - len(known)) + known
+
+
+def sparkline(
+    values: Sequence[float | None], width: int, top: float, glyphs: Glyphs, marks: str = ""
+) -> str:
     """Draw the last ``width`` values against 0…``top`` in ``width`` cells, newest at the right.
 
     Nothing is drawn for 0 nor before the first sample; a missing sample in between is a gap mark.
+    ``marks`` has a character for each level, by default those of a sparkline.
     """
-    levels = len(glyphs.spark) - 1
-
-    def _cell(value: float) -> str:
-        return glyphs.spark[math.ceil(min(1.0, value / top) * levels) if value > 0 else 0]
-
-    return cells_of(values, width, _cell, glyphs.gap)
+    marks = marks or glyphs.spark
+    levels = _levels(values, width, top, len(marks) - 1)
+    return "".join([glyphs.gap if level < 0 else marks[level] for level in levels])
 
 
-def cells_of(
-    values: Sequence[float | None], width: int, cell: Callable[[float], str], gap: str
+def heat_strip(
+    values: Sequence[float | None], width: int, steps: Sequence[float], glyphs: Glyphs
 ) -> str:
-    """Draw the last ``width`` values, each as its ``cell``, or as ``gap`` if missing.
+    """Draw values like ``sparkline``, as cells that are darker for each of ``steps`` they reach.
 
-    Nothing is drawn before the first value.
+    For values that would look alike as sparklines.
     """
-    tail = dropwhile(lambda value: value is None, values[-width:] if width > 0 else ())
-    drawn = "".join(gap if v is None or math.isnan(v) else cell(v) for v in tail)
-    return drawn.rjust(width)
+    shown = values[-width:] if width > 0 else ()
+    reached = [
+        value if value is None or not value > 0 else 1 + sum([value >= step for step in steps])
+        for value in shown
+    ]
+    return sparkline(reached, width, 1 + len(steps), glyphs, glyphs.heat)
 
 
 _FULL = 0.9995
@@ -100,12 +120,8 @@ def graph_lines(
         return []
     if rows == 1:
         return [sparkline(values, width, top, glyphs)]
-    shown = list(values[-graph_values(width, rows, glyphs) :])
-    first = next((n for n, value in enumerate(shown) if value is not None), len(shown))
     per_row = _DOTS if glyphs.dots else len(glyphs.spark) - 1
-    # Missing values before the first are blank (level 0), not gap marks (-1).
-    levels = [0] * first + [_level(value, top, rows * per_row) for value in shown[first:]]
-    levels = [0] * (graph_values(width, rows, glyphs) - len(levels)) + levels
+    levels = _levels(values, graph_values(width, rows, glyphs), top, rows * per_row)
     draw = _dotted if glyphs.dots else _blocks
     # Starts with level -1, so that ``level + 1`` is the index of a level.
     every = range(-1, rows * per_row + 1)
@@ -113,13 +129,6 @@ def graph_lines(
         draw(levels, [max(0, min(per_row, n - row * per_row)) for n in every], row > 0, glyphs)
         for row in reversed(range(rows))
     ]
-
-
-def _level(value: float | None, top: float, levels: int) -> int:
-    """Return how many levels a value fills; -1 if it is missing."""
-    if value is None or math.isnan(value):
-        return -1
-    return math.ceil(min(1.0, value / top) * levels) if value > 0 and top > 0 else 0
 
 
 def _dotted(levels: Sequence[int], filled: Sequence[int], is_upper: bool, glyphs: Glyphs) -> str:
@@ -140,18 +149,3 @@ def _blocks(levels: Sequence[int], filled: Sequence[int], is_upper: bool, glyphs
     """Draw one line in blocks, or in plain characters; ``filled`` is as for ``_dotted``."""
     gap = " " if is_upper else glyphs.gap
     return "".join(gap if level < 0 else glyphs.spark[filled[level + 1]] for level in levels)
-
-
-def heat_strip(
-    values: Sequence[float | None], width: int, steps: Sequence[float], glyphs: Glyphs
-) -> str:
-    """Draw the last ``width`` values as cells, darker for each of ``steps`` that they reach.
-
-    For values that would look alike as sparklines. Nothing is drawn for 0 nor before the first
-    sample; a missing sample in between is a gap mark.
-    """
-
-    def _cell(value: float) -> str:
-        return glyphs.heat[1 + sum(value >= step for step in steps) if value > 0 else 0]
-
-    return cells_of(values, width, _cell, glyphs.gap)

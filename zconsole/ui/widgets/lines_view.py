@@ -1,9 +1,14 @@
-"""The widget for all drawings: lines, of which only the changed ones are sent."""
+"""The widgets for all drawings: lines, lines with a cursor, and the footer of a screen.
+
+Only lines that changed are sent to the terminal.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from rich.cells import cell_len
@@ -21,7 +26,7 @@ from textual.widget import Widget
 
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.theme.styles import Palette
-from zconsole.ui.widgets.draw import Line, Span, action_at, crop, merged, width_of
+from zconsole.ui.widgets.draw import Line, Span, action_at, at_most, crop, merged, spread, width_of
 
 if TYPE_CHECKING:
     from zconsole.ui.themed_app import ThemedApp
@@ -84,12 +89,15 @@ class LinesView(ScrollView, inherit_bindings=False):
         Binding("slash", "screen.filter", show=False, priority=True, id="filter")
     ]
 
+    title_height = 0
+    """Lines of the title: 1, or 0 without one."""
+
     def __init__(self, *, id: str, focusable: bool = False) -> None:  # noqa: A002
         super().__init__(id=id)
         self.can_focus = focusable
         self._bare = self._styles_cache = _BareStyles()
         self._lines: Sequence[Line] = ()
-        self._title: Line | None = None
+        self._title: Line = ()
         self._palette: Palette = {}
         self._drawn: dict[int, tuple[Line, str]] = {}
         self._strips: LRUCache[tuple[Line, str, int], Strip] = LRUCache(_STRIPS)
@@ -120,7 +128,7 @@ class LinesView(ScrollView, inherit_bindings=False):
     def show(self, lines: Sequence[Line], title: Line | None = None) -> None:
         """Show ``lines``; lines already on the screen are not sent again."""
         self._lines = lines
-        self._title = title
+        self._title, self.title_height = title or (), int(title is not None)
         self.update_lines()
 
     def line_count(self) -> int:
@@ -132,19 +140,14 @@ class LinesView(ScrollView, inherit_bindings=False):
         return self._lines[index]
 
     @property
-    def has_title(self) -> bool:
-        """Whether there is a title line."""
-        return self._title is not None
-
-    @property
     def has_more(self) -> bool:
         """Whether there are lines out of sight below."""
-        room = self.size.height - int(self.has_title)
+        room = self.size.height - self.title_height
         return self.scroll_offset.y + room < self.line_count()
 
     def title_line(self) -> Line:
         """Return the line that stays at the top."""
-        return self._title or ()
+        return self._title
 
     def ground(self, _: int) -> str:
         """Return the background of a line, one of GROUNDS."""
@@ -154,23 +157,17 @@ class LinesView(ScrollView, inherit_bindings=False):
         """Mark the visible lines that differ from those last drawn."""
         width, height = self.size
         top = self.scroll_offset.y
-        total = Size(width, self.line_count() + int(self.has_title))
+        total = Size(width, self.line_count() + self.title_height)
         if total != self.virtual_size:
             self.virtual_size = total
         dirty = [y for y in range(height) if self._at(y, top) != self._drawn.get(y)]
-        if dirty:
-            self._draw(*(Region(0, y, width, 1) for y in dirty))
-
-    def _draw(self, *regions: Region) -> None:
-        """Mark regions for redrawing like ``refresh``, but without its message to this widget.
-
-        Each message wakes a task, and about five of these views take part in a refresh.
-        """
-        if self.is_mounted:
-            self._set_dirty(*regions)
+        if dirty and self.is_mounted:
+            # Like refresh, but without its message to this widget: each wakes a task, and about
+            # five of these views take part in a refresh.
+            self._set_dirty(*[Region(0, y, width, 1) for y in dirty])
             self._repaint_required = True
             self._check_refresh()
-        else:
+        elif dirty:
             self.refresh()
 
     def move(self, lines: int) -> None:
@@ -188,7 +185,7 @@ class LinesView(ScrollView, inherit_bindings=False):
     def bring_in_sight(self, first: int, last: int) -> None:
         """Scroll just enough to show line ``first``, and lines up to ``last`` if they fit."""
         self.update_lines()  # sets the scroll range from the current lines
-        room = max(1, self.size.height - int(self.has_title))
+        room = max(1, self.size.height - self.title_height)
         top = self.scroll_offset.y
         wanted = min(max(top, last - room + 1), first)
         wanted = min(wanted, max(0, self.line_count() - room))  # no blank lines below the last
@@ -214,7 +211,7 @@ class LinesView(ScrollView, inherit_bindings=False):
 
     def _at(self, y: int, top: int) -> tuple[Line, str]:
         """Return line ``y`` of the widget and its background, scrolled down by ``top`` lines."""
-        if self.has_title:
+        if self.title_height:
             if y == 0:
                 title = self.title_line()
                 return self._with_scroll_marks(
@@ -285,8 +282,8 @@ class CursorView(LinesView):
 
     async def on_click(self, event: events.Click) -> None:
         """Put the cursor on the clicked line; a double click opens it."""
-        index = event.y - int(self.has_title) + self.scroll_offset.y
-        if event.y >= int(self.has_title) and index < self.line_count():
+        index = event.y - self.title_height + self.scroll_offset.y
+        if event.y >= self.title_height and index < self.line_count():
             self.move(index - self.cursor)
             if event.chain > 1:
                 await self.app.run_action("screen.open")
@@ -303,3 +300,75 @@ class CursorView(LinesView):
     def reveal(self, last: int = 0) -> None:
         """Scroll to show the cursor and the lines up to ``last``, and draw."""
         self.bring_in_sight(self.cursor, max(self.cursor, last))
+
+
+SCROLLS: Line = (Span(" Up and Down scroll", "dim"),)
+_BRIEF = 24
+"""Cells that are enough for the two or three most important keys."""
+
+
+class FooterView(LinesView):
+    """A view of keys and messages: beside, instead of or above the keys, never over data."""
+
+    def __init__(self, *, id: str) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._keys: Sequence[Line] = ()
+        self._beside: partial[Line] | None = None
+        """Makes the keys for the cells that a message leaves in its line."""
+        self._made_of: tuple[object, ...] = ()
+        """Inputs from which the keys of a whole line were last made."""
+        self._in_one_line: Line = ()
+        self._height = -1
+
+    def on_mount(self) -> None:
+        """Follow the messages."""
+        app = cast("ThemedApp", self.app)
+        app.messages_signal.subscribe(self, lambda _: self.redraw(), immediate=True)
+
+    def show(self, lines: Sequence[Line], title: Line | None = None) -> None:
+        """Show ``lines`` and any messages, in as much height as they take."""
+        self._keys = lines if title is None else (title, *lines)
+        self.redraw()
+
+    def share(self, above: Sequence[Line], keys: partial[Line]) -> None:
+        """Show the keys in one line that messages share, so that nothing on the screen moves."""
+        made = (keys.func, keys.args, keys.keywords, self.app.size.width)
+        if made != self._made_of:
+            self._beside, self._made_of = keys, made
+            self._in_one_line = keys(self.app.size.width)
+        self.show((*above, self._in_one_line))
+
+    def show_below(self, view: LinesView, keys: Sequence[Line]) -> None:
+        """Show the keys, and how to scroll if the lines of ``view`` do not fit above them.
+
+        The current height of the view doesn't matter: the line about scrolling takes a part of it,
+        and would keep itself visible.
+        """
+        scrolls = 0 < self.screen.size.height - len(keys) <= view.line_count()
+        self.show((*keys, *((SCROLLS,) * scrolls)))
+
+    def redraw(self) -> None:
+        """Show the messages for this screen, and the keys."""
+        app = cast("ThemedApp", self.app)
+        messages = app.messages.lines(self.screen, self.look, *app.size)
+        shown = (*messages, *self._keys)
+        if messages and self._beside is not None:
+            page = app.messages.page(self.screen, monotonic())
+            shown = (*self._keys[:-1], self._shared(messages, page, self._beside))
+        if len(shown) != self._height:
+            self._height = len(shown)
+            self.styles.height = max(1, self._height)
+        super().show(shown)
+
+    def _shared(self, messages: Sequence[Line], page: int, keys: partial[Line]) -> Line:
+        """Return the line of the current message, with keys in the rest of it.
+
+        After a turn of each line, the first is shown again, cut to leave room for the keys.
+        """
+        width, ellipsis = self.app.size.width, self.look.glyphs.ellipsis
+        if page < len(messages):
+            said = at_most(1, messages[page:], ellipsis)[0]
+        else:
+            said = self.look.crop(at_most(1, messages, ellipsis)[0], width - _BRIEF - 1)
+        room = width - width_of(said) - 1
+        return spread(said, keys(room), width) if room >= _BRIEF else said
