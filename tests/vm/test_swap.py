@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from typing import Any
 
@@ -37,9 +38,14 @@ class Operator:
         self.see("LABDISK1")
 
     def begin(self, way: str) -> None:
-        """Start a swap: C on the pool selects its only suspect and the default way."""
+        """Start a swap: C on the pool selects its only suspect, v the ways, the safer first."""
         self.terminal.press("g", "C")
-        self.see(f"SWAP .*LABDISK1.*{way}", "Begin")
+        self.see("SWAP .*LABDISK1", "Begin")
+        number = 1
+        while not re.search(f"SWAP .*{way}", self.terminal.screen()):
+            number += 1
+            self.terminal.press("v")
+            self.see(f"another way \\({number} of")
         self.terminal.press("Tab", "Enter")
         self.see("step 1 of")
 
