@@ -137,6 +137,7 @@ class PoolTimeline:
             scrub=self.scrubs.push(dated),
             past=self.scans.past,
             age=sample.age,
+            effects=self._limit.effects,
         )
         return self.frame
 
