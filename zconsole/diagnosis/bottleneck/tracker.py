@@ -46,7 +46,6 @@ class BottleneckTracker:
         self.ceiling: Ceiling | None = None
         self._past: dict[str, LeafStats] = {}
         self._load = PoolLoad()
-        self._tunables: Mapping[str, int] = {}
         self._judged_at = float("-inf")
         self._begin(None, 0.0)
 
@@ -106,7 +105,9 @@ class BottleneckTracker:
         limit = self.verdict.beyond_tunables if self.verdict else ""
         latency = whole.latency if whole else None
         point = EffectSample(sample.clock, rate, latency, limit, stage)
-        self.effects.add(point, sample.tunables)
+        changed = self.effects.add(point, sample.tunables)
+        if self.verdict and self.verdict.suggestion.tunable in changed:
+            self._settled = VerdictFilter()  # what was suggested about it is outdated
 
     def _remember(
         self, clock: float, tree: Mapping[str, Placed], rates: Mapping[str, IoRates]
@@ -131,11 +132,6 @@ class BottleneckTracker:
         cycles, scan = self._cycles.cycles(), watched.scan
         total, walked = scan.total_bytes, scan.scanned_bytes
         stage = self._cycles.stage or watched.stage
-        name = self.verdict.suggestion.tunable if self.verdict else ""
-        known = self._tunables.get(name)
-        if known is not None and sample.tunables.get(name) not in (None, known):
-            self._settled = VerdictFilter()  # what was suggested about it is outdated
-        self._tunables = {**self._tunables, **sample.tunables}
         seen = Evidence(
             scan=scan,
             stage=stage,
@@ -324,11 +320,13 @@ class TunableEffects:
             return None
         return measure(self._points, changed, others)
 
-    def add(self, point: EffectSample, tunables: Mapping[str, int]) -> None:
-        """Add a sample, its time by the monotonic clock."""
+    def add(self, point: EffectSample, tunables: Mapping[str, int]) -> set[str]:
+        """Add a sample, its time by the monotonic clock; return the tunables that changed."""
+        changed_names = set[str]()
         for name, value in tunables.items():
             before = self._known.setdefault(name, value)
             if value != before:
+                changed_names.add(name)
                 self._known[name] = value
                 self._times.append(point.t)
                 tried = self.steps.get(name)
@@ -346,6 +344,7 @@ class TunableEffects:
         self._points.append(point)
         for name in list(self._changed):
             self._measure(point.t, name)
+        return changed_names
 
     def _measure(self, clock: float, name: str) -> None:
         """Measure a step once enough samples follow it."""
