@@ -6,7 +6,6 @@ device, the limits of the scan, and the tunables that changed meanwhile with the
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -22,7 +21,7 @@ from zconsole.scan_report.report import (
 from zconsole.scan_report.store import ReportStore
 from zconsole.timeline.frame import Frame, ScanView, VdevRow
 from zconsole.timeline.scrubs import is_full_scrub
-from zconsole.tunables.effect import SETTLE, WINDOW, EffectSample, measure
+from zconsole.tunables.effect import SETTLE, WINDOW
 
 FINEST = 1.0
 """Initial seconds between two stored moments; doubled whenever there are too many."""
@@ -160,8 +159,6 @@ class _Ongoing:
     limits: dict[str, float]
     """Seconds that each cause was the limit."""
     changes: list[TunableChange]
-    recent: deque[EffectSample]
-    """Newest samples, for measuring the effect of a changed tunable."""
     step: float = FINEST
     """Seconds between two stored moments."""
     tunables: Mapping[str, int] | None = None
@@ -265,7 +262,7 @@ def _resumed(report: ScanReport) -> _Ongoing:
     step = max(FINEST, min(gaps, default=FINEST))
     kept, limits, changes = list(report.moments), dict(report.limits), list(report.changes)
     log = DeviceLog(report.devices)
-    return _Ongoing(report, log, kept, limits, changes, deque(maxlen=1000), step)
+    return _Ongoing(report, log, kept, limits, changes, step)
 
 
 def _add(entry: _Ongoing, frame: Frame, view: ScanView) -> None:
@@ -279,10 +276,7 @@ def _add(entry: _Ongoing, frame: Frame, view: ScanView) -> None:
         cause = frame.limit.cause
         entry.limits[cause] = entry.limits.get(cause, 0.0) + seconds
     moment = _moment(frame, view)
-    limit = frame.limit.beyond_tunables if frame.limit else ""
-    point = EffectSample(frame.t, moment.issue_rate, moment.latency, limit, view.stage or "")
-    entry.recent.append(point)
-    _note_changes(entry, frame)
+    _note_changes(entry, frame, view)
     if not entry.moments or frame.t - entry.moments[-1].t >= entry.step:
         entry.moments.append(moment)
         if len(entry.moments) > MOST_POINTS:  # keep every second one, from the first on
@@ -311,18 +305,20 @@ def _moment(frame: Frame, view: ScanView) -> Moment:
     )
 
 
-def _note_changes(entry: _Ongoing, frame: Frame) -> None:
+def _note_changes(entry: _Ongoing, frame: Frame, view: ScanView) -> None:
     """Record changed module parameters, and measure their effect while it is recent."""
     before, entry.tunables = entry.tunables, frame.tunables or entry.tunables
     if before is not None and frame.tunables:
         for name, value in frame.tunables.items():
             if name in before and before[name] != value:
                 entry.changes.append(TunableChange(frame.t, name, before[name], value))
+    if view.scan.key != frame.effects.scan:
+        return  # of several rebuilds at once, effects on one are known
     times = [change.t for change in entry.changes]
     for i, change in enumerate(entry.changes):
-        # As long as later samples can still change the result, and earlier ones are still there.
-        if frame.t - change.t <= SETTLE + WINDOW + GAP and entry.recent[0].t < change.t:
-            found = measure(entry.recent, change.t, times)
+        # As long as later samples can still change the result.
+        is_recent = frame.t - change.t <= SETTLE + WINDOW + GAP
+        if is_recent and (found := frame.effect(change.t, times)) is not None:
             entry.changes[i] = replace(
                 change,
                 issue_before=found.issue_before,

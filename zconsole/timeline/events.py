@@ -139,9 +139,6 @@ class EventLog:
     def __init__(self) -> None:
         self.all: tuple[Event, ...] = ()
         """Every event that is kept, newest last."""
-        self._last: Sample | None = None
-        self._tree: Tree = {}
-        """Vdevs of the last sample."""
         self._apart = 0.0
         """Seconds between the last two samples."""
         self._in_gap = False
@@ -150,18 +147,17 @@ class EventLog:
         """Shift the times of all events: the clock was set by so many seconds."""
         self.all = tuple(event._replace(t=event.t + seconds) for event in self.all)
 
-    def push(self, sample: Sample, tree: Tree) -> None:
-        """Add the kernel's events in a sample, and changes since the last sample."""
-        last, self._last, self._in_gap = self._last, sample, False
+    def push(self, sample: Sample, tree: Tree, last: Sample | None, old: Tree) -> None:
+        """Add the kernel's events in a sample, and changes since the last sample and its tree."""
+        self._in_gap = False
         if last is not None:
             reported = {_subject(event) for event in sample.events}
             seen = [
                 *pool_change(sample.t, last.pool.state, sample.pool.state),
-                *(device_changes(sample.t, self._tree, tree) if self._tree else ()),
+                *(device_changes(sample.t, old, tree) if old else ()),
             ]
             self._apart = max(0.0, sample.clock - last.clock)
             self.merge(event for event in seen if _subject(event) not in reported)
-        self._tree = tree
         # It is unknown when something happened that was dated by a clock that was ahead.
         self.merge(
             event._replace(t=sample.t) if is_ahead(event.t, sample.t) else event
@@ -170,7 +166,7 @@ class EventLog:
 
     def merge(self, events: Iterable[Event]) -> None:
         """Add events of the newest sample, each change once."""
-        if (new := tuple(events)) and self._last is not None:
+        if new := tuple(events):
             self.all = tuple(without_duplicates(self.all, new, self._apart)[-MAX_EVENTS:])
 
     def push_failure(self, failure: SampleFailure, gone: Iterable[Event]) -> None:
@@ -193,8 +189,6 @@ class Absences:
         """Epoch seconds at which a vdev was seen to leave ONLINE, by its key."""
         self.regrouped: float | None = None
         """When a replacing or spare vdev, or a device waiting for a resilver, last appeared."""
-        self._tree: Tree = {}
-        """Vdevs of the last sample."""
         self._t = -inf
         """Time of the last sample."""
         self._returned: dict[str, tuple[float, float]] = {}
@@ -218,9 +212,8 @@ class Absences:
         """
         return frozenset(self._returned)
 
-    def push(self, sample: Sample, tree: Tree) -> None:
-        """Add the vdevs of a sample."""
-        old, self._tree = self._tree, tree
+    def push(self, sample: Sample, tree: Tree, old: Tree) -> None:
+        """Add the vdevs of a sample, after those of the last one."""
         if old and not _unfilled(tree) <= _unfilled(old):
             self.regrouped = sample.t
         away = {key: place.vdev for key, place in tree.items() if place.vdev.state != "ONLINE"}
@@ -246,10 +239,13 @@ class Absences:
             if name not in gone and not any(_has_filled(scan, *times) for scan in repairs)
         }
 
-    def push_failure(self, failure: SampleFailure, tree: Tree) -> Iterator[Event]:
-        """Add a failed sample with the vdevs' remaining counters; yield events for lost devices."""
+    def push_failure(self, failure: SampleFailure, tree: Tree, last: Tree) -> Iterator[Event]:
+        """Add a failed sample with the vdevs' remaining counters; yield events for lost devices.
+
+        ``last`` has the same vdevs as the last sample showed them.
+        """
         for key, place in tree.items():
-            old, vdev = self._tree[key].vdev, place.vdev
+            old, vdev = last[key].vdev, place.vdev
             lost = bool(failure.block and old.block and not vdev.block)
             if (lost or vdev.path in failure.gone) and key not in self.missing:
                 self.missing[key] = failure.t

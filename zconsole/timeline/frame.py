@@ -7,7 +7,7 @@ the screen colors them and drops those that do not fit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from math import inf
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from zconsole import units
 from zconsole.diagnosis.bottleneck.evidence import WatchedScan
+from zconsole.diagnosis.bottleneck.tracker import TunableEffects
 from zconsole.pool.balance import Balance
 from zconsole.pool.health import Health
 from zconsole.pool.model import (
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from zconsole.diagnosis.bottleneck.finding import Ceiling, Verdict
     from zconsole.diagnosis.device_errors.faults import DeviceFault
     from zconsole.timeline.eta.past import PastScan
+    from zconsole.tunables.effect import TunableEffect
 
 
 RESTARTED = "restarted "
@@ -206,7 +208,7 @@ SET_HERE = "set here"
 class Frame:
     """One pool as the views show it; properties return what the sample has.
 
-    Frozen except for ``series``, which all frames of a pool share.
+    Frozen except for ``series`` and ``effects``, which all frames of a pool share.
     """
 
     pool: str
@@ -246,6 +248,16 @@ class Frame:
     """Finished scans and their courses, newest first, including those replaced by a later one."""
     age: float = 0.0
     """Seconds since the sample, if it is shown because the next one has not arrived yet."""
+    effects: TunableEffects = field(default_factory=TunableEffects)
+    """What changed tunables did; it grows like ``series``."""
+
+    def effect(self, changed: float, others: Iterable[float]) -> TunableEffect | None:
+        """Return the effect of tunables that changed at some time, others at other times.
+
+        All in epoch seconds. None if nothing was seen before the change.
+        """
+        ahead = self.clock - self.t
+        return self.effects.effect(changed + ahead, [t + ahead for t in others])
 
     def joined(self, added: Additions) -> Frame:
         """Add what consoles and jobs do: events in order of time, one flag per kind of work."""

@@ -69,9 +69,10 @@ class PoolTimeline:
         pool = sample.pool
         tree = self._tree = {place.key: place for place in placed(pool.root)}
         # Cut-off text, or JSON without a tree, does not show vdevs that are there all the same.
-        known = tree if pool.root.children else self._known
+        before = self._known
+        known = tree if pool.root.children else before
         if any(top.partial for top in pool.root.children):
-            known = {**self._known, **tree}
+            known = {**before, **tree}
         self._known = known
         last = self.frame.sample if self.frame else None
         self._follow_clock(sample, pool.scans)
@@ -82,8 +83,8 @@ class PoolTimeline:
 
         # Changes first. Changes of devices come before those of scans, because the cause of a
         # restart is among them.
-        self.events.push(sample, known)
-        self.absences.push(dated, known)
+        self.events.push(sample, known, last, before)
+        self.absences.push(dated, known, before)
         self.damage.push(dated, known)
         self._errors.push(sample.t, known)
 
@@ -137,6 +138,7 @@ class PoolTimeline:
             scrub=self.scrubs.push(dated),
             past=self.scans.past,
             age=sample.age,
+            effects=self._limit.effects,
         )
         return self.frame
 
@@ -150,7 +152,8 @@ class PoolTimeline:
         """
         self._follow_clock(failure, self.frame.seen.scans if self.frame else ())
         tree = {key: _with_block(place, failure) for key, place in self._known.items()}
-        self.events.push_failure(failure, self.absences.push_failure(failure, tree))
+        lost = self.absences.push_failure(failure, tree, self._known)
+        self.events.push_failure(failure, lost)
         self.rates.push(failure.t, failure.clock, tree)
         last = self.frame
         if last is None:

@@ -14,11 +14,12 @@ from tests.ui.actions.scripted import AGREED, Run, ScriptedFeed, ScriptedSession
 from tests.ui.drawn import LOOK, flat, text
 from tests.unit.tunables.pilots import FAST, SLOW
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts
-from zconsole.diagnosis.bottleneck.finding import Suggestion, TunableStep, Verdict
+from zconsole.diagnosis.bottleneck.finding import TunableStep
+from zconsole.diagnosis.bottleneck.tracker import TunableEffects
 from zconsole.pool.model import Pool, Sample, Vdev
 from zconsole.sim.source import World
 from zconsole.timeline.feed import Update
-from zconsole.timeline.frame import DONE
+from zconsole.timeline.frame import DONE, Frame
 from zconsole.tunables.effect import TunableEffect
 from zconsole.tunables.store import Change
 from zconsole.ui.actions.effects import EffectWatch, LatencyWindow
@@ -112,51 +113,32 @@ def test_what_was_sampled_before_a_command_was_done_shows_no_end_of_it():
     assert [outcome.text for _, outcome in watch.ended()] == ["out"]
 
 
-def tried(effect: TunableEffect, seconds: float = 0.0) -> tuple[EffectWatch, Change]:
-    """Return the follow-up of a pool with this effect of a change, and that change."""
-    watch, frame = EffectWatch(), frames.resilver()
-    change = Change(frame.sample.t - seconds, "zfs_resilver_min_time_ms", 3000, 6000)
-    step = TunableStep(3000, 6000, effect, at=frame.sample.clock - seconds + 1)
-    raised = Suggestion("{act}", "raise", change.name)
-    limit = Verdict("foreground", "", suggestion=raised, tried=step)
-    watch.take(Update((replace(frame, limit=limit),), Capabilities("demo")))
-    return watch, change
+def tried(effect: TunableEffect, seconds: float = 0.0) -> tuple[Frame, Change]:
+    """Return a pool's frame with this effect of a change that was measured, and that change."""
+    frame = replace(frames.resilver(), effects=TunableEffects())
+    change = Change(frame.t - seconds, "zfs_resilver_min_time_ms", 3000, 6000)
+    frame.effects.steps[change.name] = TunableStep(3000, 6000, effect, frame.clock - seconds + 1)
+    return frame, change
 
 
 CLEAR = TunableEffect(1e6, 1.1e6, None, None, issue_clear=True, over=True)
 
 
-@pytest.mark.parametrize(("cause", "doubted"), [("slow-disk", True), ("throttle", False)])
-def test_a_faster_scan_is_no_effect_of_a_change_where_a_slow_disk_limited_it(cause, doubted):
-    watch, frame = EffectWatch(), frames.resilver()
-    change = Change(frame.t + 60.0, "zfs_vdev_scrub_max_active", 3, 10)
-    for second in range(300):
-        (view, *rest) = frame.scans
-        view = replace(view, issue_rate=1e8 if second < 60 else 1.3e8)
-        seen = replace(frame, t=frame.t + second, scans=(view, *rest), limit=Verdict(cause, ""))
-        watch.take(Update((seen,), Capabilities("demo")))
-    effect = watch.effect(frame.pool, change, (change,))
-    assert effect.issue_clear is not doubted
-    assert ("limited by a slow source disk" in effect.doubt) is doubted
-
-
 def test_what_a_change_did_is_told_as_the_suggestion_has_it():
     """For windows a sample apart, one said "no clear effect", the other suggested to continue."""
-    watch, change = tried(CLEAR)
-    pool = frames.resilver().pool
-    found = watch.effect(pool, change, (change,))
-    assert (found.issue_before, found.issue_after, found.issue_clear) == (1e6, 1.1e6, True)
+    frame, change = tried(CLEAR)
+    assert EffectWatch().effect(frame, change, (change,)) == CLEAR
     later = dataclasses.replace(change, after=12000)
-    assert watch.effect(pool, later, (later,)).gain is None
+    assert EffectWatch().effect(frame, later, (later,)).gain is None
 
 
 def test_what_the_same_change_did_before_is_not_told_of_it():
     """The same change was made in the scan before, or was undone and is tried again."""
-    watch, first = tried(CLEAR, 3600.0)
-    pool, again = frames.resilver().pool, dataclasses.replace(first, t=first.t + 60.0)
+    frame, first = tried(CLEAR, 3600.0)
+    watch, again = EffectWatch(), dataclasses.replace(first, t=first.t + 60.0)
     for change in (again, dataclasses.replace(first, t=first.t + 3500.0)):
-        assert watch.effect(pool, change, (first, change)).gain is None
-        assert watch.effect(pool, first, (first, change)).gain == CLEAR.gain
+        assert watch.effect(frame, change, (first, change)).gain is None
+        assert watch.effect(frame, first, (first, change)).gain == CLEAR.gain
 
 
 @pytest.mark.parametrize(("action", "goes"), [("scrub", True), ("replace", False)])

@@ -156,8 +156,6 @@ class Verdict(NamedTuple):
     suggestion: Suggestion = NOTHING_TO_DO
     disk: str = ""
     """Name of the single device that is the cause; empty if none is."""
-    tried: TunableStep | None = None
-    """Newest large raise of the suggested tunable during this scan."""
 
     @property
     def advice(self) -> str:

@@ -87,15 +87,7 @@ def judge(seen: Evidence) -> Verdict | None:
         with suppress(KeyError):
             text += part.format(**told)
     suggestion = rule.suggest(seen, signs.disk)
-    return Verdict(
-        rule.cause,
-        text,
-        signs.figures,
-        signs.sure,
-        suggestion,
-        signs.disk.name,
-        tried=seen.steps.get(suggestion.tunable),
-    )
+    return Verdict(rule.cause, text, signs.figures, signs.sure, suggestion, signs.disk.name)
 
 
 def _frozen(seen: Evidence) -> Signs | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from zconsole.diagnosis.bottleneck.evidence import (
     Disk,
@@ -23,7 +24,7 @@ from zconsole.diagnosis.bottleneck.finding import (
     Verdict,
 )
 from zconsole.pool.model import IoRates, Placed, Sample, Vdev, parse_version
-from zconsole.tunables.effect import ENOUGH, LONGEST, SETTLE, WINDOW, EffectSample, measure
+from zconsole.tunables.effect import SETTLE, WINDOW, EffectSample, TunableEffect, measure
 from zconsole.units import rate
 
 ScanKey = tuple[str, str | None, float | None]
@@ -41,10 +42,10 @@ class BottleneckTracker:
 
     def __init__(self) -> None:
         self.verdict: Verdict | None = None
+        self.effects = TunableEffects()
         self.ceiling: Ceiling | None = None
         self._past: dict[str, LeafStats] = {}
         self._load = PoolLoad()
-        self._tunables: Mapping[str, int] = {}
         self._judged_at = float("-inf")
         self._begin(None, 0.0)
 
@@ -53,7 +54,7 @@ class BottleneckTracker:
         self._cycles = StageCycleTracker()
         self._sorted: float | None = None
         self._settled = VerdictFilter()
-        self._trials = TunableTrials()
+        self.effects.begin(scan)
         for past in self._past.values():
             past.begin()
 
@@ -66,14 +67,15 @@ class BottleneckTracker:
     ) -> None:
         """Add a sample with its rates and scans."""
         watched = next((each for each in scans if each.scan.state == "running"), None)
+        if watched is not None and watched.scan.key != self._scan:
+            self._begin(watched.scan.key, sample.clock)
+        self._add_effects(sample, tree, rates, watched)
         if watched is None:
             # Keep the ceiling of a paused scan, without the share that it reaches.
             paused = any(w.scan.key == self._scan for w in scans if w.scan.state == "paused")
             self.verdict = None
             self.ceiling = self.ceiling._replace(share=None) if paused and self.ceiling else None
             return
-        if watched.scan.key != self._scan:
-            self._begin(watched.scan.key, sample.clock)
         before = self._cycles.stage
         if sample.exact:
             self._cycles.add(sample.t, sample.clock, watched.scan)
@@ -90,6 +92,22 @@ class BottleneckTracker:
             self._judge(sample, watched, tree, disks_of(watched.scan, tree, rates, self._past))
         if self.ceiling is not None and watched.rate is not None:
             self.ceiling = self.ceiling.at(watched.rate)
+
+    def _add_effects(
+        self,
+        sample: Sample,
+        tree: Mapping[str, Placed],
+        rates: Mapping[str, IoRates],
+        watched: WatchedScan | None,
+    ) -> None:
+        rate, stage = (watched.rate, watched.stage or "") if watched else (None, "")
+        whole = rates.get(next(iter(tree), ""))
+        limit = self.verdict.beyond_tunables if self.verdict else ""
+        latency = whole.latency if whole else None
+        point = EffectSample(sample.clock, rate, latency, limit, stage)
+        changed = self.effects.add(point, sample.tunables)
+        if self.verdict and self.verdict.suggestion.tunable in changed:
+            self._settled = VerdictFilter()  # what was suggested about it is outdated
 
     def _remember(
         self, clock: float, tree: Mapping[str, Placed], rates: Mapping[str, IoRates]
@@ -114,13 +132,6 @@ class BottleneckTracker:
         cycles, scan = self._cycles.cycles(), watched.scan
         total, walked = scan.total_bytes, scan.scanned_bytes
         stage = self._cycles.stage or watched.stage
-        limit = self.verdict.beyond_tunables if self.verdict else ""
-        self._trials.add(sample.clock, watched.rate, sample.tunables, stage or "", limit)
-        name = self.verdict.suggestion.tunable if self.verdict else ""
-        known = self._tunables.get(name)
-        if known is not None and sample.tunables.get(name) not in (None, known):
-            self._settled = VerdictFilter()  # what was suggested about it is outdated
-        self._tunables = {**self._tunables, **sample.tunables}
         seen = Evidence(
             scan=scan,
             stage=stage,
@@ -137,7 +148,7 @@ class BottleneckTracker:
             load=self._load,
             version=parse_version(sample.version),
             tunables=sample.tunables,
-            steps=self._trials.steps,
+            steps=self.effects.steps,
         )
         # Lazy import: a first sample has nothing to judge.
         from zconsole.diagnosis.bottleneck.rules import judge
@@ -265,61 +276,75 @@ def _of_top(top: Vdev, disks: list[Disk]) -> float:
     return min(write, read) if read else write
 
 
-MOST_RARE = 4 * ENOUGH
-"""Samples kept regardless of age: if samples are rare, both sides of a change need this many."""
+KEPT = 3600
+"""Samples kept to measure effects."""
 
 
-class TunableTrials:
-    """Measures the effect of each large raise of a tunable during one scan, from judged samples.
+class TunableEffects:
+    """Issue rate and latency of a pool over time, and the effect of changed tunables on them.
 
-    It compares the kernel's values, so it notices a raise by anyone, and remembers one that was set
-    back.
+    It measures each large raise during one scan. It compares the kernel's values, so it notices a
+    raise by anyone, and remembers one that was set back.
     """
 
     def __init__(self) -> None:
         self.steps: dict[str, TunableStep] = {}
         """Newest large raise, by tunable."""
+        self.scan: ScanKey | None = None
+        """The scan whose rates are known."""
         self._known: dict[str, int] = {}
-        self._points: deque[EffectSample] = deque()
+        self._points: deque[EffectSample] = deque(maxlen=KEPT)
+        """Samples by the monotonic clock."""
         self._changed: dict[str, float] = {}
         """Times (monotonic clock) of the steps not measured yet, by tunable."""
         self._times: list[float] = []
 
-    def add(
-        self,
-        clock: float,
-        rate: float | None,
-        tunables: Mapping[str, int],
-        stage: str = "",
-        limit: str = "",
-    ) -> None:
-        """Add a sample at the monotonic ``clock``; ``rate`` in issued bytes/s.
+    def begin(self, scan: ScanKey | None) -> None:
+        """Forget the rates and steps of the scan before: they say nothing about this one."""
+        self.scan, self.steps = scan, {}
+        self._points = deque((replace(p, issue_rate=None) for p in self._points), KEPT)
+        for kept in (self._known, self._changed, self._times):
+            kept.clear()
 
-        ``stage`` and ``limit`` are as in ``EffectSample``.
+    @property
+    def best_rate(self) -> float | None:
+        """The highest issue rate seen during the scan, in bytes/s."""
+        return max((p.issue_rate for p in self._points if p.issue_rate), default=None)
+
+    def effect(self, changed: float, others: Iterable[float]) -> TunableEffect | None:
+        """Return the effect of a change, as ``measure`` does; None if nothing was seen before it.
+
+        Times are by the monotonic clock.
         """
+        if not self._points or changed < self._points[0].t:
+            return None
+        return measure(self._points, changed, others)
+
+    def add(self, point: EffectSample, tunables: Mapping[str, int]) -> set[str]:
+        """Add a sample, its time by the monotonic clock; return the tunables that changed."""
+        changed_names = set[str]()
         for name, value in tunables.items():
             before = self._known.setdefault(name, value)
             if value != before:
+                changed_names.add(name)
                 self._known[name] = value
-                self._times.append(clock)
+                self._times.append(point.t)
                 tried = self.steps.get(name)
                 if tried is not None and before < value < tried.after:
                     continue  # a restored value, as by an autopilot: more was tried before
                 if value >= LARGE_RAISE * before:
-                    self.steps[name] = TunableStep(before, value, at=clock)
-                    self._changed[name] = clock
+                    self.steps[name] = TunableStep(before, value, at=point.t)
+                    self._changed[name] = point.t
                 elif value < before and (changed := self._changed.pop(name, None)) is not None:
                     found = measure(self._points, changed, self._times)
                     if found.gain is None:
                         del self.steps[name]  # set back before it could be measured
                     else:
                         self.steps[name] = self.steps[name]._replace(effect=found)
-        self._points.append(EffectSample(clock, rate, None, limit, stage))
-        oldest = clock - LONGEST
-        while self._points[0].t < oldest and len(self._points) > MOST_RARE:
-            self._points.popleft()
+        self._points.append(point)
         for name in list(self._changed):
-            self._measure(clock, name)
+            self._measure(point.t, name)
+        return changed_names
 
     def _measure(self, clock: float, name: str) -> None:
         """Measure a step once enough samples follow it."""

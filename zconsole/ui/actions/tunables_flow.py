@@ -108,7 +108,7 @@ def _shown(ui: FlowSession, settings: tuple[Setting, ...]) -> tuple[TunableRow, 
     def _shown_one(setting: Setting) -> TunableRow:
         name = setting.tunable.name
         change = newest.get(name)
-        effect = ui.effects.effect(frame.pool, change, changes) if frame and change else None
+        effect = ui.effects.effect(frame, change, changes) if frame and change else None
         told = _suggested_of(ui, name)
         together = sum(each.t == change.t for each in changes) if change else 1
         return TunableRow(setting, _promised(ui, setting.hold), change, effect, together, told)
@@ -230,7 +230,7 @@ def _tried(ui: FlowSession, values: Mapping[str, int]) -> Iterable[str]:
     newest = {change.name: change for change in changes if change.after == values.get(change.name)}
     for t in sorted({change.t for change in newest.values()}):
         together = [change for change in changes if change.t == t]
-        effect = ui.effects.effect(frame.pool, together[0], changes) if frame else None
+        effect = ui.effects.effect(frame, together[0], changes) if frame else None
         if effect is not None and effect.gain is not None:
             yield f"Set before: {changes_text(together, effect)}."
 
@@ -364,7 +364,7 @@ def _cost(ui: FlowSession, status: Status) -> str:
     lost = ui.effects.rate_lost(frame) if frame else None
     if frame is None or frame.scan is None or not lost:
         return "Cost: unknown, no faster rate was seen."
-    rate, best = frame.scan.issue_rate, ui.effects.best_rate(frame)
+    rate, best = frame.scan.issue_rate, frame.effects.best_rate
     rates = " against ".join(map(ui.look.rate, (rate, best)))
     left = frame.scan.left
     eta = f"; ETA {duration(left)} against about {duration(left * (1 - lost))}" if left else ""

@@ -103,7 +103,7 @@ class Upkeep:
         session, pool = self.session, frame.pool
         jobs, swaps = session.jobs.shown(pool), session.swaps.shown(frame)
         scrub = self._scrub_hours(frame)
-        set_here = session.effects.events(pool, session.past.changes)
+        set_here = session.effects.events(frame, session.past.changes)
         events = (*set_here, *session.follow_up.events(pool))
         holds = session.past.holds  # the autopilot has a flag of its own
         ours = [n for n in session.past.in_place if holds[n].by is not Setter.AUTOPILOT]

@@ -29,14 +29,14 @@ from zconsole.diagnosis.bottleneck.finding import (
 from zconsole.diagnosis.bottleneck.tracker import (
     LASTING,
     BottleneckTracker,
-    TunableTrials,
+    TunableEffects,
     VerdictFilter,
     ceiling_of,
 )
 from zconsole.pool.model import IoRates, Scan, Vdev
 from zconsole.sim.source import World
 from zconsole.timeline.session import Session
-from zconsole.tunables.effect import SETTLE, WINDOW
+from zconsole.tunables.effect import SETTLE, WINDOW, EffectSample
 
 MEMORY = Verdict("memory", "scan memory: …", {"walked": 0.4}, 0.9)
 NEW = Verdict("new-disk", "the new disk sdx: 98% busy", {"busy": 0.98}, 0.9)
@@ -260,19 +260,19 @@ class Play:
     """A scan at a given rate, with a sample every second, or every ``every`` seconds."""
 
     def __init__(self, tunables: Mapping[str, int], every: int = 1) -> None:
-        self.trials, self.clock, self.tunables = TunableTrials(), 0.0, dict(tunables)
+        self.effects, self.clock, self.tunables = TunableEffects(), 0.0, dict(tunables)
         self.every = every
 
     def go_on(self, seconds: int, rate: float = RATE, **tunables: int) -> None:
         self.tunables |= tunables
         for _ in range(0, seconds, self.every):
-            self.trials.add(self.clock, rate, self.tunables)
+            self.effects.add(EffectSample(self.clock, rate, None), self.tunables)
             self.clock += self.every
 
     @property
     def seen(self) -> Evidence:
         scan = Scan("resilver", state="running")
-        seen = Evidence(scan, "issuing", RATE, tunables=self.tunables, steps=self.trials.steps)
+        seen = Evidence(scan, "issuing", RATE, tunables=self.tunables, steps=self.effects.steps)
         return seen._replace(foreground_writes=20e6)
 
 
@@ -317,7 +317,7 @@ def test_a_gain_within_what_the_rate_varies_by_leads_to_no_further_step(gain: fl
         play.go_on(1, RATE * (0.6 if second % 4 else 1.6))
     for second in range(JUDGED + 1):
         play.go_on(1, RATE * (1 + gain) * (0.6 if second % 4 else 1.6), **{TIME: 6000})
-    step = play.trials.steps[TIME]
+    step = play.effects.steps[TIME]
     assert step.effect.gain == pytest.approx(gain)
     assert not step.helped
     told = "{act} again: 6000 had no clear effect"
@@ -377,15 +377,14 @@ def test_a_gain_that_another_limit_explains_is_not_a_tunables_effect(monkeypatch
 
 
 def test_a_step_across_stages_is_not_said_to_have_had_no_effect():
-    trials, tunables = TunableTrials(), {TIME: 3000}
+    effects, tunables = TunableEffects(), {TIME: 3000}
     for second in range(CALM + JUDGED + 2):
         later = second >= CALM
         tunables = {TIME: 6000 if later else 3000}
-        trials.add(
-            float(second), RATE / (8 if later else 1), tunables, ["issuing", "scanning"][later]
-        )
-    seen = Play(tunables).seen._replace(steps=trials.steps)
-    assert trials.steps[TIME].effect.doubt == "issuing before, scanning after"
+        rate, stage = RATE / (8 if later else 1), ["issuing", "scanning"][later]
+        effects.add(EffectSample(float(second), rate, None, stage=stage), tunables)
+    seen = Play(tunables).seen._replace(steps=effects.steps)
+    assert effects.steps[TIME].effect.doubt == "issuing before, scanning after"
     assert foreground(seen) == HOLD
 
 
@@ -421,13 +420,13 @@ def test_a_throttle_goes_on_to_the_next_tunable():
 
 @rows("after", [3001, int(LARGE_RAISE * 3000) - 1])
 def test_a_small_step_says_nothing(after: int):
-    assert played(TIME, 3000, after, 0.0).trials.steps == {}
+    assert played(TIME, 3000, after, 0.0).effects.steps == {}
 
 
 def test_a_step_that_is_taken_back_before_it_was_measured_is_forgotten():
     play = played(TIME, 3000, 6000, 0.0, seconds=20)
     play.go_on(10, **{TIME: 3000})
-    assert play.trials.steps == {}
+    assert play.effects.steps == {}
 
 
 def test_after_a_step_that_cannot_be_measured_no_further_one_is_suggested():
@@ -446,4 +445,4 @@ def test_steps_set_at_one_time_are_measured_together():
     play = Play({TIME: 3000, WRITES: 2})
     play.go_on(CALM)
     play.go_on(JUDGED + 1, 2 * RATE, **{TIME: 6000, WRITES: 8})
-    assert all(play.trials.steps[name].helped for name in (TIME, WRITES))
+    assert all(play.effects.steps[name].helped for name in (TIME, WRITES))
