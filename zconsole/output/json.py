@@ -12,7 +12,6 @@ from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.health import notes
 from zconsole.pool.model import Scan
 from zconsole.timeline.eta.estimate import Estimate
-from zconsole.timeline.eta.past import Comparison
 from zconsole.timeline.frame import SCRUB_HOURS, ActivityView, Frame, ScanView, VdevRow
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ def _trouble(found: DeviceFault) -> dict[str, Any]:
 
 def scan_object(view: ScanView) -> dict[str, Any]:
     """Return a scan with recent rates and its estimate; ``percent`` is as this ZFS prints it."""
-    scan, estimate = view.scan, view.estimate
+    scan, estimate, past = view.scan, view.estimate, view.comparison
     return {
         **_picked(scan, "function state"),
         "stage": view.stage,
@@ -114,19 +113,17 @@ def scan_object(view: ScanView) -> dict[str, Any]:
         "eta_high_seconds": estimate.high,
         "eta_reason": estimate.reason,
         "zpool_eta_seconds": scan.zpool_eta,
-        "past": _past_object(view.comparison),
+        "past": past
+        and {
+            "function": past.function,
+            "seconds": past.took,
+            "ahead_seconds": past.ahead,
+        },
         "restarts": view.restarts,
         "stalled_seconds": view.stalled,
         "full_eta_seconds": view.full.eta if view.full else None,
         "notes": list(view.notes),
     }
-
-
-def _past_object(found: Comparison | None) -> dict[str, Any] | None:
-    """Return the earlier scan that a scan is compared with, and how many seconds it is ahead."""
-    if found is None:
-        return None
-    return {"function": found.function, "seconds": found.took, "ahead_seconds": found.ahead}
 
 
 def _activity_object(view: ActivityView) -> dict[str, Any]:
