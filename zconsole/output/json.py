@@ -15,7 +15,6 @@ from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.frame import SCRUB_HOURS, ActivityView, Frame, ScanView, VdevRow
 
 if TYPE_CHECKING:
-    from zconsole.diagnosis.bottleneck.finding import Verdict
     from zconsole.diagnosis.device_errors.faults import DeviceFault
 
 VERSION = 1
@@ -23,6 +22,7 @@ _NO_SCAN = ScanView(
     Scan(), "", None, None, None, None, None, Estimate(None, None, None, "no scan running"), None
 )
 _BALANCE = "name kind size_bytes alloc_bytes free_bytes fill frag surplus_bytes new_write_share"
+_DISK = "bay enclosure slot serial wwn"
 
 
 def line(data: Mapping[str, Any], digits: int | None = None) -> str:
@@ -45,8 +45,9 @@ def sample_object(frame: Frame) -> dict[str, Any]:
     first = scans[0] if scans else scan_object(_NO_SCAN)
     if not scans and not frame.seen.scans_known:
         first |= {"function": None, "state": None, "eta_reason": "scan unknown"}
-    ceiling = None if frame.ceiling is None else _picked(frame.ceiling, "rate share text")
-    first |= {"limit": _limit(frame.limit), "ceiling": ceiling}
+    limit, ceiling = frame.limit, frame.ceiling
+    first["limit"] = limit and _picked(limit, "cause text sure figures advice")
+    first["ceiling"] = ceiling and _picked(ceiling, "rate share text")
     work = [(view.activity.kind, view.activity.state) for view in frame.activities]
     return {
         "version": VERSION,
@@ -78,12 +79,6 @@ def sample_object(frame: Frame) -> dict[str, Any]:
 def _picked(source: object, names: str) -> dict[str, Any]:
     """Return the attributes of these names, which are also the keys of the output, in order."""
     return {name: getattr(source, name) for name in names.split()}
-
-
-def _limit(found: Verdict | None) -> dict[str, Any] | None:
-    if found is None:
-        return None
-    return _picked(found, "cause text sure figures advice") | {"figures": dict(found.figures)}
 
 
 def _trouble(found: DeviceFault) -> dict[str, Any]:
@@ -164,7 +159,7 @@ def _tree(rows: tuple[VdevRow, ...]) -> dict[str, Any] | None:
 
 
 def _node(row: VdevRow) -> dict[str, Any]:
-    vdev, rates = row.vdev, row.rates
+    vdev, rates, disk = row.vdev, row.rates, row.vdev.disk or LeafDisk()
     return {
         **_picked(vdev, "name guid kind"),
         "class": vdev.vclass,
@@ -175,17 +170,10 @@ def _node(row: VdevRow) -> dict[str, Any]:
         "write_rate": rates.write,
         "latency_seconds": rates.latency,
         "busy": rates.busy,
-        **_disk_object(vdev.disk),
+        **{name: found or None for name, found in _picked(disk, _DISK).items()},
+        "temperature_celsius": disk.temperature,
         "children": [],
     }
-
-
-def _disk_object(disk: LeafDisk | None) -> dict[str, Any]:
-    """Return the bay and the identity of a leaf's disk; all null if nothing is known."""
-    known = disk or LeafDisk()
-    names = ("bay", "enclosure", "slot", "serial", "wwn")
-    found: dict[str, Any] = {name: getattr(known, name) or None for name in names}
-    return found | {"temperature_celsius": known.temperature}
 
 
 def _whole(value: float | None) -> int | None:
