@@ -19,7 +19,7 @@ KEPT = '# Night watch\ninterval = 2  # seconds\nunits = "binary"  # as zpool\n\n
 @pytest.fixture
 def path(tmp_path, monkeypatch):
     found = tmp_path / "config.toml"
-    monkeypatch.setattr(file, "config_path", lambda _environ: found)
+    monkeypatch.setattr(file, "config_path", lambda: found)
     monkeypatch.setattr("zconsole.ui.app.Console.sixteen", False)
     return found
 

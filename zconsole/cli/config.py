@@ -53,8 +53,6 @@ def _show(config: Config, *, as_json: bool) -> None:
 
 LOOK_ONLY = frozenset({"demo", "replay"})
 """Commands to which only settings of the console's look apply: they show no real pools."""
-OWN = {"export": "interval"}
-"""Options, by command, to which the setting of the same name doesn't apply."""
 SCRUB = "scrub-overdue-after"
 FAULT = "the configuration has an error; see zconsole config check"
 
@@ -73,7 +71,8 @@ def applied(
         say(line)
     if config.values:
         defaults = _defaults(config, look=name in LOOK_ONLY)
-        defaults.pop(OWN.get(name, ""), None)
+        if name == "export":  # its samples go to a server, not to somebody who watches
+            defaults.pop("interval", None)
         # Only options of this command: set_defaults() would add an attribute for any other.
         known = {key: value for key, value in defaults.items() if hasattr(args, key)}
         parser.set_defaults(**known)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from zconsole.cli import event_loop, remote
+from zconsole.cli.options import SHIPPED
 from zconsole.cli.output import say
 from zconsole.errors import ExitCode, UsageError, ZconsoleError
 from zconsole.output.prometheus.metrics import Page, families, write
@@ -105,21 +106,13 @@ def _jobs(patient: Patient) -> Sequence[Mapping[str, Any]]:
 
 # Files that an operator installs: systemd units, the dashboard, alert rules.
 
-FILES = {
-    "dashboard": "grafana-dashboard.json",
-    "rules": "prometheus-rules.yml",
-    "export-unit": "zconsole-export.service",
-    "watch-unit": "zconsole-watch@.service",
-    "rebalance-unit": "zconsole-rebalance.service",
-}
-"""File names, by the word for each in ``export --print``."""
 INSTALLED = "/usr/bin/zconsole"
 """Path of the program in the packaged units, replaced by the path of the running one."""
 
 
 def shipped(name: str) -> str:
-    """Return the text of a file of FILES; a unit is changed to start the running program."""
-    text = (resources.files("zconsole") / "share" / FILES[name]).read_text()
+    """Return the text of a file of SHIPPED; a unit is changed to start the running program."""
+    text = (resources.files("zconsole") / "share" / SHIPPED[name]).read_text()
     return for_program(text, sys.argv[0], sys.executable)
 
 

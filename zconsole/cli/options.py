@@ -27,8 +27,14 @@ RECORDED = 300
 PRESETS = ("faster-resilver", "gentle", "default")
 LIMITED_BY = ("new-disk-writes", "txg-time", "scan-reads", "rebuild", "memory")
 """Limits in ``zconsole.tunables.catalog``, repeated here so that help doesn't load the catalog."""
-SHIPPED = ("dashboard", "rules", "export-unit", "watch-unit", "rebalance-unit")
-"""Words for the files that ``zconsole.cli.export`` can print (its FILES)."""
+SHIPPED = {
+    "dashboard": "grafana-dashboard.json",
+    "rules": "prometheus-rules.yml",
+    "export-unit": "zconsole-export.service",
+    "watch-unit": "zconsole-watch@.service",
+    "rebalance-unit": "zconsole-rebalance.service",
+}
+"""File names, by the word for each in ``export --print``."""
 
 
 def parser_of(name: str) -> argparse.ArgumentParser:
@@ -452,7 +458,7 @@ COMMANDS: dict[str, Command] = {
             Parameter(
                 "--print",
                 dest="shipped",
-                choices=SHIPPED,
+                choices=tuple(SHIPPED),
                 metavar="NAME",
                 help=f"print a file to install, and exit: {', '.join(SHIPPED)}",
             ),

@@ -43,8 +43,8 @@ async def _rounds(args: argparse.Namespace, rounds: AsyncGenerator[Update, None]
     watched = False
     seen_running: dict[str, dict[str, Scan]] = {}
     async with (
-        _printer(_print_alerts) as alerts,
-        _printer(lambda update: output.show(update.frames, args.json, None)) as samples,
+        _Printer(_print_alerts) as alerts,
+        _Printer(lambda update: output.show(update.frames, args.json, None)) as samples,
         contextlib.aclosing(rounds) as following,
     ):
         async for update in following:
@@ -68,45 +68,46 @@ async def _rounds(args: argparse.Namespace, rounds: AsyncGenerator[Update, None]
 
 
 class _Printer:
-    """Prints rounds in order in a thread, so that a watch goes on while its output is stuck."""
+    """Prints rounds in order in a thread, so that a watch goes on while its output is stuck.
+
+    Everything is printed when its ``async with`` block ends, unless interrupted.
+    """
 
     def __init__(self, show: Callable[[Update], None]) -> None:
         self._show = show
         self._worker = Worker("output", LINGER)
-        self.unread: deque[asyncio.Future[None]] = deque()
+        self._unread: deque[asyncio.Future[None]] = deque()
         """Rounds that may not be printed yet, oldest first."""
 
     async def show(self, update: Update) -> None:
         """Print a round soon. Raises what printing raised, for this round or an earlier one."""
-        self.forget_printed()
-        if len(self.unread) >= MOST_UNREAD:
+        self._forget_printed()
+        if len(self._unread) >= MOST_UNREAD:
             return
         attempt = self._worker.ask(partial(self._show, update))
-        self.unread.append(asyncio.wrap_future(attempt))
-        if len(self.unread) == 1:
-            await asyncio.wait(self.unread, timeout=READ_WITHIN)
-            self.forget_printed()
+        self._unread.append(asyncio.wrap_future(attempt))
+        if len(self._unread) == 1:
+            await asyncio.wait(self._unread, timeout=READ_WITHIN)
+            self._forget_printed()
 
-    def forget_printed(self) -> None:
+    def _forget_printed(self) -> None:
         """Drop the rounds that are printed. Raises what printing one of them raised."""
-        while self.unread and self.unread[0].done():
-            self.unread.popleft().result()
+        while self._unread and self._unread[0].done():
+            self._unread.popleft().result()
 
+    async def __aenter__(self) -> _Printer:
+        return self
 
-@contextlib.asynccontextmanager
-async def _printer(show: Callable[[Update], None]) -> AsyncGenerator[_Printer, None]:
-    """Give a printer that has printed everything when the block ends, unless interrupted."""
-    printer = _Printer(show)
-    try:
-        yield printer
-        while printer.unread:
-            await asyncio.wait((printer.unread[0],))
-            printer.forget_printed()
-    finally:
-        if printer.unread:
-            # A daemon thread hangs in one of the streams and holds its lock. At exit Python flushes
-            # them and would wait for the lock, then abort: so it gets others.
-            sys.stdout = sys.stderr = io.StringIO()
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            while self._unread and kind is None:
+                await asyncio.wait((self._unread[0],))
+                self._forget_printed()
+        finally:
+            if self._unread:
+                # A daemon thread hangs in one of the streams and holds its lock. At exit Python
+                # flushes them and would wait for the lock, then abort: so it gets others.
+                sys.stdout = sys.stderr = io.StringIO()
 
 
 def _print_alerts(update: Update) -> None:

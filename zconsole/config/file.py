@@ -77,20 +77,20 @@ def _short(problem: str) -> str:
     return problem if len(problem) <= _LONGEST else f"{problem[:_LONGEST]}..."
 
 
-def config_path(environ: Mapping[str, str] = os.environ) -> Path:
+def config_path() -> Path:
     """Return the path of the current user's configuration, whether or not it exists."""
     if os.geteuid() == 0:
         return SYSTEM
-    return xdg_directory("XDG_CONFIG_HOME", ".config", environ) / "zconsole/config.toml"
+    return xdg_directory("XDG_CONFIG_HOME", ".config", os.environ) / "zconsole/config.toml"
 
 
-def read_config(environ: Mapping[str, str] = os.environ) -> Config:
+def read_config() -> Config:
     """Read the configuration file.
 
     Without one, the configuration is empty; if the file can't be read or others may change it, it
     is empty but for a wrong entry. Raises nothing.
     """
-    path = config_path(environ)
+    path = config_path()
     try:
         data, owner = Patient().call(partial(read_trusted, path))
     except FileNotFoundError:

@@ -12,11 +12,9 @@ from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.health import notes
 from zconsole.pool.model import Scan
 from zconsole.timeline.eta.estimate import Estimate
-from zconsole.timeline.eta.past import Comparison
 from zconsole.timeline.frame import SCRUB_HOURS, ActivityView, Frame, ScanView, VdevRow
 
 if TYPE_CHECKING:
-    from zconsole.diagnosis.bottleneck.finding import Verdict
     from zconsole.diagnosis.device_errors.faults import DeviceFault
 
 VERSION = 1
@@ -24,6 +22,7 @@ _NO_SCAN = ScanView(
     Scan(), "", None, None, None, None, None, Estimate(None, None, None, "no scan running"), None
 )
 _BALANCE = "name kind size_bytes alloc_bytes free_bytes fill frag surplus_bytes new_write_share"
+_DISK = "bay enclosure slot serial wwn"
 
 
 def line(data: Mapping[str, Any], digits: int | None = None) -> str:
@@ -46,8 +45,9 @@ def sample_object(frame: Frame) -> dict[str, Any]:
     first = scans[0] if scans else scan_object(_NO_SCAN)
     if not scans and not frame.seen.scans_known:
         first |= {"function": None, "state": None, "eta_reason": "scan unknown"}
-    ceiling = None if frame.ceiling is None else _picked(frame.ceiling, "rate share text")
-    first |= {"limit": _limit(frame.limit), "ceiling": ceiling}
+    limit, ceiling = frame.limit, frame.ceiling
+    first["limit"] = limit and _picked(limit, "cause text sure figures advice")
+    first["ceiling"] = ceiling and _picked(ceiling, "rate share text")
     work = [(view.activity.kind, view.activity.state) for view in frame.activities]
     return {
         "version": VERSION,
@@ -81,12 +81,6 @@ def _picked(source: object, names: str) -> dict[str, Any]:
     return {name: getattr(source, name) for name in names.split()}
 
 
-def _limit(found: Verdict | None) -> dict[str, Any] | None:
-    if found is None:
-        return None
-    return _picked(found, "cause text sure figures advice") | {"figures": dict(found.figures)}
-
-
 def _trouble(found: DeviceFault) -> dict[str, Any]:
     smart = found.signs.smart if found.signs else None
     return {
@@ -100,7 +94,7 @@ def _trouble(found: DeviceFault) -> dict[str, Any]:
 
 def scan_object(view: ScanView) -> dict[str, Any]:
     """Return a scan with recent rates and its estimate; ``percent`` is as this ZFS prints it."""
-    scan, estimate = view.scan, view.estimate
+    scan, estimate, past = view.scan, view.estimate, view.comparison
     return {
         **_picked(scan, "function state"),
         "stage": view.stage,
@@ -114,19 +108,17 @@ def scan_object(view: ScanView) -> dict[str, Any]:
         "eta_high_seconds": estimate.high,
         "eta_reason": estimate.reason,
         "zpool_eta_seconds": scan.zpool_eta,
-        "past": _past_object(view.comparison),
+        "past": past
+        and {
+            "function": past.function,
+            "seconds": past.took,
+            "ahead_seconds": past.ahead,
+        },
         "restarts": view.restarts,
         "stalled_seconds": view.stalled,
         "full_eta_seconds": view.full.eta if view.full else None,
         "notes": list(view.notes),
     }
-
-
-def _past_object(found: Comparison | None) -> dict[str, Any] | None:
-    """Return the earlier scan that a scan is compared with, and how many seconds it is ahead."""
-    if found is None:
-        return None
-    return {"function": found.function, "seconds": found.took, "ahead_seconds": found.ahead}
 
 
 def _activity_object(view: ActivityView) -> dict[str, Any]:
@@ -167,7 +159,7 @@ def _tree(rows: tuple[VdevRow, ...]) -> dict[str, Any] | None:
 
 
 def _node(row: VdevRow) -> dict[str, Any]:
-    vdev, rates = row.vdev, row.rates
+    vdev, rates, disk = row.vdev, row.rates, row.vdev.disk or LeafDisk()
     return {
         **_picked(vdev, "name guid kind"),
         "class": vdev.vclass,
@@ -178,17 +170,10 @@ def _node(row: VdevRow) -> dict[str, Any]:
         "write_rate": rates.write,
         "latency_seconds": rates.latency,
         "busy": rates.busy,
-        **_disk_object(vdev.disk),
+        **{name: found or None for name, found in _picked(disk, _DISK).items()},
+        "temperature_celsius": disk.temperature,
         "children": [],
     }
-
-
-def _disk_object(disk: LeafDisk | None) -> dict[str, Any]:
-    """Return the bay and the identity of a leaf's disk; all null if nothing is known."""
-    known = disk or LeafDisk()
-    names = ("bay", "enclosure", "slot", "serial", "wwn")
-    found: dict[str, Any] = {name: getattr(known, name) or None for name in names}
-    return found | {"temperature_celsius": known.temperature}
 
 
 def _whole(value: float | None) -> int | None:

@@ -206,8 +206,7 @@ def _eta(view: ScanView, frame: Frame) -> str:
     zpool = f"; zpool says {duration(view.scan.zpool_eta, 'nothing')}"
     if found.eta is None:
         return f"{_no_eta(found.reason)}{zpool}"
-    count = view.restarts or 0
-    restarts = f", {count} restart{'s' * (count > 1)}" if count else ""
+    restarts = f", {counted(view.restarts, 'restart')}" if view.restarts else ""
     return f"ETA {_span(found, frame)}; {found.reason}{zpool}{restarts}"
 
 

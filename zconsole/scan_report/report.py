@@ -8,9 +8,7 @@ from statistics import fmean
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.output.json import line
-from zconsole.pool.model import Scan
 from zconsole.system.records import RecordError, from_json, parse_json
-from zconsole.timeline.scrubs import is_full_scrub
 
 FORMAT = 1
 """Version of the JSON; others are refused."""
@@ -133,14 +131,8 @@ class ScanReport:
     @property
     def full_scrub(self) -> float | None:
         """Epoch seconds of the scan's end if it is a full scrub that has finished; else None."""
-        scan = Scan(
-            self.function,
-            self.state,
-            total_bytes=self.total_bytes,
-            issued_bytes=self.issued_bytes,
-            full=self.full,
-        )
-        return self.end if is_full_scrub(scan, self.version) else None
+        is_one = self.function == "scrub" and self.state == "finished" and self.full
+        return self.end if is_one else None
 
     @property
     def rate(self) -> float | None:

@@ -9,7 +9,6 @@ from zconsole.pool.model import Scan, Vdev, data_vdevs
 from zconsole.pool.redundancy import REPAIRS
 from zconsole.scan_report.report import ScanReport
 from zconsole.timeline.eta.estimate import Estimate, nothing
-from zconsole.timeline.eta.past import PastScan
 from zconsole.timeline.frame import Frame, seconds_taken
 from zconsole.units import percent, rate
 
@@ -56,7 +55,7 @@ def paces(
         over = scan.state == "finished" and scan.function in _ALIKE
         if disks and over and total and seconds >= 1:
             found.append(_mean(total / seconds / disks, "last", scan.function, scan.start or 0.0))
-    return tuple(sorted(found, key=lambda pace: (-pace.closeness, -pace.t)))
+    return _closest_first(found)
 
 
 def known_paces(frame: Frame, reports: Sequence[ScanReport] = ()) -> tuple[PastRate, ...]:
@@ -67,35 +66,22 @@ def known_paces(frame: Frame, reports: Sequence[ScanReport] = ()) -> tuple[PastR
     root = frame.seen.root
     if known := paces(root, frame.seen.scans, reports):
         return known
-    running = (pace_of_running(root, view.scan, frame.t, view.left) for view in frame.scans)
-    over = (pace_of_past(root, scan) for scan in frame.past)
-    others = filter(None, (*running, *over))
-    return tuple(sorted(others, key=lambda pace: (-pace.closeness, -pace.t)))
+    disks, found = _disks(root), list[PastRate]()
+    for view in frame.scans if disks else ():
+        scan, total = view.scan, view.scan.to_issue_bytes
+        alike = scan.active and scan.function in _ALIKE
+        if alike and total and scan.start is not None and view.left is not None:
+            seconds = max(1.0, frame.t - scan.start + view.left)
+            found.append(_mean(total / seconds / disks, "running", scan.function, scan.start))
+    for past in frame.past if disks else ():
+        if past.vdev is None and past.function in _ALIKE:
+            each = past.total / past.seconds / disks
+            found.append(_mean(each, "last", past.function, past.start))
+    return _closest_first(found)
 
 
-def pace_of_running(root: Vdev, scan: Scan, now: float, left: float | None) -> PastRate | None:
-    """Return the mean rate of a running scan over its whole duration.
-
-    ``left`` are the seconds that it will still take, ``now`` is in epoch seconds. None if its end
-    can't be predicted, or it is of another kind than a resilver or scrub.
-    """
-    disks = _disks(root)
-    known = scan.active and scan.function in _ALIKE
-    if not disks or not known or left is None or scan.start is None or not scan.to_issue_bytes:
-        return None
-    each = scan.to_issue_bytes / max(1.0, now - scan.start + left) / disks
-    return _mean(each, "running", scan.function, scan.start)
-
-
-def pace_of_past(root: Vdev, past: PastScan) -> PastRate | None:
-    """Return the rate of a finished scan of the whole pool that a later scan has replaced.
-
-    None for a scan of a single vdev, or of another kind than a resilver or scrub.
-    """
-    disks = _disks(root)
-    if not disks or past.vdev is not None or past.function not in _ALIKE:
-        return None
-    return _mean(past.total / past.seconds / disks, "last", past.function, past.start)
+def _closest_first(found: Iterable[PastRate]) -> tuple[PastRate, ...]:
+    return tuple(sorted(found, key=lambda pace: (-pace.closeness, -pace.t)))
 
 
 def resilver_duration(root: Vdev, disk_bytes: int, known: Sequence[PastRate]) -> Estimate | None:

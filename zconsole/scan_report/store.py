@@ -139,13 +139,6 @@ def _newest_first(paths: Iterable[Path]) -> list[Path]:
     return sorted(paths, key=_start, reverse=True)
 
 
-_Known = dict[tuple[str, bool], LastScan]
-"""Last scans of a pool, by function and whether the scan was canceled.
-
-Canceled ones are kept apart, so that they don't replace a finished one.
-"""
-
-
 class LastScans:
     """The last scan of each function of all pools, with its result.
 
@@ -153,8 +146,8 @@ class LastScans:
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, _Known] = {}
-        """Last scans of each pool, by GUID, or by name if the source has none, as with text."""
+        self._known: dict[str, dict[str, LastScan]] = {}
+        """Last scans by function, by the pool's GUID, or its name if the source has none."""
         self._recalled: set[str] = set()
         """GUIDs of pools whose reports were added."""
 
@@ -177,7 +170,7 @@ class LastScans:
             _add(known, LastScan(*found))
 
     def push(self, frame: Frame) -> Sequence[LastScan]:
-        """Add a frame; return its pool's last scans: one of each function, and a canceled one."""
+        """Add a frame; return its pool's last scan of each function."""
         known = self._known.setdefault(frame.guid or frame.pool, {})
         for scan in () if frame.problem else frame.seen.scans:
             found = last_scan(frame.seen, scan, frame.health.word, frame.t)
@@ -186,14 +179,13 @@ class LastScans:
         return tuple(known.values())
 
 
-def _add(known: _Known, scan: LastScan) -> None:
+def _add(known: dict[str, LastScan], scan: LastScan) -> None:
     """Keep a scan if it is newer than the known one, or has a better result of the same scan.
 
     A better result may come some time after the end, when ZFS has detached the replaced disk. A
     worse one doesn't count: a disk that fails weeks later doesn't change how a scan ended.
     """
-    key = (scan.function, scan.result == CANCELED)
-    before = known.get(key)
+    before = known.get(scan.function)
     least = -SAME_END if scan.result == RESTORED else SAME_END
     if before is None or scan.end - before.end > least:
-        known[key] = scan
+        known[scan.function] = scan

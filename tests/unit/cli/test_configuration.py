@@ -23,7 +23,7 @@ DAY = 86400.0
 @pytest.fixture
 def path(tmp_path, monkeypatch):
     found = tmp_path / "config.toml"
-    monkeypatch.setattr(file, "config_path", lambda _environ: found)
+    monkeypatch.setattr(file, "config_path", lambda: found)
     return found
 
 

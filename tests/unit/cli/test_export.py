@@ -20,9 +20,9 @@ from tests.records import replace
 from tests.table import rows
 from tests.unit.output.prometheus.shipped import SHARE
 from zconsole.cli import export
-from zconsole.cli.export import FILES, INSTALLED, for_program, publish, shipped
+from zconsole.cli.export import INSTALLED, for_program, publish, shipped
 from zconsole.cli.main import main
-from zconsole.cli.options import COMMANDS, parser_of
+from zconsole.cli.options import COMMANDS, SHIPPED, parser_of
 from zconsole.errors import NotFoundError, ZconsoleError
 from zconsole.output.prometheus.metrics import Page
 from zconsole.pool.model import Scan
@@ -182,7 +182,7 @@ async def test_a_file_whose_disk_hangs_holds_no_round_up(state, monkeypatch):
     assert t.samples[0].value == 3.0
 
 
-UNITS = sorted(name for name in FILES.values() if name.endswith(".service"))
+UNITS = sorted(name for name in SHIPPED.values() if name.endswith(".service"))
 TOOL = shutil.which("systemd-analyze")
 
 
@@ -246,7 +246,7 @@ def test_systemd_finds_the_program(program: str, command: str) -> None:
     assert f"ExecStart=-{command} light resume\n" in unit
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", SHIPPED)
 def test_a_file_is_printed_without_zfs(name, capsys):
     assert main(["export", "--print", name]) == 0
     assert capsys.readouterr().out == shipped(name)
@@ -257,7 +257,7 @@ def test_the_help_of_rebalance_says_where_its_unit_goes(words, capsys):
     with pytest.raises(SystemExit):
         main(["rebalance", *words, "--help"])
     said = " ".join(capsys.readouterr().out.split())
-    assert f"rebalance-unit` prints to /etc/systemd/system/{FILES['rebalance-unit']}, and" in said
+    assert f"rebalance-unit` prints to /etc/systemd/system/{SHIPPED['rebalance-unit']}, and" in said
 
 
 def test_what_is_no_unit_is_printed_as_it_is():

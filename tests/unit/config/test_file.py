@@ -22,7 +22,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs another owner")
 @pytest.fixture
 def path(tmp_path, monkeypatch):
     found = tmp_path / "config.toml"
-    monkeypatch.setattr(file, "config_path", lambda _environ: found)
+    monkeypatch.setattr(file, "config_path", lambda: found)
     return found
 
 
@@ -37,12 +37,14 @@ def only_problem(config):
 
 def test_root_has_the_machines_file_and_others_their_own(monkeypatch):
     monkeypatch.setattr(file.os, "geteuid", lambda: 0)
-    assert config_path({"XDG_CONFIG_HOME": "/xdg"}) == file.SYSTEM
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/xdg")
+    assert config_path() == file.SYSTEM
     monkeypatch.setattr(file.os, "geteuid", lambda: 1000)
     monkeypatch.setenv("HOME", "/home/ann")
-    assert str(config_path({"XDG_CONFIG_HOME": "/xdg"})) == "/xdg/zconsole/config.toml"
-    for relative in ({}, {"XDG_CONFIG_HOME": "xdg"}):
-        assert str(config_path(relative)) == "/home/ann/.config/zconsole/config.toml"
+    assert str(config_path()) == "/xdg/zconsole/config.toml"
+    for relative in ("", "xdg"):
+        monkeypatch.setenv("XDG_CONFIG_HOME", relative)
+        assert str(config_path()) == "/home/ann/.config/zconsole/config.toml"
 
 
 @pytest.mark.usefixtures("path")

@@ -29,11 +29,14 @@ def test_the_last_scan_of_each_function_is_kept_though_zfs_forgets_it():
     assert results(found) == {("scrub", 400.0): "restored", ("resilver", 600.0): "restored"}
 
 
-def test_a_canceled_scrub_does_not_hide_the_finished_one():
+def test_a_canceled_scrub_is_the_last_one_until_another_ends():
     last = LastScans()
     last.push(frame(mirror_pool(SCRUB)))
-    found = last.push(frame(mirror_pool(CANCELED)))
-    assert results(found) == {("scrub", 400.0): "restored", ("scrub", 710.0): "canceled"}
+    assert results(last.push(frame(mirror_pool(CANCELED)))) == {("scrub", 710.0): "canceled"}
+    last.recall("1", [report(SCRUB)])
+    assert results(last.push(frame(mirror_pool()))) == {("scrub", 710.0): "canceled"}
+    last.push(frame(mirror_pool(replace(SCRUB, start=800.0, end=900.0))))
+    assert results(last.push(frame(mirror_pool()))) == {("scrub", 900.0): "restored"}
 
 
 def test_what_fails_later_does_not_change_how_a_scan_ended():

@@ -64,7 +64,7 @@ def test_a_report_with_too_many_points_keeps_the_first(tmp_path):
 
 def scrub(start: float, **fields) -> ScanReport:
     """Return the report of a scrub that took an hour."""
-    base = ScanReport("tank", "42", "scrub", None, start, "finished", start, version="2.2.6")
+    base = ScanReport("tank", "42", "scrub", None, start, "finished", start, full=True)
     return replace(base, **{"end": start + 3600, **fields})
 
 
@@ -103,7 +103,7 @@ def test_the_oldest_reports_go_where_a_newer_one_is_of_a_full_scrub(store):
         {"function": "resilver"},
         {"full": False},
         {"guid": "43"},
-        {"version": "2.4.0", "total_bytes": 100, "issued_bytes": 30},
+        {"full": None},
     ],
 )
 def test_what_is_no_finished_full_scrub_is_passed_over(store, fields):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests import factory
 from tests.records import replace
 from tests.table import rows
 from tests.unit.actions.pools import disk, group, pool, running, top
@@ -12,7 +13,7 @@ from tests.unit.swap.views import DISKS, device, view
 from zconsole.actions.replace import plan_batch
 from zconsole.actions.target import Swap, find
 from zconsole.pool.model import Scan
-from zconsole.scan_report.resilver_time import member_duration, pace_of_past, pace_of_running, paces
+from zconsole.scan_report.resilver_time import known_paces, member_duration, paces
 from zconsole.sim.build import Build
 from zconsole.sim.disk import RED_4T, Leaf
 from zconsole.swap.choice import choose
@@ -36,6 +37,7 @@ from zconsole.swap.several import (
 from zconsole.swap.store import Guide
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.eta.past import PastScan
+from zconsole.timeline.frame import ScanView
 
 OTHER = "Slot 08"
 TWO = ("1000", "1001")
@@ -86,24 +88,31 @@ def test_the_failed_device_is_swapped_before_one_with_errors():
     assert [t.key for t in urgent_first(v, targets)] == ["1001", "1000"]
 
 
+def running_for(eta: float | None) -> ScanView:
+    scan = Scan("resilver", "running", start=1000.0, total_bytes=8 << 40)
+    return factory.view(scan, estimate=Estimate(eta, None, None, "x"))
+
+
+def paces_seen(v: MachineView, *scans: ScanView, past: tuple[PastScan, ...] = ()):
+    """Return what is known at 2000 seconds where no scan that ZFS remembers has finished."""
+    seen = replace(v.pool, scans=tuple(each.scan for each in scans))
+    return known_paces(factory.frame(seen, 2000.0, scans, past=past))
+
+
 def test_a_duration_is_predicted_from_the_scan_that_runs_where_no_other_is_known():
     play = Play()
     v, key = play.view(), str(play.leaf().guid)
-    running = Scan("resilver", "running", start=1000.0, total_bytes=8 << 40)
-    pace = pace_of_running(v.pool.root, running, 2000.0, 9000.0)
-    assert pace is not None
+    (pace,) = paces_seen(v, running_for(9000.0))
     assert pace.rate == (8 << 40) / 10000.0 / 10
     bare = replace(v, situation=replace(v.situation, pool=replace(v.pool, scans=())))
     (target,) = filter(None, [bare.target(key)])
-    for others, known in (((), False), ([pace], True)):
+    for others, known in (((), False), ((pace,), True)):
         found = member_duration(target.top, others)
         assert (found is not None and found.eta is not None) == known
 
 
 def test_a_running_scan_without_an_eta_predicts_nothing():
-    root = Play().view().situation.pool.root
-    running = Scan("resilver", "running", start=1000.0, total_bytes=8 << 40)
-    assert pace_of_running(root, running, 2000.0, None) is None
+    assert paces_seen(Play().view(), running_for(None)) == ()
 
 
 @rows(
@@ -111,10 +120,9 @@ def test_a_running_scan_without_an_eta_predicts_nothing():
     [("scrub", None, 1e9), ("rebuild", "mirror-0", None), ("errorscrub", None, None)],
 )
 def test_a_scan_that_another_took_the_place_of_tells_its_pace(function, vdev, rate):
-    root = Play().view().situation.pool.root
     past = PastScan(function, vdev, 1000.0, 1000.0, 1e13, 1.0, ())
-    pace = pace_of_past(root, past)
-    assert (pace.rate if pace else None) == rate
+    found = paces_seen(Play().view(), past=(past,))
+    assert [pace.rate for pace in found] == ([] if rate is None else [rate])
 
 
 def test_a_duration_is_predicted_from_the_last_scan():

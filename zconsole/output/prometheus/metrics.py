@@ -203,9 +203,8 @@ def _subjects(
     """Yield everything in a frame that has metrics: kind of subject, label values, and itself."""
     pool = frame.pool
     yield "pool", (pool,), frame
-    newest = {scan.function: scan for scan in sorted(last, key=lambda scan: scan.end)}
-    for function, ended in newest.items():
-        yield "last scan", (pool, function), ended
+    for ended in last:
+        yield "last scan", (pool, ended.function), ended
     if frame.problem:  # the rest would be from an old sample
         return
     yield "answering pool", (pool,), frame

@@ -114,7 +114,7 @@ def _view(record: Record, journal: Journal, alive: bool, named: int) -> JobView:
         settings = job.settings
     agreed = job is None or (journal.get("walking") or {}).get("agreed", True)
     state, why = _state(record, data, alive, job is None, agreed)
-    if state not in RUNNING:  # the figures are from when files were being moved
+    if not alive or data.get("state") not in RUNNING:  # figures from when files were being moved
         data |= dict.fromkeys(("rate", "eta_seconds", "current", "limits"))
     elif state == "waiting" and not data.get("rate") and data.get("eta_seconds") and data.get("t"):
         # It waits for its hours: with a rate it would wait for busy disks, which hold its end back.
@@ -126,7 +126,7 @@ def _view(record: Record, journal: Journal, alive: bool, named: int) -> JobView:
         "state": state,
         "why": why,
         # A running job reports the limits that it obeys; any other will obey these.
-        "limits": settings.limits.changed(data.get("limits") or requested(journal).limits),
+        "limits": settings.limits.changed(data.get("limits") or requested(journal.path).limits),
         "notes": tuple(data.get("notes") or ()),
     }
     return JobView(
@@ -149,13 +149,16 @@ def _view(record: Record, journal: Journal, alive: bool, named: int) -> JobView:
 def _state(
     record: Record, data: Mapping[str, Any], alive: bool, counting: bool, agreed: bool
 ) -> tuple[str, str | None]:
-    """Return the state of a job (a value of ``JobStatus.state``) and the reason."""
+    """Return the state of a job (a value of ``JobStatus.state``) and the reason.
+
+    One that has written its end still runs until its process lets go of it: none can start before.
+    """
     state, why = data.get("state", "planned"), data.get("why")
     if counting and state == "planned":
         state, why = "running", WALKING
     if state in RUNNING and not alive:
         return "dead", f"{_last(record.log, data.get('t') or 0.0) or GONE}; resume it"
-    if state == "planned" and alive:
+    if state not in RUNNING and alive:
         return ("running", None) if agreed else ("waiting", "waiting for confirmation")
     return state, why
 
@@ -197,10 +200,12 @@ def pool_of(key: str) -> str:
 def run_again(record: Record, limits: Mapping[str, Any]) -> None:
     """Request that an ended job run again, whatever its last order, with the given limits.
 
-    Raises NotFoundError, NotUnderstoodError.
+    Raises ZconsoleError if it is running already, NotFoundError, NotUnderstoodError.
     """
+    with job_store.locked(record):  # waits for a process that is about to end
+        pass
     ended = status(record).state in ("dead", "stopped", "finished")
-    if ended or (limits and not job_store.is_alive(record)):
+    if ended or limits:
         ask(record, "run" if ended else None, limits)
 
 
@@ -210,7 +215,7 @@ def ask(record: Record, order: str | None, limits: Mapping[str, Any] | None = No
     Raises NotFoundError, NotUnderstoodError, StateError.
     """
     with job_store.asking(record), closing(Journal.open(record.journal)) as journal:
-        before = requested(journal)
+        before = requested(journal.path)
         request = Request(order or before.order, {**before.limits, **(limits or {})})
         write_private(request_file(record.journal), request.encoded())
 
@@ -306,12 +311,23 @@ def steer(
 def resume(log: Log, record: Record, limits: Mapping[str, Any] | None = None) -> None:
     """Let a paused job go on, or start a dead or stopped one again, detached.
 
-    Raises AuditError if the audit log can't be written, and what ``start`` raises.
+    Raises AuditError if the audit log can't be written, ZconsoleError if the job takes long to obey
+    an earlier stop, and what ``start`` raises.
     """
     with _logged(log, "resume", record, limits):
+        _let_stop(record)
         ask(record, "run", limits)
         if not job_store.is_alive(record):
             start(record)
+
+
+def _let_stop(record: Record) -> None:
+    """Wait for a job that was told to stop: once it obeys, no other order reaches it."""
+    until = time.monotonic() + START_SECONDS
+    while requested(record.journal).order == "stop" and job_store.is_alive(record):
+        if time.monotonic() > until:
+            raise ZconsoleError(f"job {record.job} is still stopping: try again later")
+        time.sleep(START_LOOK)
 
 
 def detach(log: Log, record: Record) -> None:

@@ -132,7 +132,7 @@ def recount(record: Record, reader: FactsReader) -> RebalancePlan | None:
         settings = walking_settings(journal, alive=False)
         if settings is None:
             raise NotUnderstoodError(f"{record.journal}: the walk was not finished; delete it")
-        limits = settings.limits.changed(requested(journal).limits)
+        limits = settings.limits.changed(requested(journal.path).limits)
         settings = replace(settings, limits=limits)
         found = plan.locate(settings.dirs, reader)
         with closing(_locked(found)):
@@ -257,9 +257,9 @@ class WalkSink:
     def obey(self) -> None:
         """Wait while the job is paused. Raises StopJobError if it is stopped."""
         self._looked = self.clocks.monotonic()
-        if (order := requested(self.journal).order) == "pause":
+        if (order := requested(self.journal.path).order) == "pause":
             self._note("paused", "paused")
-            while (order := requested(self.journal).order) == "pause":
+            while (order := requested(self.journal.path).order) == "pause":
                 self.clocks.sleep(SLICE)
             self._note("running", WALKING)
         if order == "stop":

@@ -56,9 +56,9 @@ def request_file(journal: Path) -> Path:
     return journal.with_name(f"{journal.name}.request")
 
 
-def requested(journal: Journal) -> Request:
-    """Read the newest request. Raises NotUnderstoodError, StateError."""
-    file = request_file(journal.path)
+def requested(journal: Path) -> Request:
+    """Read the newest request to a journal's job. Raises NotUnderstoodError, StateError."""
+    file = request_file(journal)
     with suppress(FileNotFoundError), understood(file):
         data = parse_json(read_private(file, MOST_BYTES))
         return Request(data.get("order", "run"), data.get("limits") or {})
@@ -120,7 +120,7 @@ class Job:
         self.journal, self.terms, self.clocks = journal, terms, clocks
         self.stop: str | None = None
         """Reason to stop, set by a signal handler."""
-        self.limits = terms.settings.limits.changed(requested(journal).limits)
+        self.limits = terms.settings.limits.changed(requested(journal.path).limits)
         """Current limits; a new object whenever they change."""
         self.space = FreeSpace(self)
         self._kept: tuple[Any, ...] = ()
@@ -146,7 +146,7 @@ class Job:
         if self.stop:
             raise StopJobError(self.stop)
         try:
-            order, changed = requested(self.journal)
+            order, changed = requested(self.journal.path)
         except (ZconsoleError, OSError) as error:  # the request may be to stop
             raise StopJobError(str(error)) from error
         limits = self.terms.settings.limits.changed(changed)

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +79,38 @@ def test_a_job_at_work_is_left_alone(tree: Path, state: str) -> None:
         assert control.resumable([]) == []
 
 
+@pytest.mark.parametrize("state", ["finished", "stopped"])
+def test_a_job_has_ended_once_its_process_lets_go_of_it(tree: Path, state: str) -> None:
+    """Between the two, a resume would start none, and its order would reach nobody."""
+    record = created(tree, state, "why")
+    with job_store.locked(record):
+        assert control.status(record).state == "running"
+        with pytest.raises(ZconsoleError, match="is running already"):
+            control.run_again(record, {})
+    assert control.status(record).state == state
+    with pytest.raises(ZconsoleError, match="does not run"):
+        control.steer(MemoryLog(), record, "pause")
+
+
+def test_a_resume_right_after_a_stop_starts_the_job_again(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record, started = created(tree, "running"), list[Record]()
+    monkeypatch.setattr(control, "start", started.append)
+    monkeypatch.setattr(control, "START_SECONDS", 0.1)
+    with ExitStack() as process:
+        process.enter_context(job_store.locked(record))
+        control.steer(MemoryLog(), record, "stop")
+        with pytest.raises(ZconsoleError, match="still stopping"):
+            control.resume(MemoryLog(), record)
+        assert requested(record.journal).order == "stop"
+        monkeypatch.setattr(control, "START_SECONDS", 60.0)
+        ended = threading.Timer(0.1, process.pop_all().close)
+        ended.start()
+        control.resume(MemoryLog(), record)
+    assert (requested(record.journal).order, started) == ("run", [record])
+
+
 @pytest.mark.parametrize("state", ["running", "finished", "stopped"])
 def test_a_job_that_is_not_at_work_moves_no_file(tree: Path, state: str) -> None:
     """A job that died while running has a last report that says it was moving files."""
@@ -128,17 +160,17 @@ def test_a_request_changes_what_it_names_and_a_journal_without_one_asks_nothing(
     record = created(tree, "running")
     request_file(record.journal).unlink()
     with closing(Journal.open(record.journal)) as journal:
-        assert requested(journal) == ("run", {})
+        assert requested(journal.path) == ("run", {})
         control.ask(record, "pause", {"rate": 5.0})
         control.ask(record, None, {"min_free": 0.5})
-        assert requested(journal) == ("pause", {"rate": 5.0, "min_free": 0.5})
+        assert requested(journal.path) == ("pause", {"rate": 5.0, "min_free": 0.5})
 
 
 def test_what_two_operators_ask_at_the_same_time_counts(tree: Path, monkeypatch) -> None:
     record = created(tree, "stopped")
     other = threading.Thread(target=control.ask, args=(record, None, {"rate": 5.0}))
 
-    def slowly(journal: Journal) -> Request:
+    def slowly(journal: Path) -> Request:
         if not other.ident:
             found = requested(journal)
             other.start()
@@ -150,7 +182,7 @@ def test_what_two_operators_ask_at_the_same_time_counts(tree: Path, monkeypatch)
     control.ask(record, "pause")
     other.join()
     with closing(Journal.open(record.journal)) as journal:
-        assert requested(journal) == ("pause", {"rate": 5.0})
+        assert requested(journal.path) == ("pause", {"rate": 5.0})
 
 
 def test_a_damaged_request_is_said_to_be_one(tree: Path) -> None:
@@ -169,7 +201,7 @@ def test_a_journal_in_the_place_of_one_that_was_deleted_has_no_request(tree: Pat
     settings = Settings((str(tree),), allow_non_zfs=True)
     creation.create(settings, FactsReader(), record.journal)
     with closing(Journal.open(record.journal)) as journal:
-        assert requested(journal) == ("run", {})
+        assert requested(journal.path) == ("run", {})
 
 
 def test_limits_are_seen_once_the_job_obeys_them(tree: Path) -> None:
