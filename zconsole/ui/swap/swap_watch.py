@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
 
+from zconsole.actions.backend import ActionBackend
 from zconsole.actions.target import find
 from zconsole.errors import ZconsoleError
 from zconsole.keyed_text import KeyedText
@@ -22,9 +22,6 @@ from zconsole.swap.store import SwapBackend, SwapSession, SwapStore
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.state_dir import StateError
 from zconsole.timeline.frame import ActivityView, Frame
-
-if TYPE_CHECKING:
-    from zconsole.actions.backend import ActionBackend
 
 MOST_CLOSED = 3
 """Number of closed checklists checked for what they left undone, newest first: each check costs."""
