@@ -334,19 +334,21 @@ def _leaving(mine: Checklist, kept: Iterable[Checklist]) -> tuple[SwapDisk, ...]
 
 
 class Guide:
-    """Leads through one checklist, or only shows it if another process leads."""
+    """Leads through one checklist, or only shows it: another process leads, or this one may not."""
 
-    def __init__(self, swap: Checklist, store: SwapStore) -> None:
+    def __init__(self, swap: Checklist, store: SwapStore, may_lead: bool = True) -> None:
         """``swap``: a checklist just begun, or one read from the store."""
         self.checklist = swap
+        """As last saved; if another process leads, with what the newest look found beyond that."""
         self._store = store
+        self._may_lead = may_lead
         self.problem = ""
         """Why the checklist could not be saved; empty if it was."""
         self.leads = self._ask_to_lead()
-        """Whether this process leads and may act; otherwise another console does."""
+        """Whether this process leads; if not, it may not act."""
 
     def look(self, view: MachineView | None, now: float) -> SwapStage:
-        """Return the current step, and save what is new.
+        """Return the current step, and save what is new if this process leads.
 
         ``view``: None while the pool is not imported.
         """
@@ -358,9 +360,11 @@ class Guide:
         if missing(self.checklist, view):
             with suppress(StateError):
                 view = replace(view, leaving=_leaving(self.checklist, self._store.read()))
+        seen = noticed(self.checklist, view, now)
         if self.leads:
-            self._keep(noticed(self.checklist, view, now))
-        return current(self.checklist, view, now)
+            self._keep(seen)
+        self.checklist = seen
+        return current(seen, view, now)
 
     def answer(self, now: float, answer: Answer) -> None:
         """Apply an answer of the current stage."""
@@ -411,7 +415,7 @@ class Guide:
     def _ask_to_lead(self) -> bool:
         """Return whether this process leads; True if the state directory does not answer."""
         try:
-            return self._store.leads(self.checklist.id)
+            return self._may_lead and self._store.leads(self.checklist.id)
         except StateError as error:
             # A state directory that hangs, perhaps on this very pool, must not stop the swap.
             self.problem = str(error)
@@ -424,6 +428,7 @@ class Guide:
         except StateError as error:
             self.problem = str(error)
             return
+        self.problem = ""
         mine = next((swap for swap in found if swap.id == self.checklist.id), None)
         self.checklist = mine or self.checklist
         self.leads = self._ask_to_lead()

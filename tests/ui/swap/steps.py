@@ -156,7 +156,7 @@ async def swapping(
     async with acting(scenario, size=size, **options) as a:  # type: ignore[arg-type]
         s = Swapping(a.app, a.pilot, a.feed, a.backend)
         s.swap = backend or simulated_swap(a.feed.world)
-        s.session.swaps.make_backend = lambda: s.swap
+        s.session.swaps.machine_swaps = s.swap
         yield s
 
 

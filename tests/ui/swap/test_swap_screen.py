@@ -214,7 +214,7 @@ async def test_an_alert_about_a_device_names_the_key():
 
 async def test_a_shelf_without_hands_offers_none():
     async with swapping() as s:
-        s.swap = replace(s.swap, hands=None)
+        s.session.swaps.machine_swaps = replace(s.swap, hands=None)
         await s.begin()
         assert "Demo's hands" not in s.screen
         assert "Key O does nothing here" in await s.read(s.press("O"))

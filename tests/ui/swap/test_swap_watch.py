@@ -20,7 +20,7 @@ def test_a_checklist_that_cannot_be_read_is_named_and_not_dropped(tmp_path):
     path.chmod(0o600)
     world = World("swap", 1)
     backend = SwapBackend(lambda _: SwapStore(None, (tmp_path,)), partial(smart_of, world))
-    watch = SwapWatch(lambda: backend, simulated_backend(world), lambda: ())
+    watch = SwapWatch(backend, simulated_backend(world), lambda: ())
     asyncio.run(watch.look())
     (line,) = watch.shown(frame(mirror_pool()))
     assert line.activity.state == "unreadable:"

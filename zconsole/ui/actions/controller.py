@@ -111,7 +111,8 @@ class ActionController:
         # Called only to import the flows now, in this thread.
         _flows()
         state, backend = app.view_state, make_backend()
-        swaps = SwapWatch(state.options.swap, backend, lambda: state.frames)
+        make_swaps = state.options.swap
+        swaps = SwapWatch(make_swaps and make_swaps(), backend, lambda: state.frames)
         return Upkeep(FlowSession(app, self._feed, backend, swaps))
 
 

@@ -36,7 +36,7 @@ from zconsole.swap.several import (
     urgent_first,
 )
 from zconsole.swap.steps import STEPS, WAYS
-from zconsole.swap.store import SwapStore
+from zconsole.swap.store import Guide, SwapStore
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.state_dir import StateError
 from zconsole.timeline.eta.estimate import Estimate
@@ -275,10 +275,11 @@ class SwapFlow:
 
         Returns the device of another pool to swap next, if chosen.
         """
-        backend = self.context.swaps.backend
-        store = await in_daemon_thread(backend.make_store, not self.context.denied)
+        backend, may_lead = self.context.swaps.backend, not self.context.denied
+        store = await in_daemon_thread(backend.make_store, may_lead)
         try:
-            followed = FollowedSwap(self.context, swap, store)
+            guide = await in_daemon_thread(partial(Guide, swap, store, may_lead))
+            followed = FollowedSwap(self.context, guide)
             hands = backend.hands
             screen = (
                 SwapScreen(self.context, followed)

@@ -22,7 +22,7 @@ from zconsole.keyed_text import KeyedText
 from zconsole.swap.disk import DONE, REPLACE_FIRST, Checklist, SwapDisk, sentence
 from zconsole.swap.report import markdown
 from zconsole.swap.stage import SwapStage
-from zconsole.swap.store import Guide, Hands
+from zconsole.swap.store import Hands
 from zconsole.swap.way_back import light_words, plan_light
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.plan_lines import said_lines, wrapped
@@ -163,8 +163,8 @@ class SwapScreen(Dialog[SwapDisk | None]):
         followed, stage = self._followed, self._followed.stage
         if followed.hold:
             yield Span(f"Watching only: {followed.hold}.", "warning")
-        if followed.problem:
-            yield Span(f"This checklist is not kept: {followed.problem}", "warning")
+        if followed.guide.problem:
+            yield Span(f"This checklist is not kept: {followed.guide.problem}", "warning")
         frame, swap = self._flow.frame_of(followed.checklist.pool), followed.checklist
         scan = frame.scan if frame is not None else None
         if scan is not None and (said := eta_note(scan, stage, swap)):
@@ -314,7 +314,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
         """Show the plan with the step's warnings, and let it be run."""
         situation = await self._followed.situation()
         facts = situation.facts if situation else Facts()
-        ran = partial(self._followed.write, Guide.ran, stage, plan)
+        ran = partial(self._followed.write, self._followed.guide.ran, stage, plan)
         made = self._flow.confirmation(plan, facts, stage.paths, ran)
         # Warnings of the step do not apply to its light or to the way back.
         own = plan is stage.plan
@@ -334,7 +334,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
             own = [Span(stage.title, "bold"), *(Span(text) for text in stage.text)]
             said = [Span(answer.means)] if answer.means else own
             said += [Span(text, "error") for text in stage.warnings]
-            do = partial(self._followed.write, Guide.answer, answer)
+            do = partial(self._followed.write, self._followed.guide.answer, answer)
             questions.append(self._question(answer.text, said, do, answer.typed))
         await self._put(*questions)
 
@@ -369,7 +369,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
     async def _dark_and_close(self, stage: SwapStage, _: str | None) -> AsyncIterator[Span]:
         """Switch the light off, then close the checklist; it stays open if the light stays on."""
         plan = await self._light_plan()
-        ran = partial(self._followed.write, Guide.ran, stage, plan)
+        ran = partial(self._followed.write, self._followed.guide.ran, stage, plan)
         async for said in self._flow.confirmation(plan, Facts(), (), ran).run(None):
             yield said
         if self._followed.checklist.lit:
@@ -384,7 +384,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
             await self._followed.look()
         stage = self._followed.stage
         if stage is not None and not stage.over:
-            await self._followed.write(Guide.close, stage.undone)
+            await self._followed.write(self._followed.guide.close, stage.undone)
 
     async def _light(self, stage: SwapStage) -> None:
         await self._confirm(stage, await self._light_plan())

@@ -9,22 +9,19 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
 
+from zconsole.actions.backend import ActionBackend
 from zconsole.actions.target import find
 from zconsole.errors import ZconsoleError
 from zconsole.keyed_text import KeyedText
 from zconsole.pool.model import Activity
 from zconsole.swap.disk import BACKED_OUT, DONE, OPEN, Checklist, replacing
+from zconsole.swap.stage import SwapStage
 from zconsole.swap.steps import STEPS
+from zconsole.swap.store import SwapBackend, SwapSession, SwapStore
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.state_dir import StateError
 from zconsole.timeline.frame import ActivityView, Frame
-
-if TYPE_CHECKING:
-    from zconsole.actions.backend import ActionBackend
-    from zconsole.swap.stage import SwapStage
-    from zconsole.swap.store import SwapBackend, SwapSession, SwapStore
 
 MOST_CLOSED = 3
 """Number of closed checklists checked for what they left undone, newest first: each check costs."""
@@ -36,12 +33,10 @@ NOT_UNDONE = "not undone:"
 
 @dataclass(slots=True)
 class SwapWatch:
-    """Watches the checklists of this machine.
+    """Watches the checklists of this machine."""
 
-    ``make_backend`` is None where disks can't be swapped.
-    """
-
-    make_backend: Callable[[], SwapBackend] | None
+    machine_swaps: SwapBackend | None
+    """None where disks can't be swapped."""
     machine: ActionBackend = field(repr=False)
     frames: Callable[[], Sequence[Frame]] = field(repr=False)
     """Returns the newest frame of every pool."""
@@ -50,7 +45,6 @@ class SwapWatch:
     _session: SwapSession | None = field(default=None, repr=False)
     _kept: tuple[Checklist, ...] = ()
     """Every checklist, as of the newest look."""
-    _backend: SwapBackend | None = None
     _reader: SwapStore | None = field(default=None, repr=False)
     _left: tuple[tuple[Checklist, str], ...] = ()
     """What closed checklists left undone, each with a sentence that says what to run."""
@@ -66,16 +60,13 @@ class SwapWatch:
     @property
     def backend(self) -> SwapBackend:
         """The backend of swaps. Raises ZconsoleError where disks can't be swapped."""
-        if self.make_backend is None:
+        if self.machine_swaps is None:
             raise ZconsoleError("disks of this pool can't be swapped from here")
-        if self._backend is None:
-            self._backend = self.make_backend()
-        return self._backend
+        return self.machine_swaps
 
     @property
     def session(self) -> SwapSession:
         """The session that reads pools and disks; a single one, as it caches SMART counts."""
-        from zconsole.swap.store import SwapSession  # lazy: only needed with a checklist
 
         async def _frames() -> Sequence[Frame]:
             return self.frames()
@@ -91,7 +82,7 @@ class SwapWatch:
 
     async def look(self) -> str:
         """Read the checklists again; return the announcement of open ones at the first look."""
-        if self.make_backend is None:
+        if self.machine_swaps is None:
             return ""
         try:
             self._kept = await in_daemon_thread(self._read)
