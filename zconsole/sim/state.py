@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from operator import gt
 from typing import NamedTuple
 
 from zconsole.pool.model import Event, parse_version
@@ -255,13 +256,6 @@ class SimulatedDirectory:
     """Bytes on each normal-class top-level vdev, in the pool's order."""
     pinned: float = 0.0
     """Share held by snapshots, which is not freed when rewritten."""
-    moved: float = 0.0
-    """Bytes rewritten so far."""
-    old: list[float] = field(default_factory=list)
-    """Bytes on each vdev that the pass has not rewritten yet; each byte is moved once."""
-
-    def __post_init__(self) -> None:
-        self.old = self.old or list(self.held)
 
     @property
     def size(self) -> float:
@@ -294,13 +288,16 @@ class Rewrite:
     """Bytes/s in the last step."""
     worked: float = 0.0
     """Seconds in which it moved something."""
-    left: list[float] = field(init=False)
-    """Bytes left in each directory."""
+    old: list[list[float]] = field(init=False)
+    """Of each directory, the bytes on each vdev that are not rewritten yet: each moves once."""
 
     def __post_init__(self) -> None:
-        self.left = [directory.size for directory in self.directories]
-        for directory in self.directories:
-            directory.old = list(directory.held)
+        self.old = [list(directory.held) for directory in self.directories]
+
+    @property
+    def left(self) -> list[float]:
+        """Bytes left in each directory."""
+        return list(map(sum, self.old))
 
     @property
     def total(self) -> float:
@@ -313,9 +310,9 @@ class Rewrite:
 
     def resume(self) -> None:
         """Continue with the bytes that were left at its end, even if another job moved them."""
-        for directory, left in zip(self.directories, self.left, strict=True):
-            if sum(directory.old) < left:
-                directory.old = [held * left / directory.size for held in directory.held]
+        for index, (directory, left) in enumerate(zip(self.directories, self.left, strict=True)):
+            if any(map(gt, self.old[index], directory.held)):
+                self.old[index] = [held * left / directory.size for held in directory.held]
         self.running, self.why = True, ""
 
 
