@@ -24,7 +24,8 @@ def spread_over(pool: PoolState, sizes: dict[str, float]) -> list[SimulatedDirec
 def move(pool: PoolState, directory: SimulatedDirectory, old: list[float], amount: float) -> float:
     """Rewrite up to ``amount`` allocated bytes of ``directory``; return the bytes rewritten.
 
-    Bytes leave the vdevs in proportion to ``old``, what is not moved yet of those on them, and land by the allocator's shares: dA_i = X·(F_i/ΣF − A_i/ΣA), weighted by data disks up to 2.3
+    Bytes leave the vdevs in proportion to ``old``, those on them that were not moved yet, and land
+    by the allocator's shares: dA_i = X·(F_i/ΣF − A_i/ΣA), weighted by data disks up to 2.3
     (metaslab.c).
     """
     tops = pool.normal_tops()
@@ -38,7 +39,7 @@ def move(pool: PoolState, directory: SimulatedDirectory, old: list[float], amoun
     for index, (top, share) in enumerate(zip(tops, shares, strict=True)):
         left = old[index] * part
         old[index] -= left
-        top.alloc += step * share - left * (1.0 - directory.pinned)
+        top.alloc += step * share - left
         directory.held[index] += step * share - left
     return step
 
@@ -106,7 +107,7 @@ def scanning(pool: PoolState) -> str:
 
 
 def _parts(pool: PoolState, old: list[float]) -> list[DiskShare]:
-    """Return the I/O per byte moved: reads on the vdevs with ``old`` bytes, writes where they land."""
+    """Return the I/O per byte moved: reads of ``old`` bytes by vdev, writes where they land."""
     tops = pool.normal_tops()
     size, run = float(MIB), 4.0 * MIB
     parts: list[DiskShare] = []

@@ -254,8 +254,6 @@ class SimulatedDirectory:
     files: int
     held: list[float]
     """Bytes on each normal-class top-level vdev, in the pool's order."""
-    pinned: float = 0.0
-    """Share held by snapshots, which is not freed when rewritten."""
 
     @property
     def size(self) -> float:

@@ -54,15 +54,6 @@ def test_moving_follows_the_formula_and_loses_nothing(storage):
     assert directory.size == pytest.approx(size)
 
 
-def test_a_pinned_directory_grows_the_pool(storage):
-    pool = storage.pools[0]
-    directory = pool.directories[0]
-    directory.pinned = 1.0
-    before = sum(top.alloc for top in pool.normal_tops())
-    move(pool, directory, list(directory.held), 1e11)
-    assert sum(top.alloc for top in pool.normal_tops()) == pytest.approx(before + 1e11)
-
-
 def test_rewriting_half_of_it_levels_it_about_as_the_report_found(storage):
     """93.3 % and 0.2 % became 71.8 % and 59.6 %: each byte leaves its vdev once."""
     pool = storage.pools[0]

@@ -380,11 +380,9 @@ def _survey(pool: PoolState, root: str, room: int) -> Survey:
     """Return the survey that a walk of a simulated directory would give."""
     held, factor = _below(pool, root), _factor_of(pool)
     size = round(sum(d.size for d in held) / factor)
-    pinned = round(sum(d.size * d.pinned for d in held) / factor)
     found = Survey(
         os.fsencode(root), Ages(), max(0, room),
         files=sum(d.files for d in held), bytes=size, allocated=size,
-        snapshot_allocated=pinned, snapshot_bytes=pinned,
     )  # fmt: skip
     for name in _children((pool,), root):
         inside = _measured((pool,), f"{root}/{name}")
