@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from zconsole.pool.model import parse_version
-from zconsole.sim import lifecycle, rebuild, scan
+from zconsole.sim import lifecycle, scan
 from zconsole.sim.disk import (
     CANT_OPEN,
     FAULTED,
@@ -376,7 +376,7 @@ def _resilver(pool: PoolState, top: Top, fresh: Leaf, sequential: bool) -> None:
     current = pool.scan
     if sequential:
         known = top.rebuild.targets if top.rebuild and top.rebuild.active else []
-        rebuild.begin(pool, top, [*known, fresh])
+        scan.begin_rebuild(pool, top, [*known, fresh])
         return
     if current is None or not current.active:
         lifecycle.resilver_all(pool)

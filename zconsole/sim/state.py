@@ -81,20 +81,11 @@ class ForegroundLoad:
     """Share of synchronous writes (they end txgs early and go to log vdevs)."""
     kept: float = 0.0
     """Share of written bytes that stays allocated; the rest overwrites or is freed."""
-    begin: float = 0.0
-    end: float = math.inf
-    """The load runs from ``begin`` to ``end``, in simulated seconds."""
-
-    def factor(self, t: float) -> float:
-        """Return the load at ``t`` as a multiple of its mean."""
-        if not self.begin <= t < self.end:
-            return 0.0
-        day = 1.0 + self.daily * math.cos((t - self.peak) * 2 * math.pi / DAY)
-        return day * (1.0 + self.bursty * (2.0 * self.wobble.at(t) - 1.0))
 
     def at(self, t: float) -> tuple[float, float]:
         """Return the (read, write) bytes/s wanted at ``t``."""
-        factor = self.factor(t)
+        day = 1.0 + self.daily * math.cos((t - self.peak) * 2 * math.pi / DAY)
+        factor = day * (1.0 + self.bursty * (2.0 * self.wobble.at(t) - 1.0))
         return self.read * factor, self.write * factor
 
 
@@ -448,13 +439,16 @@ class PoolState:
         named = vdev and vdev.rpartition("/")[2].removesuffix("-part1")
         self.events.append(Event(self.now, name, text, severity, named))
 
-    def write_shares(self, tops: list[Top]) -> list[float]:
-        """Return the share of newly allocated bytes for each of ``tops``, summing to 1.
+    def weight(self, top: Top) -> int:
+        """Return the allocator's weight of a free byte of ``top``.
 
-        Shares follow free bytes × data disks up to 2.3, and free bytes alone from 2.4 (metaslab.c).
+        It is the number of data disks up to 2.3, and 1 from 2.4 (metaslab.c).
         """
-        even = self.version >= "2.4"
-        weights = [top.free * (1 if even else top.groups) * top.allocating for top in tops]
+        return (1 if self.version >= "2.4" else top.groups) * top.allocating
+
+    def write_shares(self, tops: list[Top]) -> list[float]:
+        """Return the share of newly allocated bytes for each of ``tops``, summing to 1."""
+        weights = [top.free * self.weight(top) for top in tops]
         total = sum(weights)
         return [weight / total if total else 0.0 for weight in weights]
 

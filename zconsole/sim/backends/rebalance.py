@@ -317,14 +317,12 @@ def _note_day(job: _Job, done: float, eta: float | None) -> None:
 
 def _spaces(pool: PoolState) -> tuple[Space, ...]:
     """Return the normal-class vdevs in the form that the forecast takes."""
-    # From 2.4 on the allocator weighs free bytes alone (metaslab.c).
-    even = pool.version >= "2.4"
     return tuple(
         Space(
             top_name(top, index),
             int(top.space),
             top.alloc,
-            float((1 if even else top.groups) * top.allocating),
+            float(pool.weight(top)),
             1.0 / top.inflation,
         )
         for index, top in enumerate(pool.tops)
