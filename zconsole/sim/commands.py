@@ -59,7 +59,7 @@ def replace(pool: PoolState, old: str, new: str, sequential: bool = False) -> No
     if refused := _replace_refused(pool, top, leaf, fresh, sequential):
         raise CommandError(f"{failed}: {refused}", 255)
     _take(pool, fresh)
-    kind = "spare" if _is_spare(pool, fresh) else "replacing"
+    kind = "spare" if fresh in pool.spares else "replacing"
     group, place = parent(top, leaf), siblings(top, leaf)
     if group is not None and group.kind == kind:  # no further level, see spa_vdev_attach
         place.append(fresh)
@@ -131,7 +131,7 @@ def detach(pool: PoolState, device: str) -> None:
         if len(rest) == 1:
             place = siblings(top, group)
             place[place.index(group)] = rest[0]
-        if group.kind == "spare" and not _is_spare(pool, leaf):
+        if group.kind == "spare" and leaf not in pool.spares:
             pool.spares = [x for x in pool.spares if x not in leaves_of(rest[-1])]  # it stays
         for kept in (x for member in rest for x in leaves_of(member)):  # see spa_vdev_detach
             if kept.path == leaf.path + DISPLACED:
@@ -170,7 +170,7 @@ def online(pool: PoolState, device: str, expand: bool = False) -> str:
 
 def clear(pool: PoolState, device: str | None = None) -> None:
     """Run ``zpool clear POOL [DEVICE]``: forget errors, reopen devices, resume a suspended pool."""
-    leaves = [leaf for top in pool.tops for leaf in top.leaves()]
+    leaves = pool.in_vdevs()
     if device is not None:
         leaves = [_place(pool, device, f"cannot clear errors for {device}")[1]]
     for leaf in leaves:
@@ -255,7 +255,7 @@ def change(pool: PoolState, kind: str, action: str = "start", device: str | None
     found = locate(pool, device) if device is not None else None
     aims = [found[1]] if found else []
     if device is None:
-        aims = [leaf for top in pool.tops for leaf in top.leaves() if leaf.online]
+        aims = [leaf for leaf in pool.in_vdevs() if leaf.online]
     if not aims:
         raise CommandError(f"cannot {kind} '{device}': no such device in pool")
     if action == "start":
@@ -322,9 +322,9 @@ def _place(pool: PoolState, device: str, failed: str, status: int = 1) -> tuple[
 
 def loose(pool: PoolState, device: str) -> Leaf:
     """Return a free device, on the shelf or a hot spare. Raises CommandError if there is none."""
-    used = {leaf.guid for top in pool.tops for leaf in top.leaves()}
+    used = pool.in_vdevs()
     for leaf in (*pool.host.shelf, *pool.spares):
-        if leaf.guid not in used and _is_called(leaf, device):
+        if leaf not in used and _is_called(leaf, device):
             return leaf
     if locate(pool, device) is None:
         raise CommandError(f"cannot resolve path '{device}': No such file or directory")
@@ -344,7 +344,7 @@ def _replace_refused(pool: PoolState, top: Top, old: Leaf, new: Leaf, sequential
         return "checkpoint exists"
     group = parent(top, old)
     spared = group is not None and group.kind == "spare"
-    if spared and _is_spare(pool, old) != _is_spare(pool, new):
+    if spared and (old in pool.spares) != (new in pool.spares):
         return "already in replacing/spare config; wait for completion or use 'zpool detach'"
     if new.model.size < old.model.size - LABEL_SPACE:
         return "device is too small"
@@ -355,10 +355,6 @@ def _replace_refused(pool: PoolState, top: Top, old: Leaf, new: Leaf, sequential
     return "currently resilvering" if pool.resilvering else ""
 
 
-def _is_spare(pool: PoolState, leaf: Leaf) -> bool:
-    return any(leaf is spare for spare in pool.spares)
-
-
 def _take(pool: PoolState, fresh: Leaf) -> None:
     pool.host.shelf = [x for x in pool.host.shelf if x is not fresh]
     fresh.dtl, fresh.opened = 1.0, pool.t
@@ -366,7 +362,7 @@ def _take(pool: PoolState, fresh: Leaf) -> None:
 
 def _release(pool: PoolState, leaf: Leaf) -> None:
     leaf.dtl, leaf.deferred, leaf.rebuilding = 0.0, False, False
-    if leaf.present and not _is_spare(pool, leaf):
+    if leaf.present and leaf not in pool.spares:
         pool.host.shelf = [*pool.host.shelf, leaf]
 
 

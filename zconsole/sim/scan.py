@@ -217,11 +217,11 @@ def _job(pool: PoolState, scan: SimulatedScan, queue: Queue, index: int) -> Disk
         for most in (usual if x.slow < 1.0 else math.inf,)
     ]
     writes = min(limit, float(knobs["zfs_vdev_async_write_min_active"]))
-    members = set(map(id, top.leaves()))
+    members = list(top.leaves())
     parts += [
         DiskShare(leaf, top.share, "async_w", True, size, leaf_run, writes)
         for leaf in scan.targets
-        if id(leaf) in members and leaf.online and not leaf.deferred
+        if leaf in members and leaf.online and not leaf.deferred
     ]
     _place(queue)
     return DiskJob(index, parts)

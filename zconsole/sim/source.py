@@ -149,7 +149,7 @@ def _message(pool: PoolState) -> dict[str, Any]:
 
 def _reason(pool: PoolState) -> str:
     """Return the first reason that applies, in check_status order (lib/libzfs/libzfs_status.c)."""
-    leaves = [leaf for top in pool.tops for leaf in top.leaves()]
+    leaves = pool.in_vdevs()
     states = {leaf.state for leaf in leaves}
     if pool.suspended:
         return "suspended"

@@ -416,15 +416,16 @@ class PoolState:
         """Return the txg at epoch second ``t``, which must not lie in the future."""
         return max(0, min(self.txg, int(self.txg - (self.now - t) / TXG_SECONDS)))
 
+    def in_vdevs(self) -> list[Leaf]:
+        """Return the devices of the top-level vdevs, among them spares in use."""
+        return [leaf for top in self.tops for leaf in top.leaves()]
+
     def leaves(self) -> Iterator[Leaf]:
         """Yield every device of the tree, including cache devices and free spares."""
-        for top in self.tops:
-            yield from top.leaves()
+        used = self.in_vdevs()
+        yield from used
         yield from self.cache
-        if self.spares:
-            # A spare in use is already among the leaves of its vdev.
-            used = {leaf.guid for top in self.tops for leaf in top.leaves()}
-            yield from (leaf for leaf in self.spares if leaf.guid not in used)
+        yield from (leaf for leaf in self.spares if leaf not in used)
 
     def data_tops(self) -> list[Top]:
         """Return the top-level vdevs that hold blocks: all but logs, holes and removed ones."""
