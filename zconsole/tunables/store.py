@@ -95,12 +95,12 @@ class TunableStore:
         content: if the keeper's child process is killed, its parent finds there what that had set.
         """
         path = directory and directory / NAME
-        self._file = LockedRecord(_NOTHING, path, f"{NAME}.lock", PATIENCE)
+        self._file = LockedRecord(_File("", {}, ()), path, f"{NAME}.lock", PATIENCE)
         self._store = LockedStore(directory)
         self._shared = shared
         self._pilot = pilot
-        self._last = _NOTHING if shared is None else _recalled(shared)
-        """The content that was read or written last."""
+        if shared is not None:
+            self._file.last = _recalled(shared)
 
     @contextlib.contextmanager
     def open(self, era: str, patience: float = PATIENCE) -> Iterator[SavedTunables]:
@@ -119,7 +119,7 @@ class TunableStore:
                 if (changed := _file(found)) != saved:
                     write(changed)
                     saved = changed
-                    self._remember(changed)
+                    self._share(changed)
 
             found.save = _save
             try:
@@ -136,7 +136,7 @@ class TunableStore:
         try:
             return self.read(era)
         except (OSError, StateError):
-            if must_know and not self._last.era:
+            if must_know and not self._file.last.era:
                 raise
         return self._last_in(era)
 
@@ -148,16 +148,17 @@ class TunableStore:
         """
         if (file := self._file.read()).era:
             self._pilot = self._newest_pilot()
-            self._remember(file)
+            self._share(file)
         # Else it was never made, or removed, and not by us: what it held is still set.
         return self._last_in(era)
 
     def _last_in(self, era: str) -> SavedTunables:
-        last = self._last if self._last.era == era else _NOTHING
-        return SavedTunables(era, dict(last.values), list(last.changes), self._pilot)
+        last, found = self._file.last, SavedTunables(era, pilot=self._pilot)
+        if last.era == era:
+            found.values, found.changes = dict(last.values), list(last.changes)
+        return found
 
-    def _remember(self, file: _File) -> None:
-        self._last = file
+    def _share(self, file: _File) -> None:
         if self._shared is not None:
             # Of the changes, `has_set` needs only the newest of each tunable.
             newest = {c.name: c for c in file.changes if c.name in file.values}
@@ -183,9 +184,6 @@ class _File:
     version: int = 1
 
 
-_NOTHING = _File("", {}, ())
-
-
 def _recalled(shared: int) -> _File:
     """Return the content in a shared file in memory; empty if there is none, or it is incomplete.
 
@@ -195,7 +193,7 @@ def _recalled(shared: int) -> _File:
     try:
         return from_json(_File, parse_json(line))
     except ValueError:
-        return _NOTHING
+        return _File("", {}, ())
 
 
 def _file(saved: SavedTunables) -> _File:
