@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from zconsole.pool.model import parse_version
@@ -104,7 +105,7 @@ def _widen(pool: PoolState, index: int, new: str, failed: str) -> None:
         refused = "device is too small"
     if refused:
         raise CommandError(f"{failed}: {refused}", 255)
-    _cancel_scrub(pool)
+    _cancel_scrub(pool, "scrub canceled by the replacement")
     _take(pool, fresh)
     fresh.dtl = 0.0
     top.members.append(fresh)
@@ -219,8 +220,7 @@ def scrub(
     elif current is None:
         raise CommandError(f"{failed}: there is no active scrub")
     else:
-        current.state, current.end, current.paused_since = CANCELED, pool.now, 0.0
-        pool.note("scrub_abort", "scrub canceled", "notice")
+        _cancel_scrub(pool, "scrub canceled")
 
 
 def _scrub_errors(pool: PoolState, found: ErrorScrub | None, action: str, failed: str) -> None:
@@ -368,7 +368,7 @@ def _release(pool: PoolState, leaf: Leaf) -> None:
 
 def _resilver(pool: PoolState, top: Top, fresh: Leaf, sequential: bool) -> None:
     """Start, restart or defer a resilver, as dsl_scan_setup and dsl_scan_sync of 2.3 do."""
-    _cancel_scrub(pool)
+    _cancel_scrub(pool, "scrub canceled by the replacement")
     current = pool.scan
     if sequential:
         known = top.rebuild.targets if top.rebuild and top.rebuild.active else []
@@ -387,11 +387,11 @@ def _resilver(pool: PoolState, top: Top, fresh: Leaf, sequential: bool) -> None:
         fresh.deferred = True
 
 
-def _cancel_scrub(pool: PoolState) -> None:
+def _cancel_scrub(pool: PoolState, why: str) -> None:
     current = pool.scan
     if current is not None and current.active and current.function == SCRUB:
         current.state, current.end, current.paused_since = CANCELED, pool.now, 0.0
-        pool.note("scrub_abort", "scrub canceled by the replacement", "notice")
+        pool.note("scrub_abort", why, "notice")
 
 
 # zpool add (zpool_vdev.c, spa_vdev_add in spa.c)
@@ -525,24 +525,19 @@ def _scrub(pool: PoolState, words: Words) -> None:
     scrub(pool, action, errors="e" in words.options, txgs=txgs)
 
 
-def _job(kind: str) -> Command:
-    def _change(pool: PoolState, words: Words) -> None:
-        action = (
-            "cancel" if "c" in words.options else "suspend" if "s" in words.options else "start"
-        )
-        change(pool, kind, action, next(iter(words.operands), None))
-
-    return _change
+def _work(kind: str, pool: PoolState, words: Words) -> None:
+    action = "cancel" if "c" in words.options else "suspend" if "s" in words.options else "start"
+    change(pool, kind, action, next(iter(words.operands), None))
 
 
 def _set(pool: PoolState, words: Words) -> None:
     name, _, value = words[0].partition("=")
-    if name in ("sit_out", "autosit") and value in ("on", "off"):
-        sit_out(pool, name, words[1], on=value == "on")
-        return
-    if name != "autoexpand" or value not in ("on", "off"):
+    if name not in ("sit_out", "autosit", "autoexpand") or value not in ("on", "off"):
         raise CommandError(f"cannot set property for '{pool.name}': invalid property '{name}'")
-    pool.autoexpand = value == "on"
+    if name == "autoexpand":
+        pool.autoexpand = value == "on"
+    else:
+        sit_out(pool, name, words[1], on=value == "on")
 
 
 def _get(pool: PoolState, words: Words) -> str:
@@ -577,8 +572,8 @@ _COMMANDS: dict[str, Command] = {
     "clear": lambda pool, words: clear(pool, next(iter(words.operands), None)),
     "scrub": _scrub,
     "resilver": lambda pool, _: lifecycle.resilver_all(pool),
-    "trim": _job("trim"),
-    "initialize": _job("initialize"),
+    "trim": partial(_work, "trim"),
+    "initialize": partial(_work, "initialize"),
     "set": _set,
     "get": _get,
     "checkpoint": _checkpoint,
