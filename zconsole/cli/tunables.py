@@ -150,7 +150,7 @@ def _preset(args: argparse.Namespace, control: Control, parameters: Parameters) 
     for warning in chosen.warnings:
         say(warning)
     made_state_dir()
-    _show(args, control.set(chosen.values, time.time(), action=f"preset {chosen.name}"))
+    _show(args, control.set(chosen.values, time.time(), action=f"preset {args.words[0]}"))
     return ExitCode.OK
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -198,23 +198,23 @@ class LocateLights:
         with self._open() as opened:
             return self._each(opened, partial(self._put_back, opened))
 
-    def lit(self, known: Sequence[LitSlot] = ()) -> tuple[LitSlot, ...]:
+    def lit(self) -> tuple[LitSlot, ...]:
         """Return the lights believed to be on, the first to go off first.
 
-        If the file was removed, these are the ``known`` ones.
+        If the file was removed, these are the ones known last.
         """
-        lights = self._file.read(_File(tuple(known))).lights
+        lights = self._file.read(self._file.last).lights
         return tuple(sorted(lights, key=lambda record: record.until))
 
-    def tidy(self, known: Sequence[LitSlot] = ()) -> tuple[str, ...]:
+    def tidy(self) -> tuple[str, ...]:
         """Restore lights whose time is over, and relight the others after a reboot.
 
         Call this at each start. A light that somebody else switched off is forgotten. Returns the
-        results as sentences; failures are among them and not raised. ``known`` as in `lit`.
+        results as sentences; failures are among them and not raised.
         """
-        if not self.lit(known):  # create no files on a machine that never had a light
+        if not self.lit():  # create no files on a machine that never had a light
             return ()
-        with self._open(known) as opened:
+        with self._open() as opened:
             said = self._each(opened, partial(self._tidied, opened))
         if opened.records:
             self._wake()
@@ -222,34 +222,31 @@ class LocateLights:
 
     # For the keeper
 
-    def waiting(self, known: Sequence[LitSlot] = ()) -> tuple[LitSlot, ...]:
+    def waiting(self) -> tuple[LitSlot, ...]:
         """Return the lights still to be restored, up to RETRY seconds after their time.
 
-        ``known`` as in `lit`.
+        They are those of the last records that could be read.
         """
-        return tuple(lit for lit in self.lit(known) if self._clock() < lit.until + RETRY)
+        return tuple(lit for lit in self._file.last.lights if self._clock() < lit.until + RETRY)
 
-    def put_back_from_memory(self, known: Iterable[LitSlot]) -> tuple[LitSlot, ...]:
-        """Restore the lights whose time is over, without the file; return those that remain."""
+    def put_back_from_memory(self) -> None:
+        """Restore the lights whose time is over, without the file."""
         left = []
-        for record in known:
-            try:
+        for record in self.waiting():
+            with contextlib.suppress(OSError, ZconsoleError):
                 if self._clock() >= record.until:
                     self._restored(record)
                     continue
-            except (OSError, ZconsoleError):
-                if self._clock() >= record.until + RETRY:
-                    continue
             left.append(record)
-        return tuple(left)
+        self._file.last = _File(tuple(left))
 
     # Inside
 
     @contextlib.contextmanager
-    def _open(self, known: Sequence[LitSlot] = ()) -> Iterator[OpenRecords]:
-        """Lock the records for reading and changing. Raises StateError. ``known`` as in `lit`."""
+    def _open(self) -> Iterator[OpenRecords]:
+        """Lock the records for reading and changing. Raises StateError."""
         with self._file.open() as write:
-            yield OpenRecords({record.slot.key: record for record in self.lit(known)}, write)
+            yield OpenRecords({record.slot.key: record for record in self.lit()}, write)
 
     def _put_back(self, opened: OpenRecords, record: LitSlot) -> str:
         """Restore a light and forget it; an unreachable one is kept and tried again later."""
@@ -388,31 +385,31 @@ class LightDuty(StandingDuty):
     ) -> None:
         super().__init__(lock, clock)
         self._lights = lights
-        self._known: tuple[LitSlot, ...] = ()
 
     def is_empty(self) -> bool:
         """Return whether no light is waiting for its end, by the last readable records."""
         try:
-            self._known = self._lights.waiting(self._known)
+            self._lights.lit()
         except (NoAnswerError, NotAskedError):
-            if not self._known:
+            if not self._lights.waiting():
                 raise
         except (OSError, ZconsoleError):
             pass
-        return not self._known
+        return not self._lights.waiting()
 
     async def look(self) -> float:
         """Restore lights that are due; return the seconds until the next check."""
         before = self._lights.time()
         await in_daemon_thread(self._tidy)
         now = self._lights.time()  # more may have become due since
-        return min([LONGEST_WAIT, *(lit.until - now for lit in self._known if lit.until > before)])
+        waits = (lit.until - now for lit in self._lights.waiting() if lit.until > before)
+        return min([LONGEST_WAIT, *waits])
 
     def _tidy(self) -> None:
         try:
-            self._lights.tidy(self._known)
+            self._lights.tidy()
         except (OSError, ZconsoleError):
-            self._known = self._lights.put_back_from_memory(self._known)
+            self._lights.put_back_from_memory()
 
 
 ON, OFF = "1", "0"

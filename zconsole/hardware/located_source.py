@@ -10,8 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
-from zconsole.hardware.identity import identity
-from zconsole.hardware.location import Locations, disks_below, locations
+from zconsole.hardware.location import Locations, disks_below, identity, locations
 from zconsole.pool.chassis import Enclosure, LeafDisk
 from zconsole.pool.model import NOTHING
 from zconsole.system.daemon_thread import in_daemon_thread

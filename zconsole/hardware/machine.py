@@ -19,11 +19,11 @@ from functools import partial
 from pathlib import Path
 
 from zconsole.hardware.device import Contents, Device
-from zconsole.hardware.identity import identity
 from zconsole.hardware.location import (
     DiskLinks,
     Locations,
     disks_below,
+    identity,
     is_multipath,
     links,
     locations,

@@ -60,12 +60,12 @@ class Build:
 
     def leaf(self, model: DiskModel, bus: str | None = None) -> Leaf:
         """Return a new device of ``model``, up to 2 % faster or slower than the model."""
-        serial = "".join(self.random.choice(_SERIAL) for _ in range(8))
+        number = serial(self.random)
         vary = 1.0 + self.random.uniform(-0.02, 0.02)
         guid = self.guid()
         self.models[guid] = model
         unit = model._replace(outer=model.outer * vary, inner=model.inner * vary)
-        devid, device = f"{model.name}_{serial}", self._device(model)
+        devid, device = f"{model.name}_{number}", self._device(model)
         leaf = Leaf("", "", guid, unit, device, devid=devid, slot=len(self.models), bus=bus)
         return leaf.named_by(BAY if self.bays else "")
 
@@ -208,3 +208,8 @@ def letters(number: int) -> str:
         number, rest = divmod(number - 1, 26)
         text = chr(97 + rest) + text
     return text
+
+
+def serial(draw: random.Random) -> str:
+    """Return the serial number of a new disk."""
+    return "".join(draw.choice(_SERIAL) for _ in range(8))

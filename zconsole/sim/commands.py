@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from zconsole.pool.model import parse_version
-from zconsole.sim import lifecycle, rebuild, scan
+from zconsole.sim import lifecycle, scan
 from zconsole.sim.disk import (
     CANT_OPEN,
     FAULTED,
@@ -59,7 +60,7 @@ def replace(pool: PoolState, old: str, new: str, sequential: bool = False) -> No
     if refused := _replace_refused(pool, top, leaf, fresh, sequential):
         raise CommandError(f"{failed}: {refused}", 255)
     _take(pool, fresh)
-    kind = "spare" if _is_spare(pool, fresh) else "replacing"
+    kind = "spare" if fresh in pool.spares else "replacing"
     group, place = parent(top, leaf), siblings(top, leaf)
     if group is not None and group.kind == kind:  # no further level, see spa_vdev_attach
         place.append(fresh)
@@ -104,7 +105,7 @@ def _widen(pool: PoolState, index: int, new: str, failed: str) -> None:
         refused = "device is too small"
     if refused:
         raise CommandError(f"{failed}: {refused}", 255)
-    _cancel_scrub(pool)
+    _cancel_scrub(pool, "scrub canceled by the replacement")
     _take(pool, fresh)
     fresh.dtl = 0.0
     top.members.append(fresh)
@@ -131,7 +132,7 @@ def detach(pool: PoolState, device: str) -> None:
         if len(rest) == 1:
             place = siblings(top, group)
             place[place.index(group)] = rest[0]
-        if group.kind == "spare" and not _is_spare(pool, leaf):
+        if group.kind == "spare" and leaf not in pool.spares:
             pool.spares = [x for x in pool.spares if x not in leaves_of(rest[-1])]  # it stays
         for kept in (x for member in rest for x in leaves_of(member)):  # see spa_vdev_detach
             if kept.path == leaf.path + DISPLACED:
@@ -170,7 +171,7 @@ def online(pool: PoolState, device: str, expand: bool = False) -> str:
 
 def clear(pool: PoolState, device: str | None = None) -> None:
     """Run ``zpool clear POOL [DEVICE]``: forget errors, reopen devices, resume a suspended pool."""
-    leaves = [leaf for top in pool.tops for leaf in top.leaves()]
+    leaves = pool.in_vdevs()
     if device is not None:
         leaves = [_place(pool, device, f"cannot clear errors for {device}")[1]]
     for leaf in leaves:
@@ -219,8 +220,7 @@ def scrub(
     elif current is None:
         raise CommandError(f"{failed}: there is no active scrub")
     else:
-        current.state, current.end, current.paused_since = CANCELED, pool.now, 0.0
-        pool.note("scrub_abort", "scrub canceled", "notice")
+        _cancel_scrub(pool, "scrub canceled")
 
 
 def _scrub_errors(pool: PoolState, found: ErrorScrub | None, action: str, failed: str) -> None:
@@ -255,7 +255,7 @@ def change(pool: PoolState, kind: str, action: str = "start", device: str | None
     found = locate(pool, device) if device is not None else None
     aims = [found[1]] if found else []
     if device is None:
-        aims = [leaf for top in pool.tops for leaf in top.leaves() if leaf.online]
+        aims = [leaf for leaf in pool.in_vdevs() if leaf.online]
     if not aims:
         raise CommandError(f"cannot {kind} '{device}': no such device in pool")
     if action == "start":
@@ -322,9 +322,9 @@ def _place(pool: PoolState, device: str, failed: str, status: int = 1) -> tuple[
 
 def loose(pool: PoolState, device: str) -> Leaf:
     """Return a free device, on the shelf or a hot spare. Raises CommandError if there is none."""
-    used = {leaf.guid for top in pool.tops for leaf in top.leaves()}
+    used = pool.in_vdevs()
     for leaf in (*pool.host.shelf, *pool.spares):
-        if leaf.guid not in used and _is_called(leaf, device):
+        if leaf not in used and _is_called(leaf, device):
             return leaf
     if locate(pool, device) is None:
         raise CommandError(f"cannot resolve path '{device}': No such file or directory")
@@ -344,7 +344,7 @@ def _replace_refused(pool: PoolState, top: Top, old: Leaf, new: Leaf, sequential
         return "checkpoint exists"
     group = parent(top, old)
     spared = group is not None and group.kind == "spare"
-    if spared and _is_spare(pool, old) != _is_spare(pool, new):
+    if spared and (old in pool.spares) != (new in pool.spares):
         return "already in replacing/spare config; wait for completion or use 'zpool detach'"
     if new.model.size < old.model.size - LABEL_SPACE:
         return "device is too small"
@@ -355,10 +355,6 @@ def _replace_refused(pool: PoolState, top: Top, old: Leaf, new: Leaf, sequential
     return "currently resilvering" if pool.resilvering else ""
 
 
-def _is_spare(pool: PoolState, leaf: Leaf) -> bool:
-    return any(leaf is spare for spare in pool.spares)
-
-
 def _take(pool: PoolState, fresh: Leaf) -> None:
     pool.host.shelf = [x for x in pool.host.shelf if x is not fresh]
     fresh.dtl, fresh.opened = 1.0, pool.t
@@ -366,17 +362,17 @@ def _take(pool: PoolState, fresh: Leaf) -> None:
 
 def _release(pool: PoolState, leaf: Leaf) -> None:
     leaf.dtl, leaf.deferred, leaf.rebuilding = 0.0, False, False
-    if leaf.present and not _is_spare(pool, leaf):
+    if leaf.present and leaf not in pool.spares:
         pool.host.shelf = [*pool.host.shelf, leaf]
 
 
 def _resilver(pool: PoolState, top: Top, fresh: Leaf, sequential: bool) -> None:
     """Start, restart or defer a resilver, as dsl_scan_setup and dsl_scan_sync of 2.3 do."""
-    _cancel_scrub(pool)
+    _cancel_scrub(pool, "scrub canceled by the replacement")
     current = pool.scan
     if sequential:
         known = top.rebuild.targets if top.rebuild and top.rebuild.active else []
-        rebuild.begin(pool, top, [*known, fresh])
+        scan.begin_rebuild(pool, top, [*known, fresh])
         return
     if current is None or not current.active:
         lifecycle.resilver_all(pool)
@@ -391,11 +387,11 @@ def _resilver(pool: PoolState, top: Top, fresh: Leaf, sequential: bool) -> None:
         fresh.deferred = True
 
 
-def _cancel_scrub(pool: PoolState) -> None:
+def _cancel_scrub(pool: PoolState, why: str) -> None:
     current = pool.scan
     if current is not None and current.active and current.function == SCRUB:
         current.state, current.end, current.paused_since = CANCELED, pool.now, 0.0
-        pool.note("scrub_abort", "scrub canceled by the replacement", "notice")
+        pool.note("scrub_abort", why, "notice")
 
 
 # zpool add (zpool_vdev.c, spa_vdev_add in spa.c)
@@ -529,24 +525,19 @@ def _scrub(pool: PoolState, words: Words) -> None:
     scrub(pool, action, errors="e" in words.options, txgs=txgs)
 
 
-def _job(kind: str) -> Command:
-    def _change(pool: PoolState, words: Words) -> None:
-        action = (
-            "cancel" if "c" in words.options else "suspend" if "s" in words.options else "start"
-        )
-        change(pool, kind, action, next(iter(words.operands), None))
-
-    return _change
+def _work(kind: str, pool: PoolState, words: Words) -> None:
+    action = "cancel" if "c" in words.options else "suspend" if "s" in words.options else "start"
+    change(pool, kind, action, next(iter(words.operands), None))
 
 
 def _set(pool: PoolState, words: Words) -> None:
     name, _, value = words[0].partition("=")
-    if name in ("sit_out", "autosit") and value in ("on", "off"):
-        sit_out(pool, name, words[1], on=value == "on")
-        return
-    if name != "autoexpand" or value not in ("on", "off"):
+    if name not in ("sit_out", "autosit", "autoexpand") or value not in ("on", "off"):
         raise CommandError(f"cannot set property for '{pool.name}': invalid property '{name}'")
-    pool.autoexpand = value == "on"
+    if name == "autoexpand":
+        pool.autoexpand = value == "on"
+    else:
+        sit_out(pool, name, words[1], on=value == "on")
 
 
 def _get(pool: PoolState, words: Words) -> str:
@@ -581,8 +572,8 @@ _COMMANDS: dict[str, Command] = {
     "clear": lambda pool, words: clear(pool, next(iter(words.operands), None)),
     "scrub": _scrub,
     "resilver": lambda pool, _: lifecycle.resilver_all(pool),
-    "trim": _job("trim"),
-    "initialize": _job("initialize"),
+    "trim": partial(_work, "trim"),
+    "initialize": partial(_work, "initialize"),
     "set": _set,
     "get": _get,
     "checkpoint": _checkpoint,

@@ -77,8 +77,8 @@ def _root(pool: PoolState) -> dict[str, Any]:
     if (taken := pool.checkpoint) is not None:
         root["checkpoint_stats"] = [taken.state, int(taken.start), int(taken.space)]
     if pool.spares:
-        used = {leaf.guid for top in pool.tops for leaf in top.leaves()}
-        root["spares"] = [_spare(pool, leaf, leaf.guid in used) for leaf in pool.spares]
+        used = pool.in_vdevs()
+        root["spares"] = [_spare(pool, leaf, leaf in used) for leaf in pool.spares]
     if pool.cache:
         root["l2cache"] = [_leaf(pool, leaf) for leaf in pool.cache]
     return root

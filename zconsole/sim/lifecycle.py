@@ -54,7 +54,7 @@ def _conclude_scan(pool: PoolState, current: SimulatedScan) -> None:
                 leaf.dtl = 0.0
         pool.note("resilver_finish", "resilver finished")
         _settle(pool)
-    waiting = [leaf for top in pool.tops for leaf in top.leaves() if leaf.deferred and leaf.online]
+    waiting = [leaf for leaf in pool.in_vdevs() if leaf.deferred and leaf.online]
     for leaf in waiting:
         leaf.deferred = False
     if waiting:
@@ -143,8 +143,7 @@ def resilver_all(pool: PoolState) -> None:
     Log devices are included: all metadata is walked for them, and nothing is issued.
     """
     previous = pool.scan
-    leaves = [leaf for top in pool.tops for leaf in top.leaves()]
-    aims = [x for x in leaves if x.online and x.dtl > 0.0 and not x.rebuilding]
+    aims = [x for x in pool.in_vdevs() if x.online and x.dtl > 0.0 and not x.rebuilding]
     if not aims:
         return
     for leaf in aims:

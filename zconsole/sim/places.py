@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from zlib import crc32
 
 from zconsole.hardware.location import bay_names
 from zconsole.pool.chassis import Enclosure, LeafDisk, Lights, Slot, SlotKey, SlotLights
 from zconsole.sim.disk import CANT_OPEN, FAULTED, REMOVED, Leaf, bay_alias
 from zconsole.sim.state import PoolState
-from zconsole.zfs.decode.devices import disk_form, enclosure_form
 
 FAILED = (REMOVED, CANT_OPEN, FAULTED)
 
@@ -22,14 +21,6 @@ class SimulatedPlaces(NamedTuple):
     disks: Mapping[str, LeafDisk]
     bays: Mapping[SlotKey, str]
     """Name of each slot's bay, as people use it."""
-
-    def raw(self, pool: PoolState) -> dict[str, Any]:
-        """Return the fields of the raw form: the disks of the pool, and all enclosures."""
-        mine = {leaf.path for leaf in pool.leaves()}
-        return {
-            "disks": {path: disk_form(disk) for path, disk in self.disks.items() if path in mine},
-            "enclosures": [enclosure_form(each) for each in self.enclosures],
-        }
 
 
 def places(pool: PoolState) -> SimulatedPlaces:

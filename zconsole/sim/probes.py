@@ -18,9 +18,19 @@ def _plugged(world: World, name: str) -> Leaf | None:
 
 
 async def smart_of(world: World, name: str) -> SmartCounts | None:
-    """Return SMART counts of a disk by its path or node; None if it is not there."""
-    leaf = _plugged(world, name)
-    return None if leaf is None else smart_counts(leaf)
+    """Return SMART counts of a disk by its path or node; None if it is not there.
+
+    They match its errors: bad sectors, or a bad cable.
+    """
+    if (disk := _plugged(world, name)) is None:
+        return None
+    bad, damaged = int(disk.reads.errors + disk.writes.errors), int(disk.cksum_errors)
+    # Checksum errors without failed reads or writes are typical of a cable.
+    if damaged > 3 * bad:
+        return SmartCounts(passed=True, reallocated=0, pending=0, uncorrectable=0, crc=damaged)
+    if disk.model.flash:
+        return SmartCounts(passed=True, uncorrectable=bad)
+    return SmartCounts(passed=True, reallocated=bad, pending=bad // 8, uncorrectable=0, crc=0)
 
 
 async def probe_results_of(world: World, path: str, _since: float) -> ProbeResults:
@@ -46,14 +56,3 @@ async def details_of(world: World, path: str) -> Pairs:
         "physical_sector": "4096",
     }
     return described(facts)
-
-
-def smart_counts(disk: Leaf) -> SmartCounts:
-    """Return SMART counts that match a simulated disk's errors: bad sectors, or a bad cable."""
-    bad, damaged = int(disk.reads.errors + disk.writes.errors), int(disk.cksum_errors)
-    # Checksum errors without failed reads or writes are typical of a cable.
-    if damaged > 3 * bad:
-        return SmartCounts(passed=True, reallocated=0, pending=0, uncorrectable=0, crc=damaged)
-    if disk.model.flash:
-        return SmartCounts(passed=True, uncorrectable=bad)
-    return SmartCounts(passed=True, reallocated=bad, pending=bad // 8, uncorrectable=0, crc=0)

@@ -21,27 +21,26 @@ def spread_over(pool: PoolState, sizes: dict[str, float]) -> list[SimulatedDirec
     ]
 
 
-def move(pool: PoolState, directory: SimulatedDirectory, amount: float) -> float:
+def move(pool: PoolState, directory: SimulatedDirectory, old: list[float], amount: float) -> float:
     """Rewrite up to ``amount`` allocated bytes of ``directory``; return the bytes rewritten.
 
-    Bytes leave the vdevs in proportion to the part of the directory on them that was not moved yet,
-    and land by the allocator's shares: dA_i = X·(F_i/ΣF − A_i/ΣA), weighted by data disks up to 2.3
+    Bytes leave the vdevs in proportion to ``old``, those on them that were not moved yet, and land
+    by the allocator's shares: dA_i = X·(F_i/ΣF − A_i/ΣA), weighted by data disks up to 2.3
     (metaslab.c).
     """
     tops = pool.normal_tops()
     shares = pool.write_shares(tops)
     room = min((top.free / share for top, share in zip(tops, shares, strict=True) if share))
-    waiting = sum(directory.old)
+    waiting = sum(old)
     step = min(amount, waiting, room)
     if step <= 0.0:
         return 0.0
     part = step / waiting
     for index, (top, share) in enumerate(zip(tops, shares, strict=True)):
-        left = directory.old[index] * part
-        directory.old[index] -= left
-        top.alloc += step * share - left * (1.0 - directory.pinned)
+        left = old[index] * part
+        old[index] -= left
+        top.alloc += step * share - left
         directory.held[index] += step * share - left
-    directory.moved += step
     return step
 
 
@@ -58,13 +57,12 @@ def advance(pool: PoolState, dt: float) -> None:
         current.end(why)
         return
     # Less than a byte is a float's rounding, not data.
-    index = next(i for i, left in enumerate(current.left) if left > 1.0)
-    directory, left = current.directories[index], current.left[index]
-    parts = _parts(pool, directory)
+    pairs = zip(current.directories, current.old, strict=True)
+    directory, old = next((each, old) for each, old in pairs if sum(old) > 1.0)
+    parts = _parts(pool, old)
     job = DiskJob(-1, parts, clamp=current.limit, clamp_cause="limit", duty=TURNS)
     solve([job], pool.host)
-    step = move(pool, directory, min(left, current.most - current.done, job.rate * dt))
-    current.left[index] -= step
+    step = move(pool, directory, old, min(current.most - current.done, job.rate * dt))
     current.done += step
     current.rate = step / dt
     current.worked += dt
@@ -108,13 +106,13 @@ def scanning(pool: PoolState) -> str:
     return "resilver" if now.function == RESILVER else "scrub"
 
 
-def _parts(pool: PoolState, directory: SimulatedDirectory) -> list[DiskShare]:
-    """Return the I/O per byte moved: reads on the directory's vdevs, writes where it will land."""
+def _parts(pool: PoolState, old: list[float]) -> list[DiskShare]:
+    """Return the I/O per byte moved: reads of ``old`` bytes by vdev, writes where they land."""
     tops = pool.normal_tops()
     size, run = float(MIB), 4.0 * MIB
     parts: list[DiskShare] = []
-    waiting = sum(directory.old) or 1.0
-    for top, held, share in zip(tops, directory.old, pool.write_shares(tops), strict=True):
+    waiting = sum(old)
+    for top, held, share in zip(tops, old, pool.write_shares(tops), strict=True):
         sources = top.sources()
         # Parity is not read, so only the data's share counts.
         each = held / waiting / top.inflation / max(1, len(sources))

@@ -1,7 +1,8 @@
 """The two-stage scan: metadata is walked into sorted extents, which are then issued.
 
 Follows module/zfs/dsl_scan.c (2.3.9): extents are kept in memory up to a limit; the walk stops
-while they are issued, and again when all metadata has been read.
+while they are issued, and again when all metadata has been read. Sequential rebuilds, one for each
+top-level vdev, follow vdev_rebuild.c (2.3.9): no metadata and no checksums, in LBA order.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from zconsole.sim.state import (
     SimulatedScan,
     Tunables,
 )
+from zconsole.sim.topology import Rebuild, Top
 
 SIO_BYTES = 130.0
 """Memory of a queued block: scan_io_t with its range segment and tree nodes (dsl_scan.c)."""
@@ -201,8 +203,8 @@ def _job(pool: PoolState, scan: SimulatedScan, queue: Queue, index: int) -> Disk
     leaf_run = max(4096.0, run * top.share)
     size = request_size(leaf_run, layout.block * top.share)
     limit = max(1.0, knobs["zfs_scan_vdev_limit"] / size) if not pool.one_stage else 32.0
-    reads = min(limit, _active(pool, "zfs_vdev_scrub", knobs))
-    usual = _active(pool, "zfs_vdev_scrub", pool.usual)
+    reads = min(limit, _active(pool, knobs))
+    usual = _active(pool, pool.usual)
     sources = top.sources()
     per_source = top.share
     # A resilver reads one copy of each block in a mirror; a scrub reads all of them.
@@ -215,23 +217,23 @@ def _job(pool: PoolState, scan: SimulatedScan, queue: Queue, index: int) -> Disk
         for most in (usual if x.slow < 1.0 else math.inf,)
     ]
     writes = min(limit, float(knobs["zfs_vdev_async_write_min_active"]))
-    members = set(map(id, top.leaves()))
+    members = list(top.leaves())
     parts += [
         DiskShare(leaf, top.share, "async_w", True, size, leaf_run, writes)
         for leaf in scan.targets
-        if id(leaf) in members and leaf.online and not leaf.deferred
+        if leaf in members and leaf.online and not leaf.deferred
     ]
     _place(queue)
     return DiskJob(index, parts)
 
 
-def _active(pool: PoolState, prefix: str, knobs: Tunables) -> float:
+def _active(pool: PoolState, knobs: Tunables) -> float:
     """Return the requests a leaf may have in flight: minimum under other I/O, otherwise maximum.
 
     The value moves between the two with foreground I/O (vdev_queue_class_max_active, nia_delay).
     """
-    least = knobs[f"{prefix}_min_active"]
-    most = max(least, knobs[f"{prefix}_max_active"])
+    least = knobs["zfs_vdev_scrub_min_active"]
+    most = max(least, knobs["zfs_vdev_scrub_max_active"])
     read, write = pool.load.at(pool.t)
     wanted = (read + write * pool.load.sync) / max(pool.load.size, 1.0)
     each = wanted / max(1, len(pool.normal_tops()))
@@ -294,3 +296,61 @@ def _take(pool: PoolState, scan: SimulatedScan, queue: Queue, most: float) -> fl
     queue.issued += step
     scan.pass_issued += step
     return step
+
+
+# Sequential rebuilds
+
+
+def begin_rebuild(pool: PoolState, top: Top, targets: list[Leaf]) -> None:
+    """Start (or restart) the rebuild of ``targets`` in ``top``."""
+    for leaf in targets:
+        leaf.rebuilding, leaf.rebuild_processed = True, 0.0
+    # Of a dRAID, only groups that contain the missing device (vdev_rebuild_range).
+    group = top.data_disks + top.nparity if top.kind == "draid" else top.width
+    top.rebuild = Rebuild(pool.now, top.alloc, targets, needed=min(1.0, group / top.width))
+    pool.note("resilver_start", "sequential rebuild started")
+
+
+def advance_rebuilds(pool: PoolState, dt: float) -> None:
+    """Advance every active rebuild by ``dt`` seconds."""
+    pairs = []
+    for index, top in enumerate(pool.tops):
+        if top.rebuild is not None and top.rebuild.active:
+            pairs.append((top, top.rebuild, _rebuild_job(pool, top, top.rebuild, index)))
+    solve([job for _, _, job in pairs], pool.host)
+    for top, rebuild, job in pairs:
+        step = min(job.rate * dt, max(0.0, rebuild.estimate - rebuild.scanned))
+        rebuild.scanned += step
+        rebuild.elapsed += dt
+        rebuild.rebuilt += step * rebuild.needed
+        for part in job.parts:
+            if part.write:
+                part.leaf.rebuild_processed += step * part.share
+        # Writes to a distributed spare land on the disks, and count for the spare as well.
+        for leaf in rebuild.targets:
+            if leaf.kind == "dspare":
+                leaf.rebuild_processed += step * rebuild.needed * top.share
+        pool.limits[job.key] = job.cause
+        emit(job, step / dt, float(pool.tunables["zfs_rebuild_vdev_limit"]))
+
+
+def _rebuild_job(pool: PoolState, top: Top, rebuild: Rebuild, index: int) -> DiskJob:
+    knobs = pool.tunables
+    size = float(knobs["zfs_rebuild_max_segment"])
+    run = max(size, pool.layout.run / 2)
+    queue = max(
+        1.0, min(knobs["zfs_vdev_rebuild_max_active"], knobs["zfs_rebuild_vdev_limit"] / size)
+    )
+    sources = top.sources()
+    share = 1.0 / len(sources) if top.kind == "mirror" and sources else top.share
+    share *= rebuild.needed
+    parts = [DiskShare(x, share, "rebuild", False, size, run, queue) for x in sources]
+    for leaf in rebuild.targets:
+        spread = sources if leaf.kind == "dspare" else [leaf]
+        for x in spread:
+            part = top.share * rebuild.needed / len(spread)
+            parts.append(DiskShare(x, part, "rebuild", True, size, run, queue))
+    fill = top.alloc / top.space if top.space else 0.0
+    for leaf in top.leaves():
+        leaf.position = fill * min(1.0, rebuild.scanned / max(1.0, rebuild.estimate))
+    return DiskJob(index, parts, weight=0.4 * rebuild.needed)  # no checksums to verify

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from zconsole.sim import lifecycle, rebuild, rewrite, scan
+from zconsole.sim import lifecycle, rewrite, scan
 from zconsole.sim.disk import COMPLETE, MIB, RUNNING, Flow, JobProgress, Leaf
 from zconsole.sim.flow import DiskJob, DiskShare, emit, solve
 from zconsole.sim.state import (
@@ -60,7 +60,7 @@ def step(pool: PoolState, dt: float) -> None:
             leaf.swing = pool.breath.at(pool.t + 41.7 * index)
         # Foreground load goes first: background work gets the device time that it leaves.
         _apply_foreground(pool, dt)
-        rebuild.advance(pool, dt)
+        scan.advance_rebuilds(pool, dt)
         scan.advance(pool, dt)
         rewrite.advance(pool, dt)
         _do_other_work(pool, leaves, dt)

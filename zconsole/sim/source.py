@@ -16,6 +16,7 @@ from zconsole.sim.places import places
 from zconsole.sim.scenarios import DEFAULT, find
 from zconsole.sim.state import PoolState
 from zconsole.sim.topology import top_name
+from zconsole.zfs.decode.devices import disk_form, enclosure_form
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import Capabilities
 from zconsole.zfs.sources.replay import next_speed
@@ -41,7 +42,6 @@ class World:
         """
         chosen = find(scenario)
         self.scenario = chosen
-        self._age = chosen.age
         self.pools = chosen.build(seed, start - chosen.age)
         """Pools in a fixed order."""
         self.lit = set[SlotKey]()
@@ -62,7 +62,7 @@ class World:
         """Advance to ``elapsed`` simulated seconds after the first sample, plus ``skipped``."""
         with self.lock:
             for pool in self.pools:
-                simulation.advance(pool, self._age + self.skipped + elapsed)
+                simulation.advance(pool, self.scenario.age + self.skipped + elapsed)
 
     def raws(self) -> tuple[Raw, ...]:
         """Return one raw form per pool, with the events since the last call."""
@@ -93,7 +93,10 @@ def snapshot(pool: PoolState) -> Raw:
         "events": [event._asdict() for event in pool.events],
         "tunables": dict(pool.tunables),
     }
-    found |= places(pool).raw(pool)  # type: ignore[typeddict-item]
+    where, mine = places(pool), {leaf.path for leaf in leaves}
+    disks = where.disks.items()
+    found["disks"] = {path: disk_form(disk) for path, disk in disks if path in mine}
+    found["enclosures"] = [enclosure_form(each) for each in where.enclosures]
     # Nothing but the kstat of a suspended pool can be read: zpool would hang.
     if pool.suspended:
         found["kstat"] = "SUSPENDED"
@@ -146,7 +149,7 @@ def _message(pool: PoolState) -> dict[str, Any]:
 
 def _reason(pool: PoolState) -> str:
     """Return the first reason that applies, in check_status order (lib/libzfs/libzfs_status.c)."""
-    leaves = [leaf for top in pool.tops for leaf in top.leaves()]
+    leaves = pool.in_vdevs()
     states = {leaf.state for leaf in leaves}
     if pool.suspended:
         return "suspended"

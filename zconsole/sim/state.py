@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from operator import gt
 from typing import NamedTuple
 
 from zconsole.pool.model import Event, parse_version
@@ -80,20 +81,11 @@ class ForegroundLoad:
     """Share of synchronous writes (they end txgs early and go to log vdevs)."""
     kept: float = 0.0
     """Share of written bytes that stays allocated; the rest overwrites or is freed."""
-    begin: float = 0.0
-    end: float = math.inf
-    """The load runs from ``begin`` to ``end``, in simulated seconds."""
-
-    def factor(self, t: float) -> float:
-        """Return the load at ``t`` as a multiple of its mean."""
-        if not self.begin <= t < self.end:
-            return 0.0
-        day = 1.0 + self.daily * math.cos((t - self.peak) * 2 * math.pi / DAY)
-        return day * (1.0 + self.bursty * (2.0 * self.wobble.at(t) - 1.0))
 
     def at(self, t: float) -> tuple[float, float]:
         """Return the (read, write) bytes/s wanted at ``t``."""
-        factor = self.factor(t)
+        day = 1.0 + self.daily * math.cos((t - self.peak) * 2 * math.pi / DAY)
+        factor = day * (1.0 + self.bursty * (2.0 * self.wobble.at(t) - 1.0))
         return self.read * factor, self.write * factor
 
 
@@ -253,15 +245,6 @@ class SimulatedDirectory:
     files: int
     held: list[float]
     """Bytes on each normal-class top-level vdev, in the pool's order."""
-    pinned: float = 0.0
-    """Share held by snapshots, which is not freed when rewritten."""
-    moved: float = 0.0
-    """Bytes rewritten so far."""
-    old: list[float] = field(default_factory=list)
-    """Bytes on each vdev that the pass has not rewritten yet; each byte is moved once."""
-
-    def __post_init__(self) -> None:
-        self.old = self.old or list(self.held)
 
     @property
     def size(self) -> float:
@@ -294,13 +277,16 @@ class Rewrite:
     """Bytes/s in the last step."""
     worked: float = 0.0
     """Seconds in which it moved something."""
-    left: list[float] = field(init=False)
-    """Bytes left in each directory."""
+    old: list[list[float]] = field(init=False)
+    """Of each directory, the bytes on each vdev that are not rewritten yet: each moves once."""
 
     def __post_init__(self) -> None:
-        self.left = [directory.size for directory in self.directories]
-        for directory in self.directories:
-            directory.old = list(directory.held)
+        self.old = [list(directory.held) for directory in self.directories]
+
+    @property
+    def left(self) -> list[float]:
+        """Bytes left in each directory."""
+        return list(map(sum, self.old))
 
     @property
     def total(self) -> float:
@@ -313,9 +299,9 @@ class Rewrite:
 
     def resume(self) -> None:
         """Continue with the bytes that were left at its end, even if another job moved them."""
-        for directory, left in zip(self.directories, self.left, strict=True):
-            if sum(directory.old) < left:
-                directory.old = [held * left / directory.size for held in directory.held]
+        for index, (directory, left) in enumerate(zip(self.directories, self.left, strict=True)):
+            if any(map(gt, self.old[index], directory.held)):
+                self.old[index] = [held * left / directory.size for held in directory.held]
         self.running, self.why = True, ""
 
 
@@ -430,15 +416,16 @@ class PoolState:
         """Return the txg at epoch second ``t``, which must not lie in the future."""
         return max(0, min(self.txg, int(self.txg - (self.now - t) / TXG_SECONDS)))
 
+    def in_vdevs(self) -> list[Leaf]:
+        """Return the devices of the top-level vdevs, among them spares in use."""
+        return [leaf for top in self.tops for leaf in top.leaves()]
+
     def leaves(self) -> Iterator[Leaf]:
         """Yield every device of the tree, including cache devices and free spares."""
-        for top in self.tops:
-            yield from top.leaves()
+        used = self.in_vdevs()
+        yield from used
         yield from self.cache
-        if self.spares:
-            # A spare in use is already among the leaves of its vdev.
-            used = {leaf.guid for top in self.tops for leaf in top.leaves()}
-            yield from (leaf for leaf in self.spares if leaf.guid not in used)
+        yield from (leaf for leaf in self.spares if leaf not in used)
 
     def data_tops(self) -> list[Top]:
         """Return the top-level vdevs that hold blocks: all but logs, holes and removed ones."""
@@ -453,13 +440,16 @@ class PoolState:
         named = vdev and vdev.rpartition("/")[2].removesuffix("-part1")
         self.events.append(Event(self.now, name, text, severity, named))
 
-    def write_shares(self, tops: list[Top]) -> list[float]:
-        """Return the share of newly allocated bytes for each of ``tops``, summing to 1.
+    def weight(self, top: Top) -> int:
+        """Return the allocator's weight of a free byte of ``top``.
 
-        Shares follow free bytes × data disks up to 2.3, and free bytes alone from 2.4 (metaslab.c).
+        It is the number of data disks up to 2.3, and 1 from 2.4 (metaslab.c).
         """
-        even = self.version >= "2.4"
-        weights = [top.free * (1 if even else top.groups) * top.allocating for top in tops]
+        return (1 if self.version >= "2.4" else top.groups) * top.allocating
+
+    def write_shares(self, tops: list[Top]) -> list[float]:
+        """Return the share of newly allocated bytes for each of ``tops``, summing to 1."""
+        weights = [top.free * self.weight(top) for top in tops]
         total = sum(weights)
         return [weight / total if total else 0.0 for weight in weights]
 

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import IO, NamedTuple, Protocol, TypeVar, cast
+from typing import IO, Protocol, TypeVar, cast
 
 from zconsole.system.process import Completed, DeadlineError, spawned, zfs_environment
 
@@ -23,7 +23,7 @@ SETTLE_STEP = 0.01
 LONGEST_LINE = 2**20
 """Bytes of an output line; of a longer one, only the end is searched for matches."""
 
-_P = TypeVar("_P", bound=asyncio.SubprocessProtocol)
+_P = TypeVar("_P", bound="_Process")
 
 
 class CommandRunner(Protocol):
@@ -56,7 +56,7 @@ class ProcessRunner:
         It applies to ``run``, and is matched against whole lines as they come, so that a command
         may print more than memory should hold.
         """
-        self._started: list[asyncio.SubprocessTransport] = []
+        self._started: list[_Process] = []
         self._output = _Output if only is None else partial(_Matches, only)
 
     async def settle(self, patience: float) -> None:
@@ -67,7 +67,7 @@ class ProcessRunner:
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience):
-                await _until(lambda: not any(map(_is_ending, self._started)))
+                await _until(lambda: not any(each.is_ending for each in self._started))
 
     async def run(self, argv: Sequence[str], deadline: float) -> Completed:
         """Run a command to its end; kill and abandon it at the deadline.
@@ -76,8 +76,8 @@ class ProcessRunner:
         command is absent.
         """
         null = asyncio.subprocess.DEVNULL
-        transport, output = await self._start(self._output, argv, stdin=null)
-        return await _finished(argv, transport, output, deadline)
+        output = await self._start(self._output, argv, stdin=null)
+        return await output.finished(argv, deadline)
 
     async def tell(self, argv: Sequence[str], text: str, deadline: float) -> Completed:
         """Run a command that the operator has set, such as a hook, to its end.
@@ -86,35 +86,32 @@ class ProcessRunner:
         after ``deadline`` seconds, OSError if the command is absent.
         """
         pipe, own = asyncio.subprocess.PIPE, dict(os.environ)
-        transport, output = await self._start(_Output, argv, stdin=pipe, environment=own)
-        stdin = cast("asyncio.WriteTransport | None", transport.get_pipe_transport(0))
-        if stdin is not None:
+        output = await self._start(_Output, argv, stdin=pipe, environment=own)
+        if (stdin := output.stdin) is not None:
             stdin.write(text.encode("utf-8", "surrogateescape"))
             stdin.write_eof()
-        return await _finished(argv, transport, output, deadline)
+        return await output.finished(argv, deadline)
 
     async def spawn(self, argv: Sequence[str], cwd: Path | None = None) -> LineProcess:
         """Start a process that communicates in lines. Raises OSError if the command is absent."""
-        pipe = asyncio.subprocess.PIPE
-        transport, lines = await self._start(Lines, argv, stdin=pipe, cwd=cwd)
-        return LineProcess(transport, lines)
+        return await self._start(LineProcess, argv, stdin=asyncio.subprocess.PIPE, cwd=cwd)
 
     async def connect(
         self, argv: Sequence[str], heard: Heard, cwd: Path | None = None
     ) -> ByteProcess:
         """Start a process that communicates in bytes. Raises OSError if the command is absent."""
-        stdin, stdout = Pipe(*os.pipe()), Pipe(*os.pipe())
-        ours = Pipe(stdout.reading, stdin.writing)
+        (stdin, writing), (reading, stdout) = os.pipe(), os.pipe()
+        process = ByteProcess(reading, writing, heard)
         try:
-            started = await self._start(Errors, argv, stdin.reading, stdout=stdout.writing, cwd=cwd)
+            await self._start(lambda: process, argv, stdin, stdout=stdout, cwd=cwd)
         except BaseException:
-            for end in ours:
-                os.close(end)
+            process.close()
             raise
         finally:
-            os.close(stdin.reading)
-            os.close(stdout.writing)
-        return ByteProcess(*started, ours, heard)
+            os.close(stdin)
+            os.close(stdout)
+        process.listen()
+        return process
 
     async def _start(
         self,
@@ -124,8 +121,8 @@ class ProcessRunner:
         stdout: int = asyncio.subprocess.PIPE,
         cwd: Path | None = None,
         environment: Mapping[str, str] | None = None,
-    ) -> tuple[asyncio.SubprocessTransport, _P]:
-        transport, talk = await asyncio.get_running_loop().subprocess_exec(
+    ) -> _P:
+        _, process = await asyncio.get_running_loop().subprocess_exec(
             protocol,
             *argv,
             stdin=stdin,
@@ -135,9 +132,9 @@ class ProcessRunner:
             cwd=cwd,
             start_new_session=True,  # so that Ctrl-C in the terminal does not reach it
         )
-        self._started = [each for each in self._started if each.get_returncode() is None]
-        self._started.append(transport)
-        return transport, talk
+        self._started = [each for each in self._started if each.alive]
+        self._started.append(process)
+        return process
 
 
 class LastingRunner:
@@ -174,18 +171,54 @@ async def _until(ended: Callable[[], bool]) -> None:
         await asyncio.sleep(SETTLE_STEP)
 
 
-def _is_ending(transport: asyncio.SubprocessTransport) -> bool:
-    """Return whether a process was killed and still exists."""
-    return transport.is_closing() and transport.get_returncode() is None
+class _Process(asyncio.SubprocessProtocol):
+    """A process that asyncio started, and the protocol that it tells what becomes of it."""
+
+    _transport: asyncio.SubprocessTransport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the transport, before the process is returned to who starts it."""
+        self._transport = cast("asyncio.SubprocessTransport", transport)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process still exists, be it stuck in the kernel."""
+        return self._transport.get_returncode() is None
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the process was killed and still exists."""
+        return self._transport.is_closing() and self.alive
+
+    @property
+    def stdin(self) -> asyncio.WriteTransport | None:
+        """Its standard input, if that is a pipe of asyncio's."""
+        return cast("asyncio.WriteTransport | None", self._transport.get_pipe_transport(0))
 
 
-class _Output(asyncio.SubprocessProtocol):
-    """Collects the output of a command until it has exited and closed both streams."""
+class _Output(_Process):
+    """A command, whose output is collected until it has exited and closed both streams."""
 
     def __init__(self) -> None:
         self.stream = {1: bytearray(), 2: bytearray()}
         self.complete: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._open = {"exit", 1, 2}
+
+    async def finished(self, argv: Sequence[str], deadline: float) -> Completed:
+        """Wait for the end of the command and its output; kill and abandon it at the deadline."""
+        try:
+            async with asyncio.timeout(deadline):
+                await self.complete
+        except TimeoutError:
+            text = f"{argv[0]} gave no answer in {deadline:.3g} s"
+            raise DeadlineError(text, lambda: self.alive) from None
+        finally:
+            self._transport.close()  # kills the process if it still runs, without waiting for it
+        if self.is_too_much():
+            text = f"{argv[0]} wrote more than {MOST_OUTPUT >> 20} MiB"
+            raise DeadlineError(text, lambda: self.alive)
+        streams = [bytes(self.stream[fd]).decode("utf-8", "surrogateescape") for fd in (1, 2)]
+        return Completed(tuple(argv), self._transport.get_returncode() or 0, *streams)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         """Keep output of stream ``fd``; complete early once it is too much."""
@@ -231,27 +264,6 @@ class _Matches(_Output):
         super().pipe_data_received(fd, data)
 
 
-async def _finished(
-    argv: Sequence[str],
-    transport: asyncio.SubprocessTransport,
-    output: _Output,
-    deadline: float,
-) -> Completed:
-    try:
-        async with asyncio.timeout(deadline):
-            await output.complete
-    except TimeoutError:
-        text = f"{argv[0]} gave no answer in {deadline:.3g} s"
-        raise DeadlineError(text, lambda: transport.get_returncode() is None) from None
-    finally:
-        transport.close()  # kills the process if it still runs, without waiting for it
-    if output.is_too_much():
-        text = f"{argv[0]} wrote more than {MOST_OUTPUT >> 20} MiB"
-        raise DeadlineError(text, lambda: transport.get_returncode() is None)
-    streams = [bytes(output.stream[fd]).decode("utf-8", "surrogateescape") for fd in (1, 2)]
-    return Completed(tuple(argv), transport.get_returncode() or 0, *streams)
-
-
 def _written(file: IO[bytes]) -> str:
     file.seek(0)
     return file.read().decode("utf-8", "surrogateescape")
@@ -279,38 +291,44 @@ The view is valid only during the call.
 """
 
 
-class Pipe(NamedTuple):
-    """Descriptors of both ends of a pipe, or one of each of two."""
-
-    reading: int
-    writing: int
-
-
-class Errors(asyncio.SubprocessProtocol):
-    """Keeps the newest of what a process writes to stderr."""
+class _LastingProcess(_Process):
+    """A long-lived process, of whose stderr the newest is kept."""
 
     def __init__(self) -> None:
-        self.errors = bytearray()
-        self.silent = asyncio.Event()
+        self._errors = bytearray()
+        self._silent = asyncio.Event()
         """Set once stderr is closed."""
 
     def pipe_data_received(self, _: int, data: bytes) -> None:
         """Append to the kept stderr, of which the oldest is dropped."""
-        self.errors = (self.errors + data)[-STDERR_KEPT:]
+        self._errors = (self._errors + data)[-STDERR_KEPT:]
 
     def pipe_connection_lost(self, fd: int, _: Exception | None) -> None:
         """Note that stderr is closed."""
         if fd == 2:
-            self.silent.set()
+            self._silent.set()
+
+    @property
+    def stderr(self) -> str:
+        """The newest STDERR_KEPT bytes that it wrote to stderr, as text."""
+        return bytes(self._errors).decode("utf-8", "surrogateescape")
+
+    async def last_words(self, patience: float) -> str:
+        """Wait at most ``patience`` seconds until its stderr is closed, and return it."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                await self._silent.wait()
+        return self.stderr
 
 
-class Lines(Errors):
-    """Queues the lines that a process writes to stdout, then None once it has ended."""
+class LineProcess(_LastingProcess):
+    """A long-lived process that communicates in lines."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.queue: asyncio.Queue[str | None] = asyncio.Queue()
-        self.ended = False
+        self._lines: asyncio.Queue[str | None] = asyncio.Queue()
+        """Complete lines of stdout, then None once that has ended."""
+        self._ended = False
         self._rest: list[bytes] = []
         self._waiting = 0
         """Bytes that nobody has taken from the queue yet."""
@@ -320,133 +338,99 @@ class Lines(Errors):
         if fd == 2:
             super().pipe_data_received(fd, data)
             return
-        if self.ended:
+        if self._ended:
             return
         self._waiting += len(data)
         if self._waiting > MOST_OUTPUT:
             self._rest.clear()
-            self.end()
+            self._end()
             return
         *lines, rest = data.split(b"\n")
         for line in lines:
             whole = b"".join((*self._rest, line))
             self._rest.clear()
-            self.queue.put_nowait(whole.decode("utf-8", "surrogateescape"))
+            self._lines.put_nowait(whole.decode("utf-8", "surrogateescape"))
         self._rest.append(rest)
-
-    async def take(self) -> str | None:
-        """Return the next line, waiting for it; None at the end."""
-        line = await self.queue.get()
-        self._waiting = max(0, self._waiting - len(line or "") - 1)
-        return line
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         """Note that stderr is closed, or end the queue when stdout is."""
         super().pipe_connection_lost(fd, exc)
         if fd == 1:
-            self.end()
-
-    def end(self) -> None:
-        """End the queue; no further line is taken in."""
-        if not self.ended:
-            self.ended = True
-            self.queue.put_nowait(None)
-
-
-class _Started:
-    """A long-lived process: its state and its stderr."""
-
-    def __init__(self, transport: asyncio.SubprocessTransport, errors: Errors) -> None:
-        self._transport = transport
-        self._errors = errors
-
-    @property
-    def alive(self) -> bool:
-        """Whether the process still exists, be it stuck in the kernel."""
-        return self._transport.get_returncode() is None
-
-    @property
-    def stderr(self) -> str:
-        """The newest STDERR_KEPT bytes that it wrote to stderr, as text."""
-        return bytes(self._errors.errors).decode("utf-8", "surrogateescape")
-
-    async def last_words(self, patience: float) -> str:
-        """Wait at most ``patience`` seconds until its stderr is closed, and return it."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(patience):
-                await self._errors.silent.wait()
-        return self.stderr
-
-
-class LineProcess(_Started):
-    """A long-lived process that communicates in lines."""
-
-    def __init__(self, transport: asyncio.SubprocessTransport, lines: Lines) -> None:
-        super().__init__(transport, lines)
-        self._lines = lines
+            self._end()
 
     async def readline(self) -> str | None:
         """Return its next line without the newline; None once it has closed its output."""
-        if self._lines.ended and self._lines.queue.empty():
+        if self._ended and self._lines.empty():
             return None
-        return await self._lines.take()
+        line = await self._lines.get()
+        self._waiting = max(0, self._waiting - len(line or "") - 1)
+        return line
 
     def write(self, line: str) -> None:
         """Send it a line, which is lost if the process has ended."""
-        pipe = cast("asyncio.WriteTransport | None", self._transport.get_pipe_transport(0))
-        if pipe is not None and not pipe.is_closing():
+        if (pipe := self.stdin) is not None and not pipe.is_closing():
             pipe.write(f"{line}\n".encode("utf-8", "surrogateescape"))
 
     def abandon(self) -> None:
         """Kill the process, and never wait for it."""
-        self._lines.end()
+        self._end()
         self._transport.close()
 
+    def _end(self) -> None:
+        """End the queue; no further line is taken in."""
+        if not self._ended:
+            self._ended = True
+            self._lines.put_nowait(None)
 
-class ByteProcess(_Started):
+
+class ByteProcess(_LastingProcess):
     """A long-lived process that communicates in bytes over pipes, without asyncio's transports.
 
     Transports would cost more CPU time than everything that is sent over them.
     """
 
-    def __init__(
-        self, transport: asyncio.SubprocessTransport, errors: Errors, ours: Pipe, heard: Heard
-    ) -> None:
-        super().__init__(transport, errors)
-        self._ours = ours
+    def __init__(self, reading: int, writing: int, heard: Heard) -> None:
+        """Talk over the descriptors of our ends of its pipes, which this closes."""
+        super().__init__()
+        self._reading = reading
+        self._writing = writing
         self._heard = heard
         self._open = True
         self._buffer = bytearray(MOST)
         self._loop = asyncio.get_running_loop()
-        for end in ours:
+        for end in (reading, writing):
             os.set_blocking(end, False)
-        self._loop.add_reader(ours.reading, self._read)
+
+    def listen(self) -> None:
+        """Hear from now on what the process says."""
+        self._loop.add_reader(self._reading, self._read)
 
     def write(self, data: bytes) -> None:
         """Send it at most PIPE_BUF bytes, in one write: if it no longer reads, all are lost."""
         if self._open:
             with contextlib.suppress(OSError):
-                os.write(self._ours.writing, data)
+                os.write(self._writing, data)
 
     def abandon(self) -> None:
         """Kill the process, and never wait for it."""
         self._transport.close()  # first, as it kills: closed pipes would make it end by itself
-        self._close()
+        self.close()
+
+    def close(self) -> None:
+        """Close the pipes; what the process says then is not heard."""
+        if self._open:
+            self._open = False
+            self._loop.remove_reader(self._reading)
+            os.close(self._reading)
+            os.close(self._writing)
 
     def _read(self) -> None:
         try:
-            count = os.readv(self._ours.reading, [self._buffer])
+            count = os.readv(self._reading, [self._buffer])
         except BlockingIOError:
             return
         except OSError:
             count = 0
         if not count:
-            self._close()
+            self.close()
         self._heard(memoryview(self._buffer)[:count])
-
-    def _close(self) -> None:
-        if self._open:
-            self._open = False
-            self._loop.remove_reader(self._ours.reading)
-            for end in self._ours:
-                os.close(end)

@@ -186,8 +186,9 @@ class LockedRecord(Generic[_D]):
         holds it.
         """
         self._path = path
-        self._kept = empty
-        """Value in memory without a path, or the value of a missing file."""
+        self._empty = empty
+        self.last = empty
+        """Value that was read or stored last, whatever became of the file since."""
         self._lock = lock
         self._patience = patience
         self._store = LockedStore(path and path.parent)
@@ -197,12 +198,12 @@ class LockedRecord(Generic[_D]):
 
         Raises StateError, DamagedError.
         """
-        if self._path is None:
-            return self._kept
-        try:
-            return self._store.read_file(self._path.name, record(type(self._kept)))
-        except FileNotFoundError:
-            return self._kept if missing is None else missing
+        if self._path is not None:
+            try:
+                self.last = self._store.read_file(self._path.name, record(type(self._empty)))
+            except FileNotFoundError:
+                return self._empty if missing is None else missing
+        return self.last
 
     @contextlib.contextmanager
     def open(self, patience: float | None = None) -> Iterator[Callable[[_D], None]]:
@@ -212,20 +213,20 @@ class LockedRecord(Generic[_D]):
         instead of the usual ones. Both raise StateError if the directory can't be made, isn't safe
         to write to or doesn't answer; entering the block, also if another process keeps the lock.
         """
-        if self._path is None:
-            yield self._keep
-            return
-        name, seconds = self._path.name, self._patience if patience is None else patience
+        seconds = self._patience if patience is None else patience
         lock = self._store.lock(self._lock, seconds)
-        if lock is None:
+        if lock is None and self._path is not None:
             raise StateError(held_by_another(self._path.with_name(self._lock), seconds))
-        try:
-            yield lambda new: self._store.put(name, encoded(new), lock)
-        finally:
-            os.close(lock)
 
-    def _keep(self, new: _D) -> None:
-        self._kept = new
+        def put(new: _D) -> None:
+            if self._path is not None and lock is not None:
+                self._store.put(self._path.name, encoded(new), lock)
+            self.last = new
+
+        try:
+            yield put
+        finally:
+            _let_go(lock)
 
 
 class AsyncWriter:

@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from zconsole.diagnosis.device_errors.faults import DeviceFault, ProbeResults, with_cause
 from zconsole.diagnosis.device_errors.probes import signs_of
-from zconsole.hardware.identity import device_facts
-from zconsole.hardware.location import lights
+from zconsole.hardware.location import device_facts, lights
 from zconsole.pool.chassis import Lights
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.daemon_thread import in_daemon_thread

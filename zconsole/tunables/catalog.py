@@ -197,11 +197,8 @@ _WARNED = ("zfs_resilver_min_time_ms", "zfs_scan_vdev_limit")
 class Preset:
     """Values to write on this kernel, with warnings."""
 
-    name: str
     values: Mapping[str, int]
     warnings: tuple[str, ...]
-    missing: tuple[str, ...] = ()
-    """Names that the preset would set but this kernel does not have."""
 
 
 def preset(name: str, parameters: Parameters, limit: str | None = None) -> Preset:
@@ -211,13 +208,11 @@ def preset(name: str, parameters: Parameters, limit: str | None = None) -> Prese
     defaults for everything that the other two set. Raises KeyError for an unknown name or limit.
     """
     wanted = _wanted(name, parameters, limit)
-    live = {n: parameters.read(n) for n in wanted}
-    values = {n: v for n, v in wanted.items() if live[n] is not None}
-    if name == "faster-resilver":
-        values = {n: v for n, v in values.items() if not _is_faster(n, live[n], v)}
-    warned = _WARNED if name == "faster-resilver" else ()
-    warnings = tuple(f"{n}: {BY_NAME[n].note}" for n in warned if n in values)
-    return Preset(name, values, warnings, tuple(n for n in wanted if live[n] is None))
+    live = {n: now for n in wanted if (now := parameters.read(n)) is not None}
+    if name != "faster-resilver":
+        return Preset({n: wanted[n] for n in live}, ())
+    values = {n: wanted[n] for n, now in live.items() if not _is_faster(n, now, wanted[n])}
+    return Preset(values, tuple(f"{n}: {BY_NAME[n].note}" for n in _WARNED if n in values))
 
 
 def _wanted(name: str, parameters: Parameters, limit: str | None) -> dict[str, int]:
@@ -234,13 +229,10 @@ def _wanted(name: str, parameters: Parameters, limit: str | None) -> dict[str, i
     return {n: value for n, value in known.items() if value is not None}
 
 
-def _is_faster(name: str, live: int | None, wanted: int) -> bool:
+def _is_faster(name: str, live: int, wanted: int) -> bool:
     """Whether the live value is at least as fast as wanted: the faster preset must not slow it."""
-    if live is None:
-        return False
-    # Compared with the newest default: below it, less is faster.
     known = [usual for _, usual in BY_NAME[name].defaults if usual is not None]
     if not known:
         return False
-    usual = known[-1]
+    usual = known[-1]  # the newest default: below it, less is faster
     return live <= wanted if wanted < usual else live >= wanted

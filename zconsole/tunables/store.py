@@ -7,13 +7,12 @@ is at its default again, and the saved values mean nothing.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from zconsole.system.record_file import MOST_BYTES, LockedRecord, LockedStore
+from zconsole.system.record_file import MOST_BYTES, LockedRecord, LockedStore, encoded
 from zconsole.system.records import from_json, parse_json
 from zconsole.system.state_dir import StateError
 
@@ -82,10 +81,6 @@ class SavedTunables:
         written = next((c.after for c in reversed(self.changes) if c.name == name), None)
         return live is not None and live == written and live != entry.original
 
-    def copy(self) -> SavedTunables:
-        """Return a copy that can be changed independently."""
-        return SavedTunables(self.era, dict(self.values), list(self.changes), self.pilot)
-
 
 class TunableStore:
     """The file in the state directory, locked while it is read and changed.
@@ -103,7 +98,9 @@ class TunableStore:
         self._file = LockedRecord(_File("", {}, ()), path, f"{NAME}.lock", PATIENCE)
         self._store = LockedStore(directory)
         self._shared = shared
-        self._last = SavedTunables("", pilot=pilot) if shared is None else _recalled(shared)
+        self._pilot = pilot
+        if shared is not None:
+            self._file.last = _recalled(shared)
 
     @contextlib.contextmanager
     def open(self, era: str, patience: float = PATIENCE) -> Iterator[SavedTunables]:
@@ -122,7 +119,7 @@ class TunableStore:
                 if (changed := _file(found)) != saved:
                     write(changed)
                     saved = changed
-                    self._remember(found.copy())
+                    self._share(changed)
 
             found.save = _save
             try:
@@ -139,7 +136,7 @@ class TunableStore:
         try:
             return self.read(era)
         except (OSError, StateError):
-            if must_know and not self._last.era:
+            if must_know and not self._file.last.era:
                 raise
         return self._last_in(era)
 
@@ -149,27 +146,28 @@ class TunableStore:
         Returns those read last if the file was removed. Raises StateError if the file can't be read
         now: the disk hangs, or the file is damaged.
         """
-        file, pilot = self._file.read(), self._newest_pilot()
-        if not file.era:  # never made, or removed, and not by us: what it held is still set
-            return self._last_in(era)
-        self._remember(SavedTunables(file.era, dict(file.values), list(file.changes), pilot))
+        if (file := self._file.read()).era:
+            self._pilot = self._newest_pilot()
+            self._share(file)
+        # Else it was never made, or removed, and not by us: what it held is still set.
         return self._last_in(era)
 
     def _last_in(self, era: str) -> SavedTunables:
-        same = self._last.era == era
-        return self._last.copy() if same else SavedTunables(era, pilot=self._last.pilot)
+        last, found = self._file.last, SavedTunables(era, pilot=self._pilot)
+        if last.era == era:
+            found.values, found.changes = dict(last.values), list(last.changes)
+        return found
 
-    def _remember(self, found: SavedTunables) -> None:
-        self._last = found
+    def _share(self, file: _File) -> None:
         if self._shared is not None:
             # Of the changes, `has_set` needs only the newest of each tunable.
-            newest = {c.name: c for c in found.changes if c.name in found.values}
-            file = _File(found.era, found.values, tuple(newest.values()))
-            os.pwrite(self._shared, json.dumps(asdict(file)).encode("ascii") + b"\n", 0)
+            newest = {c.name: c for c in file.changes if c.name in file.values}
+            kept = replace(file, changes=tuple(newest.values()))
+            os.pwrite(self._shared, encoded(kept) + b"\n", 0)
 
     def _newest_pilot(self) -> str:
         if self._store.directory is None:
-            return self._last.pilot
+            return self._pilot
         try:
             return self._store.read_file(PILOT, lambda _, data: data.decode("ascii").strip(), 100)
         except (OSError, StateError):
@@ -186,17 +184,16 @@ class _File:
     version: int = 1
 
 
-def _recalled(shared: int) -> SavedTunables:
+def _recalled(shared: int) -> _File:
     """Return the content in a shared file in memory; empty if there is none, or it is incomplete.
 
     It is incomplete if a process was killed while it wrote the first.
     """
     line = os.pread(shared, MOST_BYTES, 0).partition(b"\n")[0]
     try:
-        file = from_json(_File, parse_json(line))
+        return from_json(_File, parse_json(line))
     except ValueError:
-        return SavedTunables("")
-    return SavedTunables(file.era, dict(file.values), list(file.changes))
+        return _File("", {}, ())
 
 
 def _file(saved: SavedTunables) -> _File:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.unit.hardware.chassis import Machine
-from zconsole.hardware.identity import identity
+from zconsole.hardware.location import identity
 
 
 def test_the_kernels_word_then_udevs(tmp_path):

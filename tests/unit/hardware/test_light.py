@@ -425,6 +425,7 @@ def test_where_nothing_was_lit_nothing_is_made(chassis, woken, lights):
 
 def test_a_light_waits_until_long_after_its_time(chassis, lights):
     lit(chassis)
+    assert len(lights.lit()) == 1
     chassis.now = UNTIL + RETRY - 1.0
     assert len(lights.waiting()) == 1
     chassis.now = UNTIL + RETRY

@@ -275,18 +275,17 @@ async def test_a_long_lived_process_that_writes_without_end_ends(monkeypatch, ne
 
 async def test_lines_that_are_taken_do_not_add_up(monkeypatch):
     monkeypatch.setattr(async_process, "MOST_OUTPUT", 1000)
-    lines = async_process.Lines()
+    lines = async_process.LineProcess()
     for _ in range(100):
         lines.pipe_data_received(1, b"x" * 99 + b"\n")
-        assert await lines.take() == "x" * 99
-    assert not lines.ended
+        assert await lines.readline() == "x" * 99
 
 
 async def test_lines_that_wait_count_though_others_were_taken(monkeypatch):
     monkeypatch.setattr(async_process, "MOST_OUTPUT", 1000)
-    lines = async_process.Lines()
+    lines = async_process.LineProcess()
     for _ in range(10):
         lines.pipe_data_received(1, b"x" * 99 + b"\n")
-    await lines.take()
+    await lines.readline()
     lines.pipe_data_received(1, b"x" * 101)
-    assert lines.ended
+    assert [await lines.readline() for _ in range(10)] == [*["x" * 99] * 9, None]

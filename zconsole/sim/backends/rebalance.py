@@ -66,10 +66,8 @@ class _Job:
     factor: float
     """Allocated bytes per byte of a file when the job began."""
     days: dict[str, dict[str, Any]] = field(default_factory=dict)
-    logged: bool = False
-    """Whether its end is in the log."""
     last: JobView | None = None
-    """View at its end, frozen so that later jobs do not change it."""
+    """View at its end, which is in the log then; later jobs do not change it."""
 
 
 class SimulatedRebalance:
@@ -91,12 +89,8 @@ class SimulatedRebalance:
 
     async def jobs(self, pool: str | None) -> tuple[JobView, ...]:
         """Return the jobs of ``pool``, or all jobs for None, the newest first."""
-        shown = [_shown(j) for j in reversed(self._jobs) if pool in (None, j.pool.name)]
-        for job in self._jobs:
-            if not job.work.running and not job.logged:
-                job.logged = True
-                self._note("ended", job, "run", ok=True, result="done")
-        return tuple(shown)
+        newest = [(job.pool.name, self._view(job)) for job in reversed(self._jobs)]
+        return tuple(view for name, view in newest if pool in (None, name))
 
     def roots(self, pool: str) -> Mapping[str, str]:
         """Return the directory at which the pool is mounted, with its dataset."""
@@ -152,10 +146,9 @@ class SimulatedRebalance:
         _limit(found)
         if order == "stop":
             found.work.end("stop")
-            # Freezes the view as of the stop.
-            _shown(found)
         found.work.paused |= order == "pause"
         self._note("ended", found, order or "limits", ok=True, result="done")
+        self._view(found)  # as of the stop
 
     async def resume(self, job: str) -> None:
         """Resume a paused or ended job."""
@@ -163,7 +156,7 @@ class SimulatedRebalance:
         found.work.paused = False
         if not found.work.running:
             found.work.resume()
-            found.logged, found.last = False, None
+            found.last = None
             self._note("begun", found, "run")
         found.pool.rewrite = found.work
         self._note("ended", found, "resume", ok=True, result="done")
@@ -177,6 +170,14 @@ class SimulatedRebalance:
         argv = [self.command, "rebalance", "run", *run_words(job.settings)]
         what = {"kind": "job", "action": action, "job": job.name, "argv": argv}
         self._log.note(job.pool.now, event, **what, **fields)
+
+    def _view(self, job: _Job) -> JobView:
+        """Return the view of a job: current while it runs, frozen once it has ended."""
+        view = job.last or _seen(job)
+        if job.last is None and not job.work.running:
+            job.last = view
+            self._note("ended", job, "run", ok=True, result="done")
+        return view
 
     def _busy(self, pool: PoolState) -> str | None:
         """Return why no job can start on a pool now, or None."""
@@ -205,13 +206,6 @@ def _limit(job: _Job) -> None:
     work.most = endless if limits.max_bytes is None else limits.max_bytes * factor
     work.target = limits.until_spread
     work.floor = limits.floor
-
-
-def _shown(job: _Job) -> JobView:
-    """Return the view of a job: current while it runs, frozen once it has ended."""
-    view = job.last or _seen(job)
-    job.last = None if job.work.running else view
-    return view
 
 
 def _seen(job: _Job) -> JobView:
@@ -258,7 +252,7 @@ def _to_do(job: _Job) -> float:
     if work.target is None:
         return left
     # Each vdev's share of the bytes still to be moved.
-    held = [sum(parts) for parts in zip(*(each.old for each in work.directories), strict=True)]
+    held = list(map(sum, zip(*work.old, strict=True)))
     source = [each / (sum(held) or 1.0) for each in held]
     needed = raw_to_target(_spaces(job.pool), work.target, left, source)
     return left if needed is None else needed
@@ -307,8 +301,6 @@ def _left_out(job: _Job) -> Iterator[Mapping[str, Any]]:
 
 def _note_day(job: _Job, done: float, eta: float | None) -> None:
     """Update the entry of the current simulated day, as a real job keeps it, until the job ends."""
-    if job.logged:
-        return
     day = time.strftime("%Y-%m-%d", time.gmtime(job.pool.now))
     job.days[day] = {
         "day": day,
@@ -325,14 +317,12 @@ def _note_day(job: _Job, done: float, eta: float | None) -> None:
 
 def _spaces(pool: PoolState) -> tuple[Space, ...]:
     """Return the normal-class vdevs in the form that the forecast takes."""
-    # From 2.4 on the allocator weighs free bytes alone (metaslab.c).
-    even = pool.version >= "2.4"
     return tuple(
         Space(
             top_name(top, index),
             int(top.space),
             top.alloc,
-            float((1 if even else top.groups) * top.allocating),
+            float(pool.weight(top)),
             1.0 / top.inflation,
         )
         for index, top in enumerate(pool.tops)
@@ -388,11 +378,9 @@ def _survey(pool: PoolState, root: str, room: int) -> Survey:
     """Return the survey that a walk of a simulated directory would give."""
     held, factor = _below(pool, root), _factor_of(pool)
     size = round(sum(d.size for d in held) / factor)
-    pinned = round(sum(d.size * d.pinned for d in held) / factor)
     found = Survey(
         os.fsencode(root), Ages(), max(0, room),
         files=sum(d.files for d in held), bytes=size, allocated=size,
-        snapshot_allocated=pinned, snapshot_bytes=pinned,
     )  # fmt: skip
     for name in _children((pool,), root):
         inside = _measured((pool,), f"{root}/{name}")

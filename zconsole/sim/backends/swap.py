@@ -12,7 +12,7 @@ from itertools import count
 from zconsole.errors import ZconsoleError
 from zconsole.pool.chassis import SlotKey
 from zconsole.sim import lifecycle, simulation
-from zconsole.sim.build import letters
+from zconsole.sim.build import letters, serial
 from zconsole.sim.disk import OFFLINE, REMOVED, Leaf
 from zconsole.sim.places import machine_leaves, place_of, places
 from zconsole.sim.probes import smart_of
@@ -27,7 +27,6 @@ WHILE, BEYOND = 3600.0, 60.0
 """Seconds that ``wait`` lets pass if nothing runs, and after the end of work that runs."""
 STEP, STEPS, LONGEST = 900.0, 6, 60 * 86400.0
 """Simulated seconds between checks for that end, steps for them, and limit in seconds."""
-_SERIAL = "ABCDEFGHJKLMNPRSTUVWXYZ0123456789"
 
 
 class SimulatedHands:
@@ -165,9 +164,8 @@ def _new_disks(pools: Sequence[PoolState]) -> Iterator[Leaf]:
     draw = rng(pools[0].guid & 0xFFFF_FFFF, "drawer")
     for like in models.values():
         for _ in range(NEW_DISKS):
-            serial = "".join(draw.choice(_SERIAL) for _ in range(8))
+            devid = f"{like.model.name}_{serial(draw)}"
             guid = draw.getrandbits(63) | 1 << 62
-            devid = f"{like.model.name}_{serial}"
             yield Leaf("", "", guid, like.model, like.device, devid=devid).named_by("")
 
 
@@ -177,10 +175,10 @@ def _described(leaf: Leaf) -> str:
 
 def _gone(pool: PoolState, leaf: Leaf) -> None:
     """Update a pool after a pull: a leaf in use is REMOVED, an OFFLINE one stays OFFLINE."""
-    if any(leaf is x for top in pool.tops for x in top.leaves()):
+    if leaf in pool.in_vdevs():
         if leaf.state != OFFLINE:
             lifecycle.lose(pool, leaf, REMOVED)
-    elif any(leaf is spare for spare in pool.spares):
+    elif leaf in pool.spares:
         leaf.state = REMOVED
 
 

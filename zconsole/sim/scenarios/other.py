@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zconsole.pool.model import Event
-from zconsole.sim import commands, rebuild, scan
+from zconsole.sim import commands, scan
 from zconsole.sim.build import BULK, DAY, HOUR, Build, Scenario, finished
 from zconsole.sim.disk import (
     EXOS_16T,
@@ -29,7 +29,7 @@ def sequential(make: Build) -> PoolState:
     ]
     pool = make.pool(tops, load=make.load(read=1e6, write=1e6, sequential=4.0), layout=BULK)
     for top, leaf in zip(tops, new, strict=False):
-        rebuild.begin(pool, top, [leaf])
+        scan.begin_rebuild(pool, top, [leaf])
     return pool
 
 
@@ -46,7 +46,7 @@ def draid(make: Build) -> PoolState:
     top.space *= 22 / 24
     pool = make.pool([top], layout=BULK, spares=spares)
     pool.host.throughput = 20e9
-    rebuild.begin(pool, top, [spares[0]])
+    scan.begin_rebuild(pool, top, [spares[0]])
     return pool
 
 

@@ -6,7 +6,7 @@ import types
 import psutil
 import pytest
 
-from zconsole.hardware.identity import device_facts
+from zconsole.hardware.location import device_facts
 from zconsole.zfs.sources.blockdev import (
     diskstats_names,
     diskstats_rows,
