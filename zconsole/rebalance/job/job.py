@@ -323,6 +323,7 @@ def terms_of(journal: Journal) -> JobTerms:
         if not NAME.fullmatch(data["name"]):  # names of files are made of it
             raise ValueError(f"{data['name']!r} is not a job's id")
         known = {each.name: data[each.name] for each in fields(JobTerms) if each.name in data}
+        known["spaces"] = [list(Space(*each)) for each in data["spaces"]]  # some have fewer figures
         return from_json(JobTerms, {**known, "stored": data.get("stored") or 1.0})
 
 
