@@ -12,14 +12,13 @@ of the two holds depends on the load, so the functions predict either: ``busy`` 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 STEPS = 200
 """Simulation steps for the whole amount; beyond 100 the result changes by less than 0.001."""
 
 
-@dataclass(frozen=True, slots=True)
-class Space:
+class Space(NamedTuple):
     """One normal-class top-level vdev, in raw bytes (parity included)."""
 
     name: str
@@ -81,7 +80,7 @@ def data_share(spaces: Sequence[Space], parts: Sequence[float]) -> float:
 
 def by_age(spaces: Sequence[Space], older: float) -> list[float]:
     """Return the share on each vdev of files, ``older`` of which predate the last vdev (0…1)."""
-    kept = shares([*spaces[:-1], replace(spaces[-1], alloc=0.0)])
+    kept = shares([*spaces[:-1], spaces[-1]._replace(alloc=0.0)])
     recent = new_write_shares(spaces)
     # ``older`` is a share of data: convert both parts to raw bytes where they are.
     times = older / data_share(spaces, kept), (1 - older) / data_share(spaces, recent)
@@ -147,7 +146,7 @@ def _rewriting(
         # The same data takes more or fewer raw bytes if the parity of its new vdev differs.
         grows = data_share(now, taken) / data_share(now, given)
         now = [
-            replace(space, alloc=max(0.0, space.alloc + part * (grows * new - (1 - pinned) * old)))
+            space._replace(alloc=max(0.0, space.alloc + part * (grows * new - (1 - pinned) * old)))
             for space, new, old in zip(now, given, taken, strict=True)
         ]
         yield now

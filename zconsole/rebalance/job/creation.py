@@ -18,7 +18,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -186,7 +186,7 @@ def _walk_into(
     journal.set("walk_skipped", sink.skipped)
     journal.set("status", JobStatus().document())
     # Must be last: it marks the walk as finished.
-    journal.set("job", terms.document())
+    journal.set("job", asdict(terms))
     sync_directory(journal.path.parent)  # makes the name of the new journal durable
     return made
 
@@ -205,7 +205,7 @@ def terms_of_plan(record: Record, settings: Settings, made: RebalancePlan) -> Jo
         rooms={root: each.found.room for root, each in by_root.items()},
         options={root: each.place.options for root, each in by_root.items()},
         stored=made.stored,
-        source=made.source,
+        source=None if made.source is None else tuple(made.source),
         pinned=made.pinned,
         grown={root: each.grown for root, each in by_root.items()},
     )

@@ -7,7 +7,7 @@ import os
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -67,7 +67,7 @@ def requested(journal: Path) -> Request:
 
 @dataclass(frozen=True, slots=True)
 class JobTerms:
-    """Terms of a job, as its journal keeps them."""
+    """Terms of a job, as its journal keeps them: ``asdict`` writes them, ``terms_of`` reads."""
 
     name: str
     settings: Settings
@@ -87,16 +87,12 @@ class JobTerms:
     """Mount options when it was planned, by root path."""
     stored: float = 1.0
     """Allocated bytes per byte of a file: fewer with compression and holes."""
-    source: Sequence[float] | None = None
+    source: tuple[float, ...] | None = None
     """Share of the bytes to move that was on each vdev; None if unknown."""
     pinned: float = 0.0
     """Share of the bytes to move whose old blocks stay allocated."""
     grown: Mapping[str, float] = field(default_factory=dict)
     """Bytes that blocks take once written anew for each byte before, by root path."""
-
-    def document(self) -> dict[str, Any]:
-        """Return the terms in the format of journals, which ``terms_of`` reads."""
-        return {**asdict(self), "spaces": [list(astuple(each)) for each in self.spaces]}
 
     def reserves_at(self, min_free: float | None) -> dict[str, int]:
         """Return the bytes to leave free by root path, if the floor changes to ``min_free``."""
@@ -326,21 +322,9 @@ def terms_of(journal: Journal) -> JobTerms:
     with understood(journal.path):
         if not NAME.fullmatch(data["name"]):  # names of files are made of it
             raise ValueError(f"{data['name']!r} is not a job's id")
-        return JobTerms(
-            name=data["name"],
-            settings=from_json(Settings, data["settings"]),
-            engines=data["engines"],
-            spaces=tuple(Space(*space) for space in data["spaces"]),
-            raw_factor=data["raw_factor"],
-            floors={root: Floor(*floor) for root, floor in data["floors"].items()},
-            created=data.get("created"),
-            options=dict(data.get("options", {})),
-            rooms=dict(data["rooms"]),
-            stored=data.get("stored") or 1.0,
-            source=data.get("source"),
-            pinned=data.get("pinned", 0.0),
-            grown=dict(data.get("grown", {})),
-        )
+        known = {each.name: data[each.name] for each in fields(JobTerms) if each.name in data}
+        known["spaces"] = [list(Space(*each)) for each in data["spaces"]]  # some have fewer figures
+        return from_json(JobTerms, {**known, "stored": data.get("stored") or 1.0})
 
 
 def parse_key(key: str) -> tuple[str, str, str]:

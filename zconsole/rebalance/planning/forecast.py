@@ -395,7 +395,7 @@ def special(plans: Sequence[DirectoryPlan], pool: PoolFacts) -> list[Space]:
     small = sum(map(small_blocks, plans))
     free = sum(space.free for space in pool.special)
     share = min(1.0, small / free) if free else 0.0
-    return [replace(space, alloc=space.alloc + share * space.free) for space in pool.special]
+    return [space._replace(alloc=space.alloc + share * space.free) for space in pool.special]
 
 
 def special_notes(vdevs: Sequence[PredictedFill]) -> list[str]:

@@ -7,7 +7,6 @@ is refreshed twice a second; leaving it changes nothing.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -248,58 +247,44 @@ def _named(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
         yield (Span(f"  and {more:,} more; {way}", "dim"),)
 
 
-def _moved_on(day: Mapping[str, Any]) -> str:
-    """Return the number of files moved on a day, counted as in ``_files``."""
-    if "files_done" not in day:
-        return "-"
-    left_out = (day.get(name) or 0 for name in ("files_skipped", "files_failed"))
-    return f"{day['files_done'] - sum(left_out):,}"
-
-
-def _skipped_on(day: Mapping[str, Any]) -> str:
-    """Return the number of files skipped on a day, counted as in ``_files``."""
-    if "files_skipped" not in day:
-        return "-"
-    return f"{max(0, day['files_skipped'] - day.get('files_replaced', 0)):,}"
-
-
-_DAY = "Day"
-"""Title of the first column. Figures cover one day; the pool's state is that at the day's end."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """A column of the table of days."""
-
-    title: str
-    size: int
-    show: Callable[[DisplayFormat, Mapping[str, Any]], str]
-    least: int = 0
-    """Smallest screen width in cells with this column."""
-
-    def cell(self, text: str) -> str:
-        """Return the text padded to the width; only the first column is left-aligned."""
-        return fit(text, self.size, right=self.title != _DAY)
-
-
-_COLUMNS = (
-    _Column(_DAY, 12, lambda _, day: str(day.get("day", ""))),
-    _Column("moved", 8, lambda look, day: look.size(day.get("moved_bytes"))),
-    _Column("files", 10, lambda _, day: _moved_on(day)),
-    _Column("skipped", 8, lambda _, day: _skipped_on(day)),
-    _Column("spread", 9, lambda _, day: percent(day.get("spread"), 1)),
-    _Column("frag", 7, lambda _, day: percent(day.get("fragmentation")), 72),
-    _Column("raw free", 10, lambda look, day: look.size(day.get("free_bytes"))),
-)
+_DAY_COLUMNS = {
+    "Day": 12, "moved": 8, "files": 10, "skipped": 8, "spread": 9, "frag": 7, "raw free": 10,
+}  # fmt: skip
+"""Columns of the table of days, with their widths; only the first is left-aligned."""
+_FRAG_FROM = 72
+"""Smallest screen width in cells with all columns."""
 
 
 def _days(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
     if not job.days:
         return
-    columns = [column for column in _COLUMNS if width >= column.least]
-    yield (Span(" " + "".join(c.cell(c.title) for c in columns), "bold"),)
-    for day in list(own_days(job.days))[-_DAYS:]:
-        yield (Span(" " + "".join(c.cell(look.text(c.show(look, day))) for c in columns)),)
+    sizes = {t: n for t, n in _DAY_COLUMNS.items() if t != "frag" or width >= _FRAG_FROM}
+    days = [_day(day, look) for day in list(own_days(job.days))[-_DAYS:]]
+    for role, cells in (("bold", {title: title for title in sizes}), *(("", day) for day in days)):
+        row = (fit(cells[t], n, right=t != "Day") for t, n in sizes.items())
+        yield (Span(" " + "".join(row), role),)
+
+
+def _day(day: Mapping[str, Any], look: DisplayFormat) -> dict[str, str]:
+    """Return the cells of a day: its own figures, and the state of the pool at its end.
+
+    Files are counted as in ``_files``.
+    """
+    moved = skipped = "-"
+    if "files_done" in day:
+        left_out = (day.get(name) or 0 for name in ("files_skipped", "files_failed"))
+        moved = f"{day['files_done'] - sum(left_out):,}"
+    if "files_skipped" in day:
+        skipped = f"{max(0, day['files_skipped'] - day.get('files_replaced', 0)):,}"
+    return {
+        "Day": look.text(str(day.get("day", ""))),
+        "moved": look.size(day.get("moved_bytes")),
+        "files": moved,
+        "skipped": skipped,
+        "spread": percent(day.get("spread"), 1),
+        "frag": percent(day.get("fragmentation")),
+        "raw free": look.size(day.get("free_bytes")),
+    }
 
 
 Steering = Callable[[JobView], Coroutine[Any, Any, None]]

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -260,7 +260,7 @@ def test_a_job_begins_with_the_total_of_its_plan(
             made = plan.judged([each], pool, settings)
         told = creation.terms_of_plan(Record("abc123", Path("/j"), Path("/f")), settings, made)
         with closing(Journal.create(tmp_path / f"{source}{stored}{pinned}")) as journal:
-            journal.set("job", told.document())
+            journal.set("job", asdict(told))
             kept = terms_of(journal)
         watch = watch_of(FactsReader(), kept)
         planned = made.document.bytes_to_target

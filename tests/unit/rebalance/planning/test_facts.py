@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -55,7 +54,7 @@ def prints(text: str) -> Run:
     ("listed", "version", "spaces"),
     [
         (LIST, (2, 3, 9), [RAIDZ, MIRROR]),
-        (LIST, (2, 4, 4), [replace(RAIDZ, weight=1.0), MIRROR]),
+        (LIST, (2, 4, 4), [RAIDZ._replace(weight=1.0), MIRROR]),
         # A device and the one that replaces it are one disk.
         (LIST.replace("\t" + ROW.format("sdb"), REPLACING), (2, 3, 9), [RAIDZ, MIRROR]),
         # Every group of a dRAID counts for the allocator.
