@@ -25,7 +25,6 @@ from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.printable import clean
 from zconsole.timeline.feed import Feed, ReplayFeed, Update
 from zconsole.ui.actions.controller import ActionController
-from zconsole.ui.background import begin
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.dialogs.screens import Dialog, HelpScreen, PickScreen
 from zconsole.ui.display_format import UNIT_WORDS, DisplayFormat
@@ -35,7 +34,7 @@ from zconsole.ui.panes.devices import DeviceView
 from zconsole.ui.panes.header import late_age
 from zconsole.ui.saved_look import choose_theme, save_look
 from zconsole.ui.theme.files import ThemeFile
-from zconsole.ui.themed_app import ThemedApp
+from zconsole.ui.themed_app import ThemedApp, begin
 from zconsole.ui.view_state import HeaderStatus, ViewState
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.lines_view import LinesView

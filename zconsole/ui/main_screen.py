@@ -13,7 +13,6 @@ from textual.widgets import Input
 
 from zconsole.config.settings import PANES
 from zconsole.timeline.frame import Frame, Pairs
-from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import Prompt
 from zconsole.ui.panes.balance import BalancePane
 from zconsole.ui.panes.devices import SORTS, DeviceView
@@ -24,6 +23,7 @@ from zconsole.ui.panes.overview import tab_line
 from zconsole.ui.panes.pane import SMALLEST, TALL, Heights, Pane, Scene, Wish, allot, is_crowded
 from zconsole.ui.panes.reasons import wanted_action
 from zconsole.ui.panes.scan import ScanPane
+from zconsole.ui.themed_app import begin
 from zconsole.ui.view_state import HeaderStatus, ViewState
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.lines_view import FooterView, LinesView

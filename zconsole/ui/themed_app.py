@@ -8,7 +8,7 @@ order; never on the screen behind it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from time import monotonic
@@ -18,6 +18,7 @@ from textual import events
 from textual.app import App
 from textual.await_complete import AwaitComplete
 from textual.command import CommandPalette
+from textual.dom import DOMNode
 from textual.notifications import SeverityLevel
 from textual.screen import Screen, ScreenResultType
 from textual.signal import Signal
@@ -25,7 +26,6 @@ from textual.widgets import Input
 from textual.worker import Worker
 
 from zconsole.system.printable import clean
-from zconsole.ui.background import Work, begin
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import MAIN, character_of, shown
 from zconsole.ui.theme.files import ThemeFile
@@ -123,6 +123,33 @@ class Messages:
                 found += wrapped(each.message, each.severity, width)
         most = max(1, height // _SHARE)
         return tuple(at_most(most, found, look.glyphs.ellipsis))
+
+
+Work = Callable[[], Coroutine[Any, Any, object]]
+
+
+def begin(
+    node: DOMNode, work: Work, group: str, *, exclusive: bool = False, exit_on_error: bool = True
+) -> None:
+    """Run work until it ends, or the console or screen does.
+
+    The coroutine is created only when the worker starts: if a key pressed right after ``q`` created
+    one that never runs, Python would print "never awaited" on the terminal.
+    """
+    _: Worker[object] = node.run_worker(
+        work,
+        group=group,
+        # Otherwise textual keeps a description of the work with all its arguments: a whole round.
+        description=group,
+        exclusive=exclusive,
+        exit_on_error=exit_on_error,
+    )
+
+
+def begin_next(app: App[Any], work: Work, group: str) -> None:
+    """Run work unless earlier work of the same group is still running."""
+    if all(worker.is_finished for worker in app.workers if worker.group == group):
+        begin(app, work, group)
 
 
 OF_POOLS = frozenset({"act", "overview", "what_if", "chassis", "go_to", "seek", "step", "event"})

@@ -15,11 +15,11 @@ from textual.widgets import Button, Input
 
 from zconsole.errors import ZconsoleError
 from zconsole.ui.actions.plan_lines import said_lines, wrapped
-from zconsole.ui.background import begin
 from zconsole.ui.dialogs.buttons import ButtonScreen, ChoiceButton, hints
 from zconsole.ui.dialogs.screens import Offers, Prompt
 from zconsole.ui.keys import bindings
 from zconsole.ui.panes.help import titled_keys
+from zconsole.ui.themed_app import begin
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.lines_view import FooterView, LinesView
 from zconsole.units import counted

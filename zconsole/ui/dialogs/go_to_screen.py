@@ -14,10 +14,10 @@ from textual.widgets import Input
 from zconsole.errors import UsageError
 from zconsole.pool.model import Event
 from zconsole.timeline.feed import ReplayFeed
-from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import PickView, Prompt, TextScreen
 from zconsole.ui.panes.events import event_line
 from zconsole.ui.panes.reasons import called_names
+from zconsole.ui.themed_app import begin
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.lines_view import FooterView

@@ -13,11 +13,10 @@ from textual.screen import ScreenResultType
 from textual.widgets import Input
 
 from zconsole.errors import ZconsoleError
-from zconsole.ui.background import begin
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings
 from zconsole.ui.panes.help import help_lines, keys_line, legend_lines, screen_help_lines
-from zconsole.ui.themed_app import ThemedApp, TypedAheadScreen
+from zconsole.ui.themed_app import ThemedApp, TypedAheadScreen, begin
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span, at_most, spread
 from zconsole.ui.widgets.lines_view import SCROLL_MARKS, CursorView, FooterView, LinesView
