@@ -52,8 +52,9 @@ class MainScreen(Screen[None]):
         self._ready = ready
         self._status: HeaderStatus | None = None
         self._header: tuple[Line, ...] = ()
-        self._drawn_for: tuple[Size, ...] = ()
-        """Sizes for which everything was last drawn; empty if the terminal was too small."""
+        self._drawn_for: Size | None = None
+        """Size of the terminal for which everything was drawn; None if the last frames were not,
+        as another screen covered this one or the terminal was too small."""
         sort, columns = map(state.options.setting, ("sort", "columns"))
         self.scan = ScanPane(repaint=self.repaint)
         self.devices = DeviceView(sort, columns)
@@ -88,18 +89,17 @@ class MainScreen(Screen[None]):
     def paint(self, status: HeaderStatus) -> None:
         """Paint the newest frames; only cells that changed are sent to the terminal."""
         state, frame, body = self._state, self._visible, self._state.body
-        self._status = status
+        self._status, self._drawn_for = status, None
         if frame is None or body is None:
             return
         width, height = self.app.size
         if self._is_small:
-            self._drawn_for = ()
             self._resize(Heights({}), header=1, tabs=0)
             self._top[0].show((notice_line(frame, state.look, width),))
             quits = f" too small; {state.look.keys.shown('quit')} quits"
             self._footer.show(((Span(quits, "dim"),),))
             return
-        self._drawn_for = self._sizes
+        self._drawn_for = self.app.size
         tabs = 1 if len(state.frames) > 1 else 0
         header = header_lines(frame, status, state.look, width, height)
         room = height - tabs - 1 - len(header)
@@ -131,7 +131,7 @@ class MainScreen(Screen[None]):
 
     def on_descendant_focus(self) -> None:
         """Show the keys of the pane that got the focus."""
-        if self._drawn_for and (frame := self._visible) is not None:
+        if self._drawn_for is not None and (frame := self._visible) is not None:
             self._paint_footer(frame, self.app.size.width)
 
     def repaint(self) -> None:
@@ -141,12 +141,13 @@ class MainScreen(Screen[None]):
 
     def on_resize(self) -> None:
         """Lay out for the new size; repeated events of textual are ignored."""
-        if self._is_whole and self._sizes != self._drawn_for:
+        if self._is_whole and self.app.size != self._drawn_for:
             self.repaint()
 
     def on_screen_resume(self) -> None:
         """Paint the frames that came while another screen covered this one."""
-        self.repaint()
+        if self._drawn_for is None:
+            self.repaint()
 
     @property
     def _visible(self) -> Frame | None:
@@ -306,17 +307,8 @@ class MainScreen(Screen[None]):
     @property
     def _is_whole(self) -> bool:
         """Whether all parts are mounted; while closing, a last frame may come without them."""
-        return all(view.is_attached for view in self._views)
-
-    @property
-    def _sizes(self) -> tuple[Size, ...]:
-        """Sizes of the terminal, and of each part after the last layout."""
-        return (self.app.size, *(view.region.size for view in self._views))
-
-    @property
-    def _views(self) -> tuple[LinesView, ...]:
-        """All parts from the top."""
-        return (*self._top, *self.panes.values(), self._footer)
+        views = (*self._top, *self.panes.values(), self._footer)
+        return all(view.is_attached for view in views)
 
     def _is_crowded(self, scene: Scene) -> bool:
         """Return whether the panes above the list leave too little room below them.
