@@ -20,7 +20,7 @@ from zconsole.ui.panes.events import EventsPane
 from zconsole.ui.panes.header import first_line, header_lines, notice_line
 from zconsole.ui.panes.help import footer_line, keys_line, playback_line
 from zconsole.ui.panes.overview import tab_line
-from zconsole.ui.panes.pane import SMALLEST, TALL, Heights, Pane, Scene, Wish, allot, is_crowded
+from zconsole.ui.panes.pane import SMALLEST, Heights, Pane, Scene, Wish, allot, is_crowded
 from zconsole.ui.panes.reasons import wanted_action
 from zconsole.ui.panes.scan import ScanPane
 from zconsole.ui.themed_app import begin
@@ -104,14 +104,17 @@ class MainScreen(Screen[None]):
         header = header_lines(frame, status, state.look, width, height)
         room = height - tabs - 1 - len(header)
         scene = Scene(body, state.look, state.source, width, height, room, self.zoomed)
-        if self._is_crowded(scene):
+        wishes = self._wishes(scene)
+        if is_crowded(height, room, wishes):
             # First the panes save lines, then the header.
             scene = scene._replace(compact=True)
-            if self._is_crowded(scene):
+            wishes = self._wishes(scene)
+            if is_crowded(height, room, wishes):
                 header = header_lines(frame, status, state.look, width, height, brief=True)
                 scene = scene._replace(room=height - tabs - 1 - len(header))
+                wishes = self._wishes(scene)
         self._header = header
-        heights = allot(width, scene.room, self._wishes(scene), self.chosen, self.zoomed)
+        heights = allot(width, scene.room, wishes, self.chosen, self.zoomed)
         self._resize(heights, header=len(header), tabs=tabs)
         self._top[0].show(header)
         if tabs:
@@ -309,18 +312,6 @@ class MainScreen(Screen[None]):
         """Whether all parts are mounted; while closing, a last frame may come without them."""
         views = (*self._top, *self.panes.values(), self._footer)
         return all(view.is_attached for view in views)
-
-    def _is_crowded(self, scene: Scene) -> bool:
-        """Return whether the panes above the list leave too little room below them.
-
-        This depends on the running scans and the layout of the pool, not on values of the moment.
-        """
-        if scene.height >= TALL:
-            return False
-        panes = self.panes.values()
-        above = sum(pane.full(scene) for pane in panes if pane.place == "top")
-        wishes = [pane.wish(scene) for pane in panes if pane.place != "top"]
-        return is_crowded(scene.height, scene.room - above, wishes)
 
     def _wishes(self, scene: Scene) -> list[Wish]:
         """Return the wishes of the panes; each pane is told the wishes of those below it."""
