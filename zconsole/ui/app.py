@@ -418,10 +418,10 @@ class Console(ThemedApp):
                 self._move_in_recording(False, lambda playback: playback.pause_at(at))
 
         if isinstance(self.feed, ReplayFeed):
-            if self.feed.playback.span is None:
+            if (span := self.feed.playback.span) is None:
                 self.notify(NO_PLACES, timeout=4)
             else:
-                self.push_screen(GoToScreen(self.view_state, self.feed), _go)
+                self.push_screen(GoToScreen(self.view_state, self.feed, span), _go)
 
     def _move_in_recording(self, is_on: bool, move: Callable[[Playback], bool]) -> None:
         playback = self.feed.playback
