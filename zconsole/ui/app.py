@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -50,6 +51,10 @@ TMUX_HINT = "tmux drops it unless its set-clipboard is on: tmux set -s set-clipb
 ALERT_SECONDS = 30.0
 """Seconds for which the message about an alert is shown."""
 NO_PLACES = "in a compressed recording or a pipe one cannot move about"
+REPORTS = (
+    "Reports of past scans: run zconsole report in a shell (--list names them). One is kept for"
+    " each scan that a console or zconsole watch saw; a demo keeps none."
+)
 _SEVERITIES: dict[str, SeverityLevel] = {"error": "error", "warning": "warning"}
 _PAINT_GAP = _TICK = 1.0
 _REST = 5.0
@@ -507,7 +512,12 @@ class Console(ThemedApp):
             self.exit(return_code=code)
 
     def get_system_commands(self, _: Screen[object]) -> Iterable[SystemCommand]:
-        """Return the commands of the palette."""
-        from zconsole.ui.dialogs.palette import offered
-
-        return offered(self, self.view_state, self.action_save_look)
+        """Yield the commands of the palette: all with a key, and some without."""
+        state = self.view_state
+        for title, about, action in state.look.keys.choices(state.denied):
+            yield SystemCommand(title, about, partial(self.call_later, self.run_action, action))
+        if (config := state.options.config) is not None and state.options.saves:
+            about = f"theme, units, sort and panes, to {config.path}"
+            yield SystemCommand("Save how the console looks", about, self.action_save_look)
+        tell = partial(self.notify, REPORTS, timeout=12)
+        yield SystemCommand("Report of a past scan", "how to write, list and compare them", tell)

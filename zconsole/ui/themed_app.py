@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from time import monotonic
 from typing import Any, ClassVar
@@ -17,7 +18,8 @@ from typing import Any, ClassVar
 from textual import events
 from textual.app import App
 from textual.await_complete import AwaitComplete
-from textual.command import CommandPalette
+from textual.command import CommandList, CommandPalette
+from textual.css.query import NoMatches
 from textual.dom import DOMNode
 from textual.notifications import SeverityLevel
 from textual.screen import Screen, ScreenResultType
@@ -177,6 +179,28 @@ class TypedAheadScreen(Screen[ScreenResultType]):
     """Whether keys wait, except Esc, although it is shown: it is still being filled in."""
 
 
+class ConsolePalette(CommandPalette):
+    """Textual's palette without its crash on a late search.
+
+    Textual's search looks for its list even after the palette is closed, which would end the
+    console.
+    """
+
+    def run_worker(  # type: ignore[override]
+        self, work: Callable[[], Coroutine[Any, Any, Any]], *args: Any, **options: Any
+    ) -> Worker[Any]:
+        """Run a search; one that finds no list any more ends silently."""
+        return super().run_worker(partial(self._while_open, work), *args, **options)
+
+    async def _while_open(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        try:
+            return await work()
+        except NoMatches:
+            if self.query(CommandList):
+                raise
+            return None
+
+
 class ThemedApp(App[None]):
     """An app drawn with theme files, with screens over its main one."""
 
@@ -289,9 +313,6 @@ class ThemedApp(App[None]):
         """Open the palette, with a prompt in ASCII unlike textual's own."""
         if not isinstance(self.screen, CommandPalette):
             placeholder = "Type a command"
-            # Lazy import: keeps the first paint fast.
-            from zconsole.ui.dialogs.palette import ConsolePalette
-
             self.push_screen(ConsolePalette(id="--command-palette", placeholder=placeholder))
 
     # Typing ahead: keys and pastes that wait for their screen

@@ -26,7 +26,7 @@ from zconsole.rebalance.planning.settings import EVEN, Limits, Settings
 from zconsole.timeline.frame import Frame
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.actions.session import FlowSession
-from zconsole.ui.dialogs.buttons import ButtonScreen, ChoiceButton, hints
+from zconsole.ui.dialogs.confirm import ButtonScreen, ChoiceButton, hints
 from zconsole.ui.dialogs.screens import Offers
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.help import titled_keys
