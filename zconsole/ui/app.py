@@ -127,15 +127,17 @@ class Console(ThemedApp):
 
     def _begin(self) -> None:
         """Start reading the feed and ticking, now that the main screen exists."""
-        self.set_class(self.view_state.look.glyphs.is_ascii, "ascii")
-        self.set_keymap(self.view_state.look.keys.keymap)
+        look = self.view_state.look
+        self.set_class(look.glyphs.is_ascii, "ascii")
+        self.set_keymap(look.keys.keymap)
         # The shell used the terminal after Ctrl-Z: send every cell again.
         self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh())
         self.main_screen.waiting("waiting for the first sample")
         begin(self, self._poll, group="poll", exclusive=True)
         self.set_interval(_TICK, self._tick)
         if self.feed.faster is not None:
-            self.notify(self.view_state.look.keys.speed_hint, timeout=15)
+            slower, faster = map(look.keys.shown, ("slower", "faster"))
+            self.notify(f"{slower} {faster} demo speed", timeout=15)
         if self._notices:
             self.notify("\n".join(self._notices), severity="warning", markup=False)
 

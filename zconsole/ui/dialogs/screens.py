@@ -91,8 +91,8 @@ class Dialog(TypedAheadScreen[ScreenResultType]):
 class TextScreen(Dialog[ScreenResultType]):
     """Lines under a title, to scroll through."""
 
-    def __init__(self, title: str, lines: Lines, *, classes: str | None = None) -> None:
-        super().__init__(classes=classes)
+    def __init__(self, title: str, lines: Lines) -> None:
+        super().__init__()
         self._title_text = title
         self._make = lines
 
@@ -219,7 +219,8 @@ class PickScreen(TextScreen[int | None]):
         self._fill, self._touched, self._picked = fill, False, False
         self.topics = topics
         self._offers = offers
-        super().__init__(title, lines, classes="wide" if wide else "side")
+        super().__init__(title, lines)
+        self.add_class("wide" if wide else "side")
         self._start = start
         self._preview = moved
         self._about = about
