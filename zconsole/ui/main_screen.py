@@ -149,8 +149,7 @@ class MainScreen(Screen[None]):
 
     def on_screen_resume(self) -> None:
         """Paint the frames that came while another screen covered this one."""
-        if self._drawn_for is None:
-            self.repaint()
+        self.repaint()
 
     @property
     def _visible(self) -> Frame | None:
