@@ -2,7 +2,7 @@
 
 ``python -m tests.bench.sample_path [SCENARIO]`` counts the files, functions and classes of zconsole
 that run, by sys.setprofile, and lists where most of them are. The simulation itself, which stands
-in for the kernel, does not count.
+in for the kernel, does not count, nor does what only it calls.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.start import make_console
 
 ROOT = Path(zconsole.__file__).parent
+_SIMULATION = str(ROOT / "sim")
 SIZE = (120, 40)
 BEFORE = 30
 """Samples before the measured one: by then there is an estimate and a verdict."""
@@ -49,7 +50,7 @@ class Passed:
 
     def see(self, frame: FrameType, event: str, _: object) -> None:
         """Handle an event of sys.setprofile."""
-        if event == "call":
+        if event == "call" and frame.f_code not in self.codes and not _is_simulated(frame):
             self.codes.add(frame.f_code)
 
     def functions(self) -> dict[str, set[str]]:
@@ -57,11 +58,20 @@ class Passed:
         found: dict[str, set[str]] = {}
         for code in self.codes:
             path, name = Path(code.co_filename), code.co_qualname
-            if path.is_relative_to(ROOT / "sim") or not path.is_relative_to(ROOT):
+            if not path.is_relative_to(ROOT):
                 continue
             if not code.co_name.startswith("<"):  # comprehensions are part of their function
                 found.setdefault(str(path.relative_to(ROOT)), set()).add(name)
         return found
+
+
+def _is_simulated(frame: FrameType | None) -> bool:
+    """Return whether a frame is of the simulation, or called by it."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(_SIMULATION):
+            return True
+        frame = frame.f_back
+    return False
 
 
 async def passed(scenario: str) -> Passed:

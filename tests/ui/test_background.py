@@ -5,7 +5,7 @@ from functools import partial
 
 from textual.app import App
 
-from zconsole.ui.background import begin, begin_next
+from zconsole.ui.themed_app import begin, begin_next
 
 
 async def test_what_takes_long_is_not_begun_again_before_its_end():

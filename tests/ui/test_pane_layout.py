@@ -26,7 +26,7 @@ class Wanted(NamedTuple):
         least = 3 if self.balance >= 3 else 0
         return (
             Wish("scan", "top", self.scan),
-            Wish("devices", "list", self.devices),
+            Wish("devices", "list", self.devices, steady=self.devices),
             Wish("balance", "bottom", self.balance, least=least),
             Wish("events", "bottom", 10, least=4, fills=True),
         )

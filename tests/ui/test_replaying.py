@@ -17,7 +17,7 @@ from zconsole.timeline.session import Session
 from zconsole.ui.dialogs.go_to_screen import time_typed
 from zconsole.ui.keys import SHIPPED, shown
 from zconsole.zfs.sources.base import Capabilities
-from zconsole.zfs.sources.replay import Playback, ReplaySource
+from zconsole.zfs.sources.replay import ReplaySource
 
 
 def said(app):
@@ -221,8 +221,8 @@ async def test_a_list_of_events_and_a_line_to_type_a_time_lead_to_it(tmp_path):
 )
 def test_a_place_is_typed_as_a_time_a_distance_or_a_share(typed, place):
     begin = 7200.0
-    playback = Playback(t=begin + 10800.0, span=(begin, begin + 86400.0))
-    assert time_typed(typed, playback, UTC) == begin + place
+    span = begin, begin + 86400.0
+    assert time_typed(typed, begin + 10800.0, span, UTC) == begin + place
 
 
 @pytest.mark.parametrize(
@@ -239,9 +239,8 @@ def test_a_place_is_typed_as_a_time_a_distance_or_a_share(typed, place):
     ],
 )
 def test_what_is_no_place_of_the_recording_is_refused_with_what_is(typed, why):
-    playback = Playback(t=7200.0, span=(7200.0, 10800.0))
     with pytest.raises(UsageError, match=why):
-        time_typed(typed, playback, UTC)
+        time_typed(typed, 7200.0, (7200.0, 10800.0), UTC)
 
 
 async def test_after_its_end_it_can_be_moved_back(feed):

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -25,7 +26,6 @@ from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.printable import clean
 from zconsole.timeline.feed import Feed, ReplayFeed, Update
 from zconsole.ui.actions.controller import ActionController
-from zconsole.ui.background import begin
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.dialogs.screens import Dialog, HelpScreen, PickScreen
 from zconsole.ui.display_format import UNIT_WORDS, DisplayFormat
@@ -35,7 +35,7 @@ from zconsole.ui.panes.devices import DeviceView
 from zconsole.ui.panes.header import late_age
 from zconsole.ui.saved_look import choose_theme, save_look
 from zconsole.ui.theme.files import ThemeFile
-from zconsole.ui.themed_app import ThemedApp
+from zconsole.ui.themed_app import ThemedApp, begin
 from zconsole.ui.view_state import HeaderStatus, ViewState
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.lines_view import LinesView
@@ -51,6 +51,10 @@ TMUX_HINT = "tmux drops it unless its set-clipboard is on: tmux set -s set-clipb
 ALERT_SECONDS = 30.0
 """Seconds for which the message about an alert is shown."""
 NO_PLACES = "in a compressed recording or a pipe one cannot move about"
+REPORTS = (
+    "Reports of past scans: run zconsole report in a shell (--list names them). One is kept for"
+    " each scan that a console or zconsole watch saw; a demo keeps none."
+)
 _SEVERITIES: dict[str, SeverityLevel] = {"error": "error", "warning": "warning"}
 _PAINT_GAP = _TICK = 1.0
 _REST = 5.0
@@ -123,15 +127,17 @@ class Console(ThemedApp):
 
     def _begin(self) -> None:
         """Start reading the feed and ticking, now that the main screen exists."""
-        self.set_class(self.view_state.look.glyphs.is_ascii, "ascii")
-        self.set_keymap(self.view_state.look.keys.keymap)
+        look = self.view_state.look
+        self.set_class(look.glyphs.is_ascii, "ascii")
+        self.set_keymap(look.keys.keymap)
         # The shell used the terminal after Ctrl-Z: send every cell again.
         self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh())
         self.main_screen.waiting("waiting for the first sample")
         begin(self, self._poll, group="poll", exclusive=True)
         self.set_interval(_TICK, self._tick)
         if self.feed.faster is not None:
-            self.notify(self.view_state.look.keys.speed_hint, timeout=15)
+            slower, faster = map(look.keys.shown, ("slower", "faster"))
+            self.notify(f"{slower} {faster} demo speed", timeout=15)
         if self._notices:
             self.notify("\n".join(self._notices), severity="warning", markup=False)
 
@@ -419,10 +425,10 @@ class Console(ThemedApp):
                 self._move_in_recording(False, lambda playback: playback.pause_at(at))
 
         if isinstance(self.feed, ReplayFeed):
-            if self.feed.playback.span is None:
+            if (span := self.feed.playback.span) is None:
                 self.notify(NO_PLACES, timeout=4)
             else:
-                self.push_screen(GoToScreen(self.view_state, self.feed), _go)
+                self.push_screen(GoToScreen(self.view_state, self.feed, span), _go)
 
     def _move_in_recording(self, is_on: bool, move: Callable[[Playback], bool]) -> None:
         playback = self.feed.playback
@@ -508,7 +514,12 @@ class Console(ThemedApp):
             self.exit(return_code=code)
 
     def get_system_commands(self, _: Screen[object]) -> Iterable[SystemCommand]:
-        """Return the commands of the palette."""
-        from zconsole.ui.dialogs.palette import offered
-
-        return offered(self, self.view_state, self.action_save_look)
+        """Yield the commands of the palette: all with a key, and some without."""
+        state = self.view_state
+        for title, about, action in state.look.keys.choices(state.denied):
+            yield SystemCommand(title, about, partial(self.call_later, self.run_action, action))
+        if (config := state.options.config) is not None and state.options.saves:
+            about = f"theme, units, sort and panes, to {config.path}"
+            yield SystemCommand("Save how the console looks", about, self.action_save_look)
+        tell = partial(self.notify, REPORTS, timeout=12)
+        yield SystemCommand("Report of a past scan", "how to write, list and compare them", tell)

@@ -102,11 +102,6 @@ class KeyTable:
         """Return the first keys of rows as text, to press one after another: ``T, then U``."""
         return ", then ".join([shown(self._titled[title].keys[0]) for title in titles])
 
-    @property
-    def speed_hint(self) -> str:
-        """Hint at the keys that change the speed of a demo."""
-        return f"{self.shown('slower')} {self.shown('faster')} demo speed"
-
     def choices(self, denied: str | None) -> Iterator[tuple[str, str, str]]:
         """Yield title, key and action of each entry of the palette.
 

@@ -13,7 +13,6 @@ from textual.widgets import Input
 
 from zconsole.config.settings import PANES
 from zconsole.timeline.frame import Frame, Pairs
-from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import Prompt
 from zconsole.ui.panes.balance import BalancePane
 from zconsole.ui.panes.devices import SORTS, DeviceView
@@ -21,9 +20,10 @@ from zconsole.ui.panes.events import EventsPane
 from zconsole.ui.panes.header import first_line, header_lines, notice_line
 from zconsole.ui.panes.help import footer_line, keys_line, playback_line
 from zconsole.ui.panes.overview import tab_line
-from zconsole.ui.panes.pane import SMALLEST, TALL, Heights, Pane, Scene, Wish, allot, is_crowded
+from zconsole.ui.panes.pane import SMALLEST, Heights, Pane, Scene, Wish, allot, is_crowded
 from zconsole.ui.panes.reasons import wanted_action
 from zconsole.ui.panes.scan import ScanPane
+from zconsole.ui.themed_app import begin
 from zconsole.ui.view_state import HeaderStatus, ViewState
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.lines_view import FooterView, LinesView
@@ -52,8 +52,9 @@ class MainScreen(Screen[None]):
         self._ready = ready
         self._status: HeaderStatus | None = None
         self._header: tuple[Line, ...] = ()
-        self._drawn_for: tuple[Size, ...] = ()
-        """Sizes for which everything was last drawn; empty if the terminal was too small."""
+        self._drawn_for: Size | None = None
+        """Size of the terminal for which everything was drawn; None if the last frames were not,
+        as another screen covered this one or the terminal was too small."""
         sort, columns = map(state.options.setting, ("sort", "columns"))
         self.scan = ScanPane(repaint=self.repaint)
         self.devices = DeviceView(sort, columns)
@@ -88,30 +89,32 @@ class MainScreen(Screen[None]):
     def paint(self, status: HeaderStatus) -> None:
         """Paint the newest frames; only cells that changed are sent to the terminal."""
         state, frame, body = self._state, self._visible, self._state.body
-        self._status = status
+        self._status, self._drawn_for = status, None
         if frame is None or body is None:
             return
         width, height = self.app.size
         if self._is_small:
-            self._drawn_for = ()
             self._resize(Heights({}), header=1, tabs=0)
             self._top[0].show((notice_line(frame, state.look, width),))
             quits = f" too small; {state.look.keys.shown('quit')} quits"
             self._footer.show(((Span(quits, "dim"),),))
             return
-        self._drawn_for = self._sizes
+        self._drawn_for = self.app.size
         tabs = 1 if len(state.frames) > 1 else 0
         header = header_lines(frame, status, state.look, width, height)
         room = height - tabs - 1 - len(header)
         scene = Scene(body, state.look, state.source, width, height, room, self.zoomed)
-        if self._is_crowded(scene):
+        wishes = self._wishes(scene)
+        if is_crowded(height, room, wishes):
             # First the panes save lines, then the header.
             scene = scene._replace(compact=True)
-            if self._is_crowded(scene):
+            wishes = self._wishes(scene)
+            if is_crowded(height, room, wishes):
                 header = header_lines(frame, status, state.look, width, height, brief=True)
                 scene = scene._replace(room=height - tabs - 1 - len(header))
+                wishes = self._wishes(scene)
         self._header = header
-        heights = allot(width, scene.room, self._wishes(scene), self.chosen, self.zoomed)
+        heights = allot(width, scene.room, wishes, self.chosen, self.zoomed)
         self._resize(heights, header=len(header), tabs=tabs)
         self._top[0].show(header)
         if tabs:
@@ -131,7 +134,7 @@ class MainScreen(Screen[None]):
 
     def on_descendant_focus(self) -> None:
         """Show the keys of the pane that got the focus."""
-        if self._drawn_for and (frame := self._visible) is not None:
+        if self._drawn_for is not None and (frame := self._visible) is not None:
             self._paint_footer(frame, self.app.size.width)
 
     def repaint(self) -> None:
@@ -141,7 +144,7 @@ class MainScreen(Screen[None]):
 
     def on_resize(self) -> None:
         """Lay out for the new size; repeated events of textual are ignored."""
-        if self._is_whole and self._sizes != self._drawn_for:
+        if self._is_whole and self.app.size != self._drawn_for:
             self.repaint()
 
     def on_screen_resume(self) -> None:
@@ -306,29 +309,8 @@ class MainScreen(Screen[None]):
     @property
     def _is_whole(self) -> bool:
         """Whether all parts are mounted; while closing, a last frame may come without them."""
-        return all(view.is_attached for view in self._views)
-
-    @property
-    def _sizes(self) -> tuple[Size, ...]:
-        """Sizes of the terminal, and of each part after the last layout."""
-        return (self.app.size, *(view.region.size for view in self._views))
-
-    @property
-    def _views(self) -> tuple[LinesView, ...]:
-        """All parts from the top."""
-        return (*self._top, *self.panes.values(), self._footer)
-
-    def _is_crowded(self, scene: Scene) -> bool:
-        """Return whether the panes above the list leave too little room below them.
-
-        This depends on the running scans and the layout of the pool, not on values of the moment.
-        """
-        if scene.height >= TALL:
-            return False
-        panes = self.panes.values()
-        above = sum(pane.full(scene) for pane in panes if pane.place == "top")
-        wishes = [pane.wish(scene) for pane in panes if pane.place != "top"]
-        return is_crowded(scene.height, scene.room - above, wishes)
+        views = (*self._top, *self.panes.values(), self._footer)
+        return all(view.is_attached for view in views)
 
     def _wishes(self, scene: Scene) -> list[Wish]:
         """Return the wishes of the panes; each pane is told the wishes of those below it."""

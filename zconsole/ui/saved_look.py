@@ -12,11 +12,10 @@ from zconsole.config.file import save
 from zconsole.config.settings import PANES
 from zconsole.errors import ZconsoleError
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.main_screen import MainScreen
 from zconsole.ui.theme.files import DEFAULT, SIXTEEN, find_themes
-from zconsole.ui.themed_app import ThemedApp
+from zconsole.ui.themed_app import ThemedApp, begin
 from zconsole.ui.widgets.draw import Line, Span, broken
 
 Values = Mapping[str, Any]

@@ -8,8 +8,9 @@ order; never on the screen behind it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from time import monotonic
 from typing import Any, ClassVar
@@ -17,7 +18,9 @@ from typing import Any, ClassVar
 from textual import events
 from textual.app import App
 from textual.await_complete import AwaitComplete
-from textual.command import CommandPalette
+from textual.command import CommandList, CommandPalette
+from textual.css.query import NoMatches
+from textual.dom import DOMNode
 from textual.notifications import SeverityLevel
 from textual.screen import Screen, ScreenResultType
 from textual.signal import Signal
@@ -25,7 +28,6 @@ from textual.widgets import Input
 from textual.worker import Worker
 
 from zconsole.system.printable import clean
-from zconsole.ui.background import Work, begin
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import MAIN, character_of, shown
 from zconsole.ui.theme.files import ThemeFile
@@ -125,6 +127,33 @@ class Messages:
         return tuple(at_most(most, found, look.glyphs.ellipsis))
 
 
+Work = Callable[[], Coroutine[Any, Any, object]]
+
+
+def begin(
+    node: DOMNode, work: Work, group: str, *, exclusive: bool = False, exit_on_error: bool = True
+) -> None:
+    """Run work until it ends, or the console or screen does.
+
+    The coroutine is created only when the worker starts: if a key pressed right after ``q`` created
+    one that never runs, Python would print "never awaited" on the terminal.
+    """
+    _: Worker[object] = node.run_worker(
+        work,
+        group=group,
+        # Otherwise textual keeps a description of the work with all its arguments: a whole round.
+        description=group,
+        exclusive=exclusive,
+        exit_on_error=exit_on_error,
+    )
+
+
+def begin_next(app: App[Any], work: Work, group: str) -> None:
+    """Run work unless earlier work of the same group is still running."""
+    if all(worker.is_finished for worker in app.workers if worker.group == group):
+        begin(app, work, group)
+
+
 OF_POOLS = frozenset({"act", "overview", "what_if", "chassis", "go_to", "seek", "step", "event"})
 """Actions that need a sample: they show or change pools, or move within a recording."""
 FLOW = "flow"
@@ -148,6 +177,28 @@ class TypedAheadScreen(Screen[ScreenResultType]):
     """Whether keys typed before it appeared are dropped, except Esc, as its keys run things."""
     holds = False
     """Whether keys wait, except Esc, although it is shown: it is still being filled in."""
+
+
+class ConsolePalette(CommandPalette):
+    """Textual's palette without its crash on a late search.
+
+    Textual's search looks for its list even after the palette is closed, which would end the
+    console.
+    """
+
+    def run_worker(  # type: ignore[override]
+        self, work: Callable[[], Coroutine[Any, Any, Any]], *args: Any, **options: Any
+    ) -> Worker[Any]:
+        """Run a search; one that finds no list any more ends silently."""
+        return super().run_worker(partial(self._while_open, work), *args, **options)
+
+    async def _while_open(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        try:
+            return await work()
+        except NoMatches:
+            if self.query(CommandList):
+                raise
+            return None
 
 
 class ThemedApp(App[None]):
@@ -262,9 +313,6 @@ class ThemedApp(App[None]):
         """Open the palette, with a prompt in ASCII unlike textual's own."""
         if not isinstance(self.screen, CommandPalette):
             placeholder = "Type a command"
-            # Lazy import: keeps the first paint fast.
-            from zconsole.ui.dialogs.palette import ConsolePalette
-
             self.push_screen(ConsolePalette(id="--command-palette", placeholder=placeholder))
 
     # Typing ahead: keys and pastes that wait for their screen

@@ -26,13 +26,12 @@ from zconsole.timeline.session import Session
 from zconsole.ui.actions.session import FlowSession, PickList, TextQuestion
 from zconsole.ui.actions.tunables_pane import TunablesScreen
 from zconsole.ui.actions.upkeep import Upkeep
-from zconsole.ui.background import Work
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.dialogs.confirm import Confirmation
 from zconsole.ui.dialogs.screens import PickScreen, TextScreen
 from zconsole.ui.display_format import UNICODE, DisplayFormat
 from zconsole.ui.swap.swap_watch import SwapWatch
-from zconsole.ui.themed_app import ThemedApp
+from zconsole.ui.themed_app import ThemedApp, Work
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line
 from zconsole.zfs.sources.base import Capabilities

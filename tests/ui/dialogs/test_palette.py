@@ -8,7 +8,7 @@ from textual.css.query import NoMatches
 
 from tests.ui import frames
 from tests.ui.fakes import until, view_state
-from zconsole.ui.dialogs.palette import ConsolePalette
+from zconsole.ui.themed_app import ConsolePalette
 
 
 async def opened(app, pilot):

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.timeline.feed import Update
-from zconsole.ui.background import begin
-from zconsole.ui.themed_app import ThemedApp
+from zconsole.ui.themed_app import ThemedApp, begin
 from zconsole.ui.view_state import ViewState
 from zconsole.zfs.sources.base import Capabilities
 

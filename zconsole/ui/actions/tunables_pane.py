@@ -17,10 +17,10 @@ from zconsole.tunables.effect import TunableEffect
 from zconsole.tunables.holds import Setter
 from zconsole.tunables.store import Change
 from zconsole.ui.actions.plan_lines import wrapped
-from zconsole.ui.background import Work, begin_next
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings
+from zconsole.ui.themed_app import Work, begin_next
 from zconsole.ui.widgets.draw import Line, Span, fit
 from zconsole.units import percent
 

@@ -34,9 +34,9 @@ from zconsole.tunables.holds import (
 from zconsole.tunables.pilot import scanning
 from zconsole.ui.actions.plan_lines import said_lines
 from zconsole.ui.actions.session import FlowSession, UnderWay
-from zconsole.ui.background import begin, begin_next
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.rebalance.job_watch import message_start
+from zconsole.ui.themed_app import begin, begin_next
 from zconsole.ui.widgets.draw import Span
 from zconsole.units import counted, latency, percent
 

@@ -14,15 +14,14 @@ from textual.widgets import Input
 from zconsole.errors import UsageError
 from zconsole.pool.model import Event
 from zconsole.timeline.feed import ReplayFeed
-from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import PickView, Prompt, TextScreen
 from zconsole.ui.panes.events import event_line
 from zconsole.ui.panes.reasons import called_names
+from zconsole.ui.themed_app import begin
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.lines_view import FooterView
 from zconsole.units import counted, date_of, parse_duration, percent
-from zconsole.zfs.sources.replay import Playback
 
 EXAMPLES = "14:05, 2026-03-01 14:05, +10m, -1h30m, 50%"
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?")
@@ -31,14 +30,13 @@ _REDRAWN = 0.5
 """Seconds between two drawings while events are found."""
 
 
-def time_typed(typed: str, playback: Playback, zone: tzinfo | None) -> float:
+def time_typed(typed: str, now: float, span: tuple[float, float], zone: tzinfo | None) -> float:
     """Return the time that was typed, in epoch seconds. Raises UsageError.
 
-    A time of day is that of the day nearest to the present position. What is typed relative to
-    that, as ``+10m``, ends at the ends of the recording.
+    A time of day is that of the day nearest to the present position, ``now``. What is typed
+    relative to that, as ``+10m``, ends at the ends of the recording, its ``span``.
     """
-    first, last = playback.span or (0.0, 0.0)
-    now = first if playback.t is None else playback.t
+    first, last = span
     if (share := _SHARE.fullmatch(typed)) and float(share[1]) <= 100:
         return first + float(share[1]) / 100 * (last - first)
     distance = parse_duration(typed[1:])
@@ -77,10 +75,10 @@ class GoToScreen(TextScreen[float | None]):
         ("nothing typed", "the event at the cursor, which Up and Down move"),
     )
 
-    def __init__(self, state: ViewState, feed: ReplayFeed) -> None:
+    def __init__(self, state: ViewState, feed: ReplayFeed, span: tuple[float, float]) -> None:
+        """``span`` is the first and the last time of the recording."""
         super().__init__("GO TO", self._lines)
-        self._state, self._feed = state, feed
-        self._zone = state.look.zone
+        self._state, self._feed, self._span = state, feed, span
         self._events: Sequence[tuple[float, str, Event]] = ()
         """Time, pool and event of each line."""
         self._moved = False
@@ -101,41 +99,44 @@ class GoToScreen(TextScreen[float | None]):
 
     def draw(self) -> None:
         """Draw the events found so far; until it is moved, the cursor is on the last one before."""
-        view, feed = self.query_one(PickView), self._feed
-        first = feed.playback.span[0] if feed.playback.span is not None else 0.0
+        view = self.query_one(PickView)
         found = [
             (event.t, pool, event)
-            for pool, events in feed.events.items()
+            for pool, events in self._feed.events.items()
             for event in events
-            if event.t >= first
+            if event.t >= self._span[0]
         ]
         self._events = sorted(found, key=itemgetter(0))
         if not self._moved:
-            now = feed.playback.t or 0.0
-            view.cursor = max(0, sum(t <= now for t, _, _ in self._events) - 1)
+            view.cursor = max(0, sum(t <= self._now for t, _, _ in self._events) - 1)
         width = self.app.size.width
         view.show(self._lines(width), self.title_line(width))
         view.reveal()
         self.show_keys()
 
+    @property
+    def _now(self) -> float:
+        """The present position of the replay."""
+        return self._feed.playback.t or self._span[0]
+
     def title_line(self, _: int) -> Line:
         """Return the number of events, and how far the recording was read for them."""
-        span, until = self._feed.playback.span, self._feed.read_until
+        (first, last), until = self._span, self._feed.read_until
         said = counted(len(self._events), "event")
-        if span is not None and until < span[1]:
-            share = max(0.0, (until - span[0]) / (span[1] - span[0]))
+        if until < last:
+            share = max(0.0, (until - first) / (last - first))
             said += f" so far, {percent(share)} of the recording read"
         return (Span(f" GO TO  {said}", "title"),)
 
     def _lines(self, width: int) -> Sequence[Line]:
-        look = self._state.look
+        look = self.look
         names = {frame.pool: called_names(frame) for frame in self._state.frames}
-        days = {date_of(t, self._zone).date() for t in self._feed.playback.span or ()}
+        days = {date_of(t, look.zone).date() for t in self._span}
         form = "%H:%M:%S " if len(days) == 1 else "%d %b %H:%M:%S "
         return tuple(
             event_line(
                 event._replace(text=f"{pool}: {event.text}") if len(names) > 1 else event,
-                date_of(t, self._zone).strftime(form),
+                date_of(t, look.zone).strftime(form),
                 names.get(pool, {}),
                 look,
                 width,
@@ -147,12 +148,13 @@ class GoToScreen(TextScreen[float | None]):
         """Close the screen with the time that was chosen, or say why there is none."""
         if typed := message.value.strip():
             try:
-                self.dismiss(time_typed(typed, self._feed.playback, self._zone))
+                self.dismiss(time_typed(typed, self._now, self._span, self.look.zone))
             except UsageError as error:
                 self.app.notify(str(error), severity="warning", markup=False)
-        elif self._events:
-            self.dismiss(self._events[self.query_one(PickView).cursor][0])
+        else:
+            self.action_open()
 
     def action_open(self) -> None:
-        """Close the screen with the event at the cursor, after a double click."""
-        self.dismiss(self._events[self.query_one(PickView).cursor][0])
+        """Close the screen with the event at the cursor, also after a double click."""
+        if self._events:
+            self.dismiss(self._events[self.query_one(PickView).cursor][0])

@@ -13,11 +13,10 @@ from textual.screen import ScreenResultType
 from textual.widgets import Input
 
 from zconsole.errors import ZconsoleError
-from zconsole.ui.background import begin
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings
 from zconsole.ui.panes.help import help_lines, keys_line, legend_lines, screen_help_lines
-from zconsole.ui.themed_app import ThemedApp, TypedAheadScreen
+from zconsole.ui.themed_app import ThemedApp, TypedAheadScreen, begin
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span, at_most, spread
 from zconsole.ui.widgets.lines_view import SCROLL_MARKS, CursorView, FooterView, LinesView
@@ -92,8 +91,8 @@ class Dialog(TypedAheadScreen[ScreenResultType]):
 class TextScreen(Dialog[ScreenResultType]):
     """Lines under a title, to scroll through."""
 
-    def __init__(self, title: str, lines: Lines, *, classes: str | None = None) -> None:
-        super().__init__(classes=classes)
+    def __init__(self, title: str, lines: Lines) -> None:
+        super().__init__()
         self._title_text = title
         self._make = lines
 
@@ -220,7 +219,8 @@ class PickScreen(TextScreen[int | None]):
         self._fill, self._touched, self._picked = fill, False, False
         self.topics = topics
         self._offers = offers
-        super().__init__(title, lines, classes="wide" if wide else "side")
+        super().__init__(title, lines)
+        self.add_class("wide" if wide else "side")
         self._start = start
         self._preview = moved
         self._about = about

@@ -22,11 +22,11 @@ from zconsole.pool.what_if import Changes, Outlook, grown, outlook, parse_change
 from zconsole.scan_report.resilver_time import PastRate, member_duration, paces, resilver_duration
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.frame import Frame, VdevRow, range_words
-from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import Offers, Prompt, TextScreen
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.advice import paragraph
 from zconsole.ui.panes.balance import fill_role
+from zconsole.ui.themed_app import begin
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span, beside, fit, spread
 from zconsole.ui.widgets.graph import bar

@@ -12,11 +12,11 @@ from textual.binding import BindingType
 
 from zconsole.pool.chassis import Enclosure, LeafDisk, Lights, Slot, SlotKey, SlotLights, layout_of
 from zconsole.timeline.frame import Frame, VdevRow
-from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import Offers, TextScreen
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings
 from zconsole.ui.panes.device_columns import note_words, state_words
+from zconsole.ui.themed_app import begin
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span, beside, fit, joined
 from zconsole.ui.widgets.lines_view import FooterView, LinesView

@@ -196,7 +196,7 @@ class DeviceView(Pane, CursorView):
         self._opening = True
         """Whether at most one frame has been shown so far."""
         self._look = DisplayFormat()
-        self._width = 80
+        self._width, self._height = 80, 0
         self._panel: Panel | None = None
         self._memories: dict[str, DeviceMemory] = {}
         """Memories by pool."""
@@ -220,7 +220,8 @@ class DeviceView(Pane, CursorView):
         frame, look = scene.frame, scene.look
         is_next = self._frame is not frame
         self._opening = self._opening and (self._frame is None or not is_next)
-        self._frame, self._look, self._width = frame, look, scene.width
+        self._frame, self._look = frame, look
+        self._width, self._height = scene.width, scene.lines
         memory = self._memories.setdefault(frame.guid or frame.pool, DeviceMemory())
         was_shown, before = memory is self._memory and bool(self._items), self._being_filled()
         if memory is not self._memory:
@@ -402,7 +403,7 @@ class DeviceView(Pane, CursorView):
             return (Span(" DEVICES", "title"),)
         line = heading(self._panel, self.arrangement.sort)
         marked = sort_key(self._panel.columns, self.arrangement.sort) is not None
-        mark = self._position(marked=marked)
+        mark = self._position(self.size.height, marked=marked)
         if not mark:
             return line
         return _over(merged(line), mark)
@@ -457,7 +458,7 @@ class DeviceView(Pane, CursorView):
         """Return what the rows share: columns that fit, names, and the scale of sparklines."""
         tree, number = self._memory.tree, self._look.number
         mark = 5 if self.arrangement.folded else 0  # a space, the sign, three digits
-        longest = max(tree.longest + mark, len("NAME  ") + len(self._position(marked=True)))
+        longest = max(tree.longest + mark, len("NAME  ") + len(self._position(self._height)))
         has = self._memory.has._replace(wanted=self._wanted)
         width = max(1, self._width - 2)
         columns = arrange(width, longest, number, has)
@@ -488,7 +489,7 @@ class DeviceView(Pane, CursorView):
 
     @property
     def _graph_rows(self) -> int:
-        return 1 if self.size.height < _TALL else _GRAPH
+        return 1 if self._height < _TALL else _GRAPH
 
     def _insert_details(self, frame: Frame) -> None:
         """Make the details of expanded rows, and insert their lines below these."""
@@ -517,14 +518,17 @@ class DeviceView(Pane, CursorView):
             self.cursor = next(same, next(own, self.cursor))
         self.cursor = max(0, min(self.cursor, len(self._items) - 1))
 
-    def _position(self, *, marked: bool) -> str:
-        """Return order, filter and position; no order if it is ``marked`` on a heading."""
+    def _position(self, height: int, *, marked: bool = True) -> str:
+        """Return order, filter, and in a longer list than ``height`` lines show, the position.
+
+        No order if it is ``marked`` on a heading.
+        """
         parts = []
         if self.arrangement.sort != "tree" and not marked:
             parts.append(f"by {self.arrangement.sort}")
         if self.arrangement.filter:
             parts.append(f"/{self._look.text(self.arrangement.filter)}")
-        if len(self._items) > self.size.height - 1:
+        if len(self._items) > height - 1:
             total = str(len(self._items))
             parts.append(f"{self.cursor + 1:>{len(total)}}/{total}")
         return " ".join(parts)

@@ -38,8 +38,9 @@ class Wish(NamedTuple):
     """Lines it gets even if the list wants more, as long as there is some room."""
     fills: bool = False
     """Whether it takes all that is left; ``lines`` is then its useful minimum."""
-    steady: int | None = None
-    """Lines without opened details; None if there are none."""
+    steady: int = 0
+    """Lines that the others count with, of the list and the panes above it: without opened details
+    and what takes spare room."""
 
 
 class Heights(NamedTuple):
@@ -54,19 +55,22 @@ def spare(width: int, room: int, wishes: Collection[Wish], *, full: bool = False
 
     ``full`` counts panes that take all that is left at their usual height, not their least one.
     """
-    listed = sum(w.lines if w.steady is None else w.steady for w in wishes if w.place == "list")
+    listed = sum(w.steady for w in wishes if w.place == "list")
     low = [w.least if w.fills and not full else w.lines for w in wishes if w.place == "bottom"]
     return room - listed - (max(low, default=0) if width >= _WIDE else sum(low))
 
 
 def is_crowded(height: int, room: int, wishes: Collection[Wish]) -> bool:
-    """Return whether the panes above the list leave too little of the screen: ``room`` lines.
+    """Return whether the panes above the list leave too little of ``room`` lines below them.
 
-    ``wishes`` are those of the list and the panes below it.
+    This depends on the running scans and the layout of the pool, not on values of the moment.
     """
-    listed = sum(w.lines if w.steady is None else w.steady for w in wishes if w.place == "list")
+    if height >= TALL:
+        return False
+    above = sum(w.steady for w in wishes if w.place == "top")
+    listed = sum(w.steady for w in wishes if w.place == "list")
     least = sum(w.least for w in wishes if w.place == "bottom" and not w.fills)
-    return height < COMPACT or room < min(listed, _LIST_FULL) + least
+    return height < COMPACT or room - above < min(listed, _LIST_FULL) + least
 
 
 def allot(
@@ -206,10 +210,6 @@ class Pane(LinesView):
     def wish(self, scene: Scene) -> Wish:
         """Return the lines it would fill; this must not depend on current values or messages."""
         raise NotImplementedError
-
-    def full(self, scene: Scene) -> int:
-        """Return the lines it would fill without saving room; by default those of its wish."""
-        return self.wish(scene).lines
 
     def paint(self, scene: Scene) -> None:
         """Draw a frame in the columns and lines of the scene."""

@@ -276,23 +276,22 @@ class ScanPane(Pane):
         """Wish for its lines, with as many rows of the graph as there is room for."""
         graphed = graphed_scan(scene.frame)
         running = graphed is not None and graphed.scan.active
+        past = graphed.past if graphed is not None else PastRates()
+        if self.until is not None and not past.begin < self.until < past.end:
+            self.until = None
         self._made, self._rows = self._lines_of(scene, int(running)), 0
+        # With one row of a graph, even for a finished scan.
+        steady = len(self._made) + (graphed is not None and not running)
         if graphed is not None:
             share = graph_rows if running else past_graph_rows
             self._rows = share(scene, len(self._made))
-        past = self._past = graphed.past if graphed and self._rows else PastRates()
-        self.keys = _GRAPH_KEYS if past.rates else ()
+        self._past = past if self._rows else PastRates()
+        self.keys = _GRAPH_KEYS if self._past.rates else ()
         columns = graph_width(self._width_in(scene), self._rows, scene.look.number)
         self._steps = graph_values(columns, self._rows, scene.look.glyphs)
-        if self.until is not None and not past.begin < self.until < past.end:
-            self.until = None
         if self._rows != running:
             self._made = self._lines_of(scene, self._rows)
-        return Wish(self.pane_id, self.place, len(self._made))
-
-    def full(self, scene: Scene) -> int:
-        """Return its lines with one row of a graph, even for a finished scan."""
-        return len(self._lines_of(scene, 1))
+        return Wish(self.pane_id, self.place, len(self._made), steady=steady)
 
     def paint(self, scene: Scene) -> None:
         """Draw the lines; the first is a title, which shows the focus."""
@@ -324,7 +323,8 @@ class ScanPane(Pane):
         """Let the graph end now; return whether it did not."""
         was_earlier = self.until is not None
         if was_earlier:
-            self.edge(1)
+            self.until = None
+            self._repaint()
         return was_earlier
 
     def _scroll(self, steps: int) -> None:

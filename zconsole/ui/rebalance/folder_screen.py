@@ -17,11 +17,11 @@ from zconsole.rebalance.backend import DirectoryListing, Explorer, Measured
 from zconsole.timeline.frame import Frame
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.actions.session import FlowSession
-from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import Dialog, PickView
 from zconsole.ui.display_format import DisplayFormat, count
 from zconsole.ui.keys import bindings
 from zconsole.ui.panes.help import titled_keys
+from zconsole.ui.themed_app import begin
 from zconsole.ui.widgets.draw import Line, Span, fit, joined, middle, width_of
 from zconsole.ui.widgets.graph import bar
 from zconsole.ui.widgets.lines_view import FooterView, LinesView

@@ -20,7 +20,6 @@ from zconsole.errors import ZconsoleError
 from zconsole.rebalance.backend import REPLACED, JobView, own_days
 from zconsole.ui.actions.plan_lines import said_lines, wrapped
 from zconsole.ui.actions.session import FlowSession
-from zconsole.ui.background import begin
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.dialogs.screens import Dialog, Offers, PickScreen
 from zconsole.ui.display_format import DisplayFormat
@@ -28,6 +27,7 @@ from zconsole.ui.keys import bindings, keys_of
 from zconsole.ui.panes.help import help_key, key_row, short_key
 from zconsole.ui.rebalance.job_watch import message_start, reason
 from zconsole.ui.rebalance.options import LIMITS, MIN_FREE, RATE, TARGET, Limit, ask_limit
+from zconsole.ui.themed_app import begin
 from zconsole.ui.widgets.draw import Line, Span, crop, fit, indented, joined, middle, width_of
 from zconsole.ui.widgets.graph import bar
 from zconsole.ui.widgets.lines_view import FooterView, LinesView

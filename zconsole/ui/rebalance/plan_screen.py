@@ -26,12 +26,12 @@ from zconsole.rebalance.planning.settings import EVEN, Limits, Settings
 from zconsole.timeline.frame import Frame
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.actions.session import FlowSession
-from zconsole.ui.background import begin
-from zconsole.ui.dialogs.buttons import ButtonScreen, ChoiceButton, hints
+from zconsole.ui.dialogs.confirm import ButtonScreen, ChoiceButton, hints
 from zconsole.ui.dialogs.screens import Offers
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.help import titled_keys
 from zconsole.ui.rebalance.options import AIMS, BEYOND, TARGET, NewJob
+from zconsole.ui.themed_app import begin
 from zconsole.ui.widgets.draw import Line, Span, crop, fit, middle, width_of
 from zconsole.ui.widgets.graph import bar
 from zconsole.ui.widgets.lines_view import FooterView, LinesView

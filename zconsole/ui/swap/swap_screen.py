@@ -27,7 +27,6 @@ from zconsole.swap.way_back import light_words, plan_light
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.plan_lines import said_lines, wrapped
 from zconsole.ui.actions.session import FlowSession
-from zconsole.ui.background import begin
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.dialogs.screens import Dialog, Offers, PickScreen
 from zconsole.ui.keys import bindings
@@ -35,6 +34,7 @@ from zconsole.ui.new_file import keep_new
 from zconsole.ui.panes.help import key_row, short_key
 from zconsole.ui.swap.followed import FollowedSwap
 from zconsole.ui.swap.swap_lines import eta_note, restored_note, swap_lines, swap_title
+from zconsole.ui.themed_app import begin
 from zconsole.ui.widgets.draw import Line, Span, crop, joined
 from zconsole.ui.widgets.lines_view import FooterView, LinesView
 

@@ -157,7 +157,8 @@ class LinesView(ScrollView, inherit_bindings=False):
         """Mark the visible lines that differ from those last drawn."""
         width, height = self.size
         top = self.scroll_offset.y
-        total = Size(width, self.line_count() + self.title_height)
+        # Nothing scrolls sideways; a width, known only after the layout, would cause another one.
+        total = Size(0, self.line_count() + self.title_height)
         if total != self.virtual_size:
             self.virtual_size = total
         dirty = [y for y in range(height) if self._at(y, top) != self._drawn.get(y)]
