@@ -28,10 +28,6 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         "journal_database.connect: swap db.execute('PRAGMA journal_mode = WAL')"
         " <> db.execute('PRAGMA synchronous = FULL')",
     ),
-    "closing directories writes nothing to the journal": (
-        "recovery.Recovery.run: swap"
-        " self.journal.record(self._results) <> self.directories.close()",
-    ),
     "names are replaced after both, and after a death between them recovery removes the copy"
     " whichever came first": (
         "copy_engine.CopyPipeline.run: swap self._verify_all() <> self._commit_intents()",
