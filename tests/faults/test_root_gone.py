@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -17,9 +18,31 @@ from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.job import creation
 from zconsole.rebalance.job.job_store import Record, by_journal
+from zconsole.rebalance.job.locks import refuse_interrupted
 from zconsole.rebalance.job.runner import execute
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.facts import FactsReader
+
+
+def _killed(area: Path, exchanges: int) -> Record:
+    """Let a job of r1 and r2 die when it had exchanged so many names; return its record."""
+    create(area / "r1", area / "job.db", more=[area / "r2"])
+    dying = FaultySys()
+
+    def _after(_number: int, name: str, _result: Any) -> None:
+        if name == "exchange" and dying.calls.count("exchange") == exchanges:
+            dying.die()
+
+    dying.after = _after
+    with descriptors_closed(), pytest.raises(Killed):
+        run(area / "job.db", dying, ALONE)
+    record = by_journal(area / "job.db")
+    assert record is not None
+    return record
+
+
+MTIME = 1e9
+"""Modification time of the directories before the job, epoch seconds."""
 
 
 @pytest.fixture
@@ -29,19 +52,16 @@ def killed(area: Path) -> Record:
         root.mkdir()
         for number in range(2):
             (root / f"f{number}").write_bytes(bytes([number]) * 1000)
-    create(area / "r1", area / "job.db", more=[area / "r2"])
-    dying = FaultySys()
+        os.utime(root, (MTIME, MTIME))
+    return _killed(area, 4)
 
-    def _after(_number: int, name: str, _result: Any) -> None:
-        if name == "exchange" and dying.calls.count("exchange") == 4:
-            dying.die()
 
-    dying.after = _after
-    with descriptors_closed(), pytest.raises(Killed):
-        run(area / "job.db", dying, ALONE)
-    record = by_journal(area / "job.db")
-    assert record is not None
-    return record
+def _resume_without(root: Path, record: Record) -> None:
+    """Resume a job while one of its directories is gone, which then comes back."""
+    _gone(root)
+    with pytest.raises(ZconsoleError, match="No such file"):
+        execute(record, lambda _: None)
+    root.with_name("elsewhere").rename(root)
 
 
 def _gone(root: Path) -> None:
@@ -107,3 +127,43 @@ def test_the_device_number_that_it_had_may_be_anothers_by_now(area: Path, killed
         assert gone >= creation.GONE
         creation.adopt_devices(Sys(), journal, both)
         assert [row.dev for row in journal.roots()] == [device, device]
+
+
+@pytest.mark.parametrize("exchanges", [1, 2])
+def test_a_file_with_a_name_in_it_stays_one_file(area: Path, exchanges: int) -> None:
+    for root in (area / "r1", area / "r2"):
+        root.mkdir()
+    (area / "r1/f").write_bytes(b"x" * 1000)
+    os.link(area / "r1/f", area / "r2/f")
+    record = _killed(area, exchanges)
+    _resume_without(area / "r2", record)
+    assert execute(record, lambda _: None) == (0, False)
+    assert (area / "r1/f").samefile(area / "r2/f")
+    assert not [*area.glob("r?/.zc*")]
+
+
+def test_a_power_cut_that_undid_a_name_in_it_divides_no_file(area: Path) -> None:
+    for root in (area / "r1", area / "r2"):
+        root.mkdir()
+    (area / "r1/f").write_bytes(b"x" * 1000)
+    os.link(area / "r1/f", area / "r2/f")
+    record = _killed(area, 2)
+    (original,), (other,) = (list(root.glob(".zc*")) for root in (area / "r1", area / "r2"))
+    original.unlink()
+    other.rename(area / "r2/f")
+    _resume_without(area / "r2", record)
+    assert execute(record, lambda _: None) == (0, False)
+    assert (area / "r1/f").samefile(area / "r2/f")
+    assert not [*area.glob("r?/.zc*")]
+
+
+def test_it_gets_its_time_once_it_is_back(area: Path, killed: Record) -> None:
+    _resume_without(area / "r2", killed)
+    execute(killed, lambda _: None)
+    assert [(area / root).stat().st_mtime for root in ("r1", "r2")] == [MTIME, MTIME]
+
+
+def test_no_other_job_begins_in_it(area: Path, killed: Record) -> None:
+    _resume_without(area / "r2", killed)
+    with pytest.raises(ZconsoleError, match="resume"):
+        refuse_interrupted([os.fsencode(area / "r2")])

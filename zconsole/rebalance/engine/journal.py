@@ -12,7 +12,7 @@ works on the job writes to it; others send it requests through a file beside it
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -90,6 +90,7 @@ def again(row: FileRow) -> Result:
 
 UNSETTLED = "; resume the job"
 """End of the reason for a file that a crash left halfway and recovery could not settle."""
+_UNSETTLED_FILES = f"state = 5 AND temp IS NOT NULL AND reason LIKE '%{UNSETTLED}'"
 _STATES = {int(state): state for state in State}
 _COLUMNS = "id, dir, name, ino, size, nlink, state, temp, old, new, digest, offset, meta, handle"
 _LEAD = """
@@ -109,6 +110,9 @@ States are numbers of ``State``: 6 is LINKED; 0, 1 and 2 are still to do.
 
 class Journal(JournalDatabase):
     """An open journal. All methods raise sqlite3.Error if its disk fails."""
+
+    _noted: Collection[int] = ()
+    """Directories (numbers) whose noted times are kept until they can be reached again."""
 
     # Daily statistics.
 
@@ -225,8 +229,8 @@ class Journal(JournalDatabase):
         return [_file(row) for row in self._db.execute(sql)]
 
     def is_interrupted(self) -> bool:
-        """Whether any file may be half replaced, as ``unfinished`` lists them."""
-        sql = "SELECT EXISTS (SELECT 1 FROM files WHERE state IN (1, 2))"
+        """Whether any file may be half replaced: unfinished, or not settled by recovery."""
+        sql = f"SELECT EXISTS (SELECT 1 FROM files WHERE state IN (1, 2) OR {_UNSETTLED_FILES})"
         return bool(self._db.execute(sql).fetchone()[0])
 
     def record(
@@ -280,6 +284,10 @@ class Journal(JournalDatabase):
         with self.lazily_durable():
             self._db.execute("UPDATE dirs SET intent = NULL WHERE id = ?", (number,))
 
+    def keep_noted(self, numbers: Collection[int]) -> None:
+        """Keep what is noted of directories that can't be reached, for a later recovery."""
+        self._noted = frozenset(numbers)
+
     def close_directories(self) -> None:
         """Note that every directory has its time again, except those with unfinished files.
 
@@ -288,6 +296,8 @@ class Journal(JournalDatabase):
         unfinished = "SELECT dir FROM files WHERE state IN (1, 2)"
         self._db.execute(
             f"UPDATE dirs SET intent = NULL WHERE intent IS NOT NULL AND id NOT IN ({unfinished})"
+            " AND id NOT IN (SELECT value FROM json_each(?))",
+            (json.dumps(sorted(self._noted)),),
         )
 
     def retry(self) -> None:
@@ -297,15 +307,14 @@ class Journal(JournalDatabase):
         """
         # CREATING if the copy had no inode in the journal yet, otherwise SWAPPING.
         self._db.execute(
-            "UPDATE files SET state = CASE new WHEN 0 THEN 1 ELSE 2 END"
-            " WHERE state = 5 AND temp IS NOT NULL AND reason LIKE ?",
-            (f"%{UNSETTLED}",),
+            f"UPDATE files SET state = CASE new WHEN 0 THEN 1 ELSE 2 END WHERE {_UNSETTLED_FILES}"
         )
         sql = (
             f"SELECT {_COLUMNS} FROM files WHERE state = 5 AND temp IS NULL"
             " OR state = 4 AND reason IN"
             " ('open for writing', 'changed', 'locked', 'leased by another process',"
-            " 'directory moved', 'too large for the free space')"
+            " 'directory moved', 'too large for the free space',"
+            " 'its names are in more directories than can be open')"
         )
         self.record([again(_file(row)) for row in self._db.execute(sql).fetchall()])
 

@@ -51,7 +51,9 @@ class LinkNames:
 
     def has_original(self, row: FileRow) -> bool:
         """Whether this name is one of several and holds the original."""
-        return row.nlink > 1 and self._count(row, (row.name,), row.old) > 0
+        with contextlib.suppress(OSError):
+            return row.nlink > 1 and self._count(row, (row.name,), row.old) > 0
+        return False
 
     def ours(self, row: FileRow) -> set[bytes]:
         """Return the names and temporary names of an inode that the journal knows."""
@@ -106,7 +108,7 @@ class LinkNames:
 
     def _is_moved(self, row: FileRow) -> bool:
         temp = row.temp or b""
-        with contextlib.suppress(MovedError, OSError):
+        with contextlib.suppress(MovedError):
             fd = self.directories.get(row.directory).fd
             if self.inode(fd, row.name) == row.new:
                 return row.old not in (self.inode(fd, temp), self.inode(fd, temp + KEEP_SUFFIX))
@@ -118,8 +120,8 @@ class LinkNames:
         return self._count(row, (temp, temp + KEEP_SUFFIX), row.old)
 
     def _count(self, row: FileRow, names: Iterable[bytes], inode: int | None) -> int:
-        """Count the names of an inode among ``names`` in this row's directory."""
-        with contextlib.suppress(MovedError, OSError):
+        """Count the names of an inode among ``names`` in this row's directory. Raises OSError."""
+        with contextlib.suppress(MovedError):
             fd = self.directories.get(row.directory).fd
             return sum(self.inode(fd, name) == inode for name in names)
         return 0

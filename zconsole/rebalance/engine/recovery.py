@@ -112,8 +112,8 @@ class Recovery:
     _waiting: list[FileRow] = field(default_factory=list)
     """Files whose originals may be removed after GRACE."""
     _joiner: NameJoiner = field(init=False)
-    _unreadable: dict[int, OSError] = field(default_factory=dict)
-    """Directories (numbers) that can't be opened, with the errors."""
+    _unreadable: dict[int, MovedError | OSError] = field(default_factory=dict)
+    """Directories (numbers) that can't be opened or are gone, with the errors."""
     _failed: OSError | StopJobError | None = None
     """Raised once everything else is settled."""
 
@@ -175,14 +175,22 @@ class Recovery:
     def _whole_files(self, rows: Sequence[FileRow]) -> list[Result]:
         """Return the results of files all of whose names have one.
 
-        A name can't be settled later without what the journal says of the others.
+        A name can't be settled later without what the journal says of the others: if one of them
+        could not be settled, none of the file's counts as settled.
         """
-        results = {result.number: result for result in self._results}
-        unsettled = {self._links.key(row) for row in rows if row.number not in results}
-        return [
-            results[row.number]
+        results, key = {result.number: result for result in self._results}, self._links.key
+        left = {key(row) for row in rows if row.number not in results}
+        unsettled = {
+            key(row): result.reason
             for row in rows
-            if row.number in results and self._links.key(row) not in unsettled
+            if (result := results.get(row.number)) and (result.reason or "").endswith(UNSETTLED)
+        }
+        return [
+            Result(row.number, State.FAILED, unsettled[key(row)], row.temp)
+            if key(row) in unsettled
+            else results[row.number]
+            for row in rows
+            if key(row) not in left
         ]
 
     def _restore_times(self) -> None:
@@ -445,9 +453,7 @@ class Recovery:
             try:
                 directory = self.directories.get(number)
                 self.directories.begin(directory)
-            except MovedError:
-                continue
-            except OSError as error:
+            except (MovedError, OSError) as error:
                 self._unreadable[number] = error
                 if number in noted:
                     wanted[number] = noted[number]
@@ -458,6 +464,7 @@ class Recovery:
                     self.directories.take_up(directory, mtime_ns)
             if not directory.foreign:
                 wanted[number] = directory.mtime_ns, self.now()
+        self.journal.keep_noted(self._unreadable)
         return wanted
 
     def _last_change(self, until: float) -> float:
