@@ -9,7 +9,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import cache, partial
 from math import inf
@@ -35,6 +35,7 @@ POOL_INTERVAL = 5.0
 SNAPSHOT_INTERVAL = 30.0
 EXPORTS_INTERVAL = 120.0
 """Seconds; reads the configuration of servers, and runs Samba's tools."""
+LOOKING = "checking what is exported by now"
 SLICE = 0.05
 """Seconds of a single sleep; between sleeps, leases are released and requests noticed."""
 PATIENCE = 60.0
@@ -83,6 +84,11 @@ class PeriodicCheck(Generic[_T]):
     _checked: float | None = None
     _thread: threading.Thread | None = None
     _answer: _T | None = None
+    _since: float | None = field(init=False)
+    """When the newest answer was asked for."""
+
+    def __post_init__(self) -> None:
+        self._since = self._checked
 
     def __call__(self) -> _T | None:
         """Return the newest answer; ask again if it is time."""
@@ -97,7 +103,14 @@ class PeriodicCheck(Generic[_T]):
         return self._answer
 
     def _take(self) -> None:
+        asked = self._checked
         self._answer = self.ask()
+        self._since = asked
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the newest answer is older than any is while the question is asked in time."""
+        return self._since is not None and self.clock() - self._since > 2 * self.interval
 
     @property
     def is_running(self) -> bool:
@@ -290,12 +303,13 @@ class Holds:
 
     def why(self, phase: WorkPhase) -> str | None:
         """Return the first reason to wait, None if there is none. Raises StopJobError."""
+        self.shared()  # asked during any wait, so that the answer is new at its end
         # Requests come first: stop and pause must work even if the pool does not answer.
         return (
             self.job.obey()
             or self._hours()
             or self._latency()
-            or (self.shared() if phase is WorkPhase.BETWEEN else None)
+            or (self._exports() if phase is WorkPhase.BETWEEN else None)
             or self._pool()
             or self._space(phase)
             or self._target(phase)
@@ -310,6 +324,12 @@ class Holds:
     def _latency(self) -> str | None:
         limit = self.job.limits.max_latency
         return self._disks(limit) if limit else None
+
+    def _exports(self) -> str | None:
+        """Wait while files are exported, and for an answer if nobody has asked for long."""
+        if self.shared.is_stale:
+            return LOOKING
+        return self.shared()
 
     def _pool(self) -> str | None:
         """Wait for the pool, and while new snapshots would pin more than there is free space."""
