@@ -25,6 +25,7 @@ from zconsole.rebalance.planning.engine_choice import why_shared
 from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, Run, pool_of
 from zconsole.rebalance.planning.plan import TOO_LARGE
 from zconsole.system.day_hours import day_hours
+from zconsole.system.patient import Patient
 from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.blockdev import diskstats_names, diskstats_rows
@@ -259,15 +260,18 @@ def _waits(paths: Sequence[str], rows: Mapping[str, str]) -> tuple[int, float]:
     return requests, sum(each.read_seconds + each.write_seconds for each in blocks)
 
 
-def exposed(terms: JobTerms, places: Sequence[JobDirectory], run: Run) -> str | None:
+def exposed(
+    terms: JobTerms, places: Sequence[JobDirectory], run: Run, patient: Patient
+) -> str | None:
     """Reason why other machines may now write to files that would be copied, or None.
 
-    None, too, if the operator accepts races. ``run`` runs Samba's tools.
+    None, too, if the operator accepts races. ``run`` runs Samba's tools; ``patient`` is that of the
+    looks before.
     """
     copied = [each for each in places if terms.engines.get(os.fsdecode(each.root)) == "copy"]
     if terms.settings.accept_races or not copied:
         return None
-    shared = exports.look(run)
+    shared = exports.look(run, patient=patient)
     whys = ((p.root, why_shared(p.dataset, exports.why_exported(p.point, shared))) for p in copied)
     return next((f"{os.fsdecode(root)}: {why}" for root, why in whys if why), None)
 
@@ -288,7 +292,10 @@ class Holds:
         clock, during_scan = job.clocks.monotonic, job.terms.settings.during_scan
         # The first answer was asked for before the job began (``execute``).
         self.shared = PeriodicCheck(
-            partial(exposed, job.terms, places, reader.run), EXPORTS_INTERVAL, clock, clock()
+            partial(exposed, job.terms, places, reader.run, Patient()),
+            EXPORTS_INTERVAL,
+            clock,
+            clock(),
         )
         self._disks = SlowDisks(cache(partial(devices_of, reader, places)), clock)
         self._of_pool: PoolWatch | None = None

@@ -43,6 +43,7 @@ from zconsole.rebalance.job.locks import TreeLocks
 from zconsole.rebalance.planning.engine_choice import flags_of, why_hidden
 from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, options_now, pool_of
 from zconsole.rebalance.planning.forecast import BATCH_BYTES
+from zconsole.system.patient import Patient
 
 SMALLEST_BATCH = 8 << 20
 BATCH_SECONDS = 4.0
@@ -419,7 +420,7 @@ def execute(record: Record, show: Show, locks: TreeLocks | None = None) -> tuple
         for place in places:
             if why := READ_ONLY if place.read_only else hidden(job.terms, place):
                 raise ZconsoleError(f"{os.fsdecode(place.root)}: {why}")
-        if shared := exposed(job.terms, places, reader.run):
+        if shared := exposed(job.terms, places, reader.run, Patient()):
             raise ZconsoleError(shared)
         with (
             closing(_locked(system, [place.root for place in places], locks)),

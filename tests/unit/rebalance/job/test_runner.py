@@ -96,7 +96,7 @@ def test_a_job_is_not_resumed_where_files_are_shared_by_now(
     record = by_journal(tmp_path / "job.db")
     assert record is not None
     server = Shared(server="ganesha.nfsd")
-    monkeypatch.setattr("zconsole.rebalance.planning.exports.look", lambda _run: [server])
+    monkeypatch.setattr("zconsole.rebalance.planning.exports.look", lambda *_, **__: [server])
     with pytest.raises(ZconsoleError, match="tree: exported over NFS: ganesha"):
         execute(record, lambda event: None)
 
