@@ -286,16 +286,20 @@ class Holds:
         places: Sequence[JobDirectory],
         accounts: JobAccounts,
         service: Callable[[], None],
+        shared: str | None = None,
     ) -> None:
-        """``service`` is called often during waits: it releases files that others want."""
+        """``service`` is called often during waits: it releases files that others want.
+
+        ``shared`` is what ``exposed`` has just returned.
+        """
         self.job, self.accounts, self.service = job, accounts, service
         clock, during_scan = job.clocks.monotonic, job.terms.settings.during_scan
-        # The first answer was asked for before the job began (``execute``).
-        self.shared = PeriodicCheck(
+        self.shared: PeriodicCheck[str | None] = PeriodicCheck(
             partial(exposed, job.terms, places, reader.run, Patient()),
             EXPORTS_INTERVAL,
             clock,
             clock(),
+            _answer=shared,
         )
         self._disks = SlowDisks(cache(partial(devices_of, reader, places)), clock)
         self._of_pool: PoolWatch | None = None

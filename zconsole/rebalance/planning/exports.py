@@ -46,6 +46,8 @@ KERNEL = ("/proc/fs/nfsd/exports", "/proc/net/rpc/nfsd.export/content")
 
 A line that begins with # is a heading or no longer valid (svc_export_show, fs/nfsd/export.c).
 """
+UNKNOWN = "cannot tell whether"
+"""Start of the reason why a directory counts as exported, though no export is known."""
 PSEUDO = "v4root"
 """Option of a directory that only leads to exported ones and shows nothing else."""
 
@@ -108,7 +110,7 @@ def why_exported(point: str, every: Sequence[Shared]) -> str:
                 if found.shows(plain, mount, device):
                     return f"exported over {protocol} ({clean(path)})"
     unknown = next((text for found in every for text in found.unknown), None)
-    return f"cannot tell whether {clean(point)} is exported: {clean(unknown)}" if unknown else ""
+    return f"{UNKNOWN} {clean(point)} is exported: {clean(unknown)}" if unknown else ""
 
 
 def _others(processes: Sequence[ServerProcess], here: str, patient: Patient) -> Iterator[Shared]:
