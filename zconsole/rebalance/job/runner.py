@@ -258,7 +258,6 @@ class JobRunner:
     def _left_over(self) -> bool:
         """Settle files that a failure left unfinished; return whether any were queued again."""
         self._flush()
-        self._directories.close()
         self._recover()
         return State.PENDING in self.job.journal.counts()
 
@@ -391,11 +390,12 @@ class JobRunner:
     def _flush(self) -> None:
         """Record the outcomes of files in the journal, after syncing them to the disks.
 
-        No file is leased meanwhile.
+        No file is leased meanwhile, and no directory is open afterward.
         """
         if self._engine.results.unsynced:
             self._sync_all()
         self._engine.results.flush()
+        self._directories.close()
 
     def _report(self, outcomes: Sequence[FileOutcome], engine: str) -> None:
         self._batches.give_back(outcomes)
