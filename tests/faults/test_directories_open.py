@@ -12,6 +12,8 @@ import pytest
 from tests.faults.harness import ALONE, FaultySys, Nobody, create, run
 from zconsole.rebalance.engine.file_locks import FilesInUse
 from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.job.holds import Holds, WorkPhase
+from zconsole.rebalance.job.job import FreeSpace
 
 MOST = 40
 """Directories that a process may have open."""
@@ -35,6 +37,28 @@ def test_a_directory_moved_out_of_the_tree_is_not_worked_on_in_the_next_batch(
     found = [(line["outcome"], line["reason"]) for line in shown]
     assert found == [("moved", None), ("skipped", "directory moved")]
     assert summary["stopped_by"] == "done"
+
+
+def test_no_directory_is_open_while_a_job_waits_between_two_batches(
+    area: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wait may last for hours, in which the filesystem could not be unmounted."""
+    monkeypatch.setattr("zconsole.rebalance.engine.descriptors.BATCH_FILES", 1)
+    monkeypatch.setattr(FreeSpace, "room", lambda *_, **__: 1 << 20)  # less than a batch
+    (area / "tree").mkdir()
+    for name in ("a", "b"):
+        (area / "tree" / name).write_bytes(b"x")
+    create(area / "tree", area / "job.db")
+    sys, waits = Few(), list[int]()
+
+    def wait(_holds: Holds, phase: WorkPhase) -> None:
+        if phase is WorkPhase.BETWEEN:
+            waits.append(len(sys.held))
+
+    monkeypatch.setattr(Holds, "wait", wait)
+    run(area / "job.db", sys, ALONE)
+    assert len(waits) > 2
+    assert not any(waits)
 
 
 class Few(Sys):

@@ -9,7 +9,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import cache, partial
 from math import inf
@@ -25,6 +25,7 @@ from zconsole.rebalance.planning.engine_choice import why_shared
 from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, Run, pool_of
 from zconsole.rebalance.planning.plan import TOO_LARGE
 from zconsole.system.day_hours import day_hours
+from zconsole.system.patient import Patient
 from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.blockdev import diskstats_names, diskstats_rows
@@ -35,6 +36,7 @@ POOL_INTERVAL = 5.0
 SNAPSHOT_INTERVAL = 30.0
 EXPORTS_INTERVAL = 120.0
 """Seconds; reads the configuration of servers, and runs Samba's tools."""
+LOOKING = "checking what is exported by now"
 SLICE = 0.05
 """Seconds of a single sleep; between sleeps, leases are released and requests noticed."""
 PATIENCE = 60.0
@@ -83,6 +85,11 @@ class PeriodicCheck(Generic[_T]):
     _checked: float | None = None
     _thread: threading.Thread | None = None
     _answer: _T | None = None
+    _since: float | None = field(init=False)
+    """When the newest answer was asked for."""
+
+    def __post_init__(self) -> None:
+        self._since = self._checked
 
     def __call__(self) -> _T | None:
         """Return the newest answer; ask again if it is time."""
@@ -97,7 +104,14 @@ class PeriodicCheck(Generic[_T]):
         return self._answer
 
     def _take(self) -> None:
+        asked = self._checked
         self._answer = self.ask()
+        self._since = asked
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the newest answer is older than any is while the question is asked in time."""
+        return self._since is not None and self.clock() - self._since > 2 * self.interval
 
     @property
     def is_running(self) -> bool:
@@ -246,15 +260,18 @@ def _waits(paths: Sequence[str], rows: Mapping[str, str]) -> tuple[int, float]:
     return requests, sum(each.read_seconds + each.write_seconds for each in blocks)
 
 
-def exposed(terms: JobTerms, places: Sequence[JobDirectory], run: Run) -> str | None:
+def exposed(
+    terms: JobTerms, places: Sequence[JobDirectory], run: Run, patient: Patient
+) -> str | None:
     """Reason why other machines may now write to files that would be copied, or None.
 
-    None, too, if the operator accepts races. ``run`` runs Samba's tools.
+    None, too, if the operator accepts races. ``run`` runs Samba's tools; ``patient`` is that of the
+    looks before.
     """
     copied = [each for each in places if terms.engines.get(os.fsdecode(each.root)) == "copy"]
     if terms.settings.accept_races or not copied:
         return None
-    shared = exports.look(run)
+    shared = exports.look(run, patient=patient)
     whys = ((p.root, why_shared(p.dataset, exports.why_exported(p.point, shared))) for p in copied)
     return next((f"{os.fsdecode(root)}: {why}" for root, why in whys if why), None)
 
@@ -269,13 +286,20 @@ class Holds:
         places: Sequence[JobDirectory],
         accounts: JobAccounts,
         service: Callable[[], None],
+        shared: str | None = None,
     ) -> None:
-        """``service`` is called often during waits: it releases files that others want."""
+        """``service`` is called often during waits: it releases files that others want.
+
+        ``shared`` is what ``exposed`` has just returned.
+        """
         self.job, self.accounts, self.service = job, accounts, service
         clock, during_scan = job.clocks.monotonic, job.terms.settings.during_scan
-        # The first answer was asked for before the job began (``execute``).
-        self.shared = PeriodicCheck(
-            partial(exposed, job.terms, places, reader.run), EXPORTS_INTERVAL, clock, clock()
+        self.shared: PeriodicCheck[str | None] = PeriodicCheck(
+            partial(exposed, job.terms, places, reader.run, Patient()),
+            EXPORTS_INTERVAL,
+            clock,
+            clock(),
+            _answer=shared,
         )
         self._disks = SlowDisks(cache(partial(devices_of, reader, places)), clock)
         self._of_pool: PoolWatch | None = None
@@ -290,12 +314,13 @@ class Holds:
 
     def why(self, phase: WorkPhase) -> str | None:
         """Return the first reason to wait, None if there is none. Raises StopJobError."""
+        self.shared()  # asked during any wait, so that the answer is new at its end
         # Requests come first: stop and pause must work even if the pool does not answer.
         return (
             self.job.obey()
             or self._hours()
             or self._latency()
-            or (self.shared() if phase is WorkPhase.BETWEEN else None)
+            or (self._exports() if phase is WorkPhase.BETWEEN else None)
             or self._pool()
             or self._space(phase)
             or self._target(phase)
@@ -310,6 +335,12 @@ class Holds:
     def _latency(self) -> str | None:
         limit = self.job.limits.max_latency
         return self._disks(limit) if limit else None
+
+    def _exports(self) -> str | None:
+        """Wait while files are exported, and for an answer if nobody has asked for long."""
+        if self.shared.is_stale:
+            return LOOKING
+        return self.shared()
 
     def _pool(self) -> str | None:
         """Wait for the pool, and while new snapshots would pin more than there is free space."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
@@ -227,23 +227,21 @@ class FreeSpace:
     _full: int = 0
     """Consecutive batches that found a filesystem full."""
     trend: Trend = field(default_factory=Trend)
-    _patient: Patient = field(default_factory=Patient)
+    _patients: defaultdict[str, Patient] = field(default_factory=lambda: defaultdict(Patient))
+    """By root path: one that gives no answer must not keep the others from being asked."""
+    _found: dict[str, tuple[int, int] | None] = field(default_factory=dict)
+    """Newest answer by root path: device and free bytes, None if it is gone."""
 
     def room(self, device: int | None = None, fresh: bool = False) -> int:
         """Return the bytes that may be written before the floor is reached; cached for 0.5 seconds.
 
-        On the filesystem of ``device``, or the least of all. Where a path gives no answer, as one
-        that somebody has led to a dead server, the figures before count. Raises StopJobError if all
-        directories of the job are gone, or never answered.
+        On the filesystem of ``device``, or the least of all. Raises StopJobError if all directories
+        of the job are gone.
         """
         now = self.job.clocks.monotonic()
         if fresh or self._looked is None or now - self._looked >= SPACE_INTERVAL:
             self._looked = now
-            try:
-                self._rooms = self._look(self.job.terms.reserves_at(self.job.limits.min_free))
-            except StateError as error:
-                if not self._rooms:
-                    raise StopJobError(f"its directories: {error}") from error
+            self._rooms = self._look(self.job.terms.reserves_at(self.job.limits.min_free))
             self.trend.note(now, min(self._rooms.values()))
         least = min(self._rooms.values())
         return max(0, least if device is None else self._rooms.get(device, least))
@@ -255,14 +253,29 @@ class FreeSpace:
         rooms: dict[int, int] = {}
         self.is_tight = False
         for root, reserve in reserves.items():
-            with suppress(FileNotFoundError, NotADirectoryError):
-                device, status = self._patient.call(partial(_asked, root))
-                room = status.f_bavail * status.f_frsize - reserve
-                rooms[device] = min(room, rooms.get(device, room))
-                self.is_tight |= room <= min(LEAST_ROOM, self.job.terms.rooms.get(root, 0) // 4)
+            if (found := self._newest(root)) is None:
+                continue
+            device, room = found[0], found[1] - reserve
+            rooms[device] = min(room, rooms.get(device, room))
+            self.is_tight |= room <= min(LEAST_ROOM, self.job.terms.rooms.get(root, 0) // 4)
         if not rooms:
             raise StopJobError("its directories are gone")
         return rooms
+
+    def _newest(self, root: str) -> tuple[int, int] | None:
+        """Return device and free bytes of a directory, None if it is gone.
+
+        Where its path gives no answer, as one that somebody has led to a dead server, the figures
+        before count. Without any, the first answer is waited for: a disk may have to spin up.
+        Raises StopJobError if the operator stops the job meanwhile.
+        """
+        while True:
+            with suppress(StateError):
+                self._found[root] = self._patients[root].call(partial(_asked, root))
+            if root in self._found:
+                return self._found[root]
+            self.job.obey()
+            self.job.clocks.sleep(SPACE_INTERVAL)
 
     def why(self, between: bool) -> str | None:
         """Reason why the job must not write now, or None.
@@ -294,8 +307,13 @@ class FreeSpace:
             self._full = 0
 
 
-def _asked(root: str) -> tuple[int, os.statvfs_result]:
-    return Path(root).stat().st_dev, os.statvfs(root)
+def _asked(root: str) -> tuple[int, int] | None:
+    """Return device and free bytes of a directory, None if it is gone."""
+    try:
+        device, status = Path(root).stat().st_dev, os.statvfs(root)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return device, status.f_bavail * status.f_frsize
 
 
 @contextmanager

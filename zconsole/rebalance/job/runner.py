@@ -40,9 +40,11 @@ from zconsole.rebalance.job.job import READ_ONLY, Job, JobTerms, terms_of
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.job.job_store import Record, locked
 from zconsole.rebalance.job.locks import TreeLocks
+from zconsole.rebalance.planning import exports
 from zconsole.rebalance.planning.engine_choice import flags_of, why_hidden
 from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, options_now, pool_of
 from zconsole.rebalance.planning.forecast import BATCH_BYTES
+from zconsole.system.patient import Patient
 
 SMALLEST_BATCH = 8 << 20
 BATCH_SECONDS = 4.0
@@ -177,8 +179,10 @@ class JobRunner:
         show: Show,
         threads: Executor | None = None,
         users: Users | None = None,
+        shared: str | None = None,
     ) -> None:
-        self.job, self.reader, self.places = job, reader, places
+        """``shared`` is what ``exposed`` has just returned."""
+        self.job, self.reader, self.places, self._shared = job, reader, places, shared
         journal, clocks = job.journal, job.clocks
         notes = Notes(partial(journal.jot, CHANGING_UNTIL), journal.leave_directory)
         self._directories = Directories(sys, journal.directory, notes, clocks.epoch)
@@ -203,7 +207,7 @@ class JobRunner:
             flags=flags_of(terms.settings.rewrite_options),
         )  # fmt: skip
         service = self._engine.leases.service
-        self._holds = Holds(job, reader, places, self.accounts, service)
+        self._holds = Holds(job, reader, places, self.accounts, service, shared)
         self._batches = Batches(job)
         self._at: Mapping[int, Sequence[JobDirectory]] = {}
         """Directories by device; empty before ``adopt_devices``, as numbers may have changed."""
@@ -225,6 +229,8 @@ class JobRunner:
             self._at = self._by_device()
             self._recover(self.job.obey)
             recovered = True
+            if self._shared and exports.UNKNOWN not in self._shared:  # else it may be known soon
+                raise UnsupportedError(self._shared)
             if back := creation.requeue_restored(sys, journal, self._directories):
                 self.accounts.notes.append(f"{back} moved files had come back: moved again")
             self.accounts.count()
@@ -252,7 +258,6 @@ class JobRunner:
     def _left_over(self) -> bool:
         """Settle files that a failure left unfinished; return whether any were queued again."""
         self._flush()
-        self._directories.close()
         self._recover()
         return State.PENDING in self.job.journal.counts()
 
@@ -385,11 +390,12 @@ class JobRunner:
     def _flush(self) -> None:
         """Record the outcomes of files in the journal, after syncing them to the disks.
 
-        No file is leased meanwhile.
+        No file is leased meanwhile, and no directory is open afterward.
         """
         if self._engine.results.unsynced:
             self._sync_all()
         self._engine.results.flush()
+        self._directories.close()
 
     def _report(self, outcomes: Sequence[FileOutcome], engine: str) -> None:
         self._batches.give_back(outcomes)
@@ -419,14 +425,13 @@ def execute(record: Record, show: Show, locks: TreeLocks | None = None) -> tuple
         for place in places:
             if why := READ_ONLY if place.read_only else hidden(job.terms, place):
                 raise ZconsoleError(f"{os.fsdecode(place.root)}: {why}")
-        if shared := exposed(job.terms, places, reader.run):
-            raise ZconsoleError(shared)
+        shared = exposed(job.terms, places, reader.run, Patient())
         with (
             closing(_locked(system, [place.root for place in places], locks)),
             ThreadPoolExecutor(THREADS) as threads,
         ):
             journal.retry()  # files that failed before get another try
-            runner = JobRunner(system, reader, job, places, show, threads)
+            runner = JobRunner(system, reader, job, places, show, threads, shared=shared)
             runner.accounts.notes += map(str, missing)
             with _signals(job, runner.alarm):
                 summary = runner.run()

@@ -20,7 +20,7 @@ from zconsole.rebalance.engine import holders
 from zconsole.rebalance.planning.facts import Run
 from zconsole.system import mounts
 from zconsole.system.mounts import MountPoint, is_inside
-from zconsole.system.patient import NoAnswerError, Patient
+from zconsole.system.patient import Patient
 from zconsole.system.printable import clean
 from zconsole.system.process import DeadlineError
 from zconsole.system.safe_path import StateError, contents
@@ -46,6 +46,8 @@ KERNEL = ("/proc/fs/nfsd/exports", "/proc/net/rpc/nfsd.export/content")
 
 A line that begins with # is a heading or no longer valid (svc_export_show, fs/nfsd/export.c).
 """
+UNKNOWN = "cannot tell whether"
+"""Start of the reason why a directory counts as exported, though no export is known."""
 PSEUDO = "v4root"
 """Option of a directory that only leads to exported ones and shows nothing else."""
 
@@ -58,11 +60,13 @@ class ServerProcess(NamedTuple):
     namespace: str
 
 
-def look(run: Run, machine: Path = MACHINE) -> list[Shared]:
+def look(run: Run, machine: Path = MACHINE, patient: Patient | None = None) -> list[Shared]:
     """Return the shares of this machine and of each container in which a server runs.
 
-    ``run`` runs Samba's tools; ``machine`` is the root of this machine's files.
+    ``run`` runs Samba's tools; ``machine`` is the root of this machine's files; ``patient`` is that
+    of earlier looks, so that what hangs since then is not asked again.
     """
+    patient = patient or Patient()
     processes, here = list(processes_of(machine / "proc")), ""
     for process in processes:
         if process.name in USER_SPACE:  # anything may be exported: the rest doesn't matter
@@ -70,14 +74,14 @@ def look(run: Run, machine: Path = MACHINE) -> list[Shared]:
     with contextlib.suppress(OSError):
         here = _namespace(machine / "proc/self")
     own = Shared(machine, table=_mounts(machine / "proc/self"), own=True)
-    named = _configurations(each for each in processes if each.namespace in ("", here))
+    named = _configurations((at for at in processes if at.namespace in ("", here)), patient)
     try:  # an included file, or a link in a shared path, may be on a server that is dead
-        Patient().call(partial(own.read, named, run), OWN)
-    except NoAnswerError:
+        patient.call(partial(own.read, named, run), OWN)
+    except StateError:
         own = Shared(table=own.table, own=True, unknown=["what is shared here gives no answer"])
     try:
-        found = Patient().call(lambda: list(_others(processes, here)), DEADLINE)
-    except NoAnswerError:
+        found = patient.call(lambda: list(_others(processes, here, patient)), DEADLINE)
+    except StateError:
         return [own, Shared(unknown=["the files of a container give no answer"])]
     except OSError as error:
         return [own, Shared(unknown=[f"cannot inspect a container: {error}"])]
@@ -106,10 +110,10 @@ def why_exported(point: str, every: Sequence[Shared]) -> str:
                 if found.shows(plain, mount, device):
                     return f"exported over {protocol} ({clean(path)})"
     unknown = next((text for found in every for text in found.unknown), None)
-    return f"cannot tell whether {clean(point)} is exported: {clean(unknown)}" if unknown else ""
+    return f"{UNKNOWN} {clean(point)} is exported: {clean(unknown)}" if unknown else ""
 
 
-def _others(processes: Sequence[ServerProcess], here: str) -> Iterator[Shared]:
+def _others(processes: Sequence[ServerProcess], here: str, patient: Patient) -> Iterator[Shared]:
     """Yield the shares of each other mount namespace, seen through one of its processes."""
     spaces: dict[str, list[ServerProcess]] = {}
     for process in processes:
@@ -123,7 +127,7 @@ def _others(processes: Sequence[ServerProcess], here: str) -> Iterator[Shared]:
         found = Shared(place / "root", follow=False, table=_mounts(place))
         serves_nfs = "rpc.mountd" in names or found.has_server
         if serves_nfs or names & SERVERS:
-            found.read(_configurations(members))
+            found.read(_configurations(members, patient))
             if serves_nfs and not found.unknown and found.text(ETAB) is None:
                 why = f"the NFS server in the container of process {place.name} has no {ETAB}"
                 found.unknown.append(why)
@@ -162,12 +166,14 @@ def _namespace(process: Path) -> str:
         return ""
 
 
-def _configurations(processes: Iterable[ServerProcess]) -> Iterator[str]:
+def _configurations(processes: Iterable[ServerProcess], patient: Patient) -> Iterator[str]:
     """Yield the configuration that each smbd was started with; empty if reading it hangs."""
     for process in processes:
         if process.name != "smbd":
             continue
-        words, variables = (_memory(process.place / name) for name in ("cmdline", "environ"))
+        words, variables = (
+            _memory(process.place / name, patient) for name in ("cmdline", "environ")
+        )
         if words is None or variables is None:
             yield ""
             continue
@@ -179,14 +185,14 @@ def _configurations(processes: Iterable[ServerProcess]) -> Iterator[str]:
                 yield variable.removeprefix(_VARIABLE)
 
 
-def _memory(file: Path) -> list[str] | None:
+def _memory(file: Path, patient: Patient) -> list[str] | None:
     """Read NUL-separated words from a process's memory.
 
     Empty for a process that has ended or is hidden, None if reading hangs.
     """
     try:
-        return os.fsdecode(Patient().call(file.read_bytes)).split("\0")
-    except NoAnswerError:
+        return os.fsdecode(patient.call(file.read_bytes)).split("\0")
+    except StateError:
         return None
     except OSError:
         return []

@@ -40,6 +40,7 @@ from zconsole.rebalance.job.job import FreeSpace, Job, request_file
 from zconsole.rebalance.planning.exports import Shared
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory
 from zconsole.rebalance.planning.settings import Floor, Limits, Settings
+from zconsole.system.patient import Patient
 from zconsole.system.process import Completed
 
 
@@ -557,7 +558,7 @@ def test_files_shared_since_the_job_began_are_not_copied_until_they_are_unshared
     waits: bool,
 ) -> None:
     shared = list[Shared]()
-    monkeypatch.setattr(holds.exports, "look", lambda _run: shared)
+    monkeypatch.setattr(holds.exports, "look", lambda _run, patient: shared)
     monkeypatch.setattr(FreeSpace, "_look", lambda *_: {1: 1 << 40})
     clock = Clock()
     places = [JobDirectory(os.fsencode(tmp_path), "ext4", "/dev/sda1", None)]
@@ -581,6 +582,53 @@ def test_files_shared_since_the_job_began_are_not_copied_until_they_are_unshared
         assert why() == (told if waits else None)
         shared.clear()
         assert why() is None
+
+
+def test_what_is_exported_is_asked_anew_before_work_goes_on_after_a_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = f"{tmp_path}: exported over NFS: ganesha.nfsd is running, and may export anything"
+    looked, shared = threading.Event(), list[Shared]()
+    patients = set[Patient]()
+
+    def look(_run: object, patient: Patient) -> list[Shared]:
+        patients.add(patient)
+        looked.wait(60)
+        return list(shared)
+
+    monkeypatch.setattr(holds.exports, "look", look)
+    monkeypatch.setattr(FreeSpace, "_look", lambda *_: {1: 1 << 40})
+    clock = Clock()
+    places = [JobDirectory(os.fsencode(tmp_path), "ext4", "/dev/sda1", None)]
+    with closing(Journal.create(tmp_path / "job.db")) as journal:
+        accounts = accounts_of(journal, clock)
+        job = job_of(journal, JobClocks(clock, clock), engines={str(tmp_path): "copy"})
+        made = Holds(job, FactsReader(), places, accounts, lambda: None)
+        assert made.why(WorkPhase.BETWEEN) is None
+        # A pause, in which the question is asked, whatever is in flight.
+        ask(journal.path, "pause")
+        shared.append(Shared(server="ganesha.nfsd"))
+        looked.set()
+        for phase in (WorkPhase.BETWEEN, WorkPhase.COPYING):
+            clock.now += EXPORTS_INTERVAL
+            assert made.why(phase) == "paused"
+            settle(made.shared)
+        looked.clear()
+        ask(journal.path, "run")
+        assert made.why(WorkPhase.BETWEEN) == told
+        # A sync that took hours, in which nobody could ask: the old answer is worth nothing.
+        shared.clear()
+        clock.now += 100 * EXPORTS_INTERVAL
+        assert made.why(WorkPhase.COPYING) is None
+        assert made.why(WorkPhase.BETWEEN) == holds.LOOKING
+        job.stop = "interrupted"
+        with pytest.raises(StopJobError):
+            made.why(WorkPhase.BETWEEN)
+        job.stop = None
+        looked.set()
+        settle(made.shared)
+        assert made.why(WorkPhase.BETWEEN) is None
+        assert len(patients) == 1  # what hung at one look is not asked again at the next
 
 
 @contextmanager

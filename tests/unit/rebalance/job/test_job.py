@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,9 +113,52 @@ def test_a_path_that_gives_no_answer_holds_nothing_up(
     assert space.room() == 1000
     monkeypatch.setattr(os, "statvfs", lambda path: ended.wait(60))
     assert [space.room(fresh=True) for _ in range(20)] == [1000] * 20
-    with pytest.raises(StopJobError, match="no answer"):
-        space_of({str(tmp_path): Floor(0, 0.0)}).room()
     ended.set()
+
+
+def test_a_path_that_gives_no_answer_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended, left = threading.Event(), {"/live": 1000, "/dead": 2000}
+    devices, stat = {"/live": Filesystem(0, 1, 1), "/dead": Filesystem(0, 1, 2)}, Path.stat
+
+    def statvfs(path: str) -> Filesystem:
+        if path == "/dead" and left["/live"] < 1000:
+            ended.wait(60)
+        return Filesystem(left[path], 1, 0)
+
+    monkeypatch.setattr(os, "statvfs", statvfs)
+    monkeypatch.setattr(Path, "stat", lambda at, **how: devices.get(str(at)) or stat(at, **how))
+    for order in (("/live", "/dead"), ("/dead", "/live")):
+        left["/live"] = 1000
+        space = space_of(dict.fromkeys(order, Floor(100, 1000.0)))
+        assert [space.room(device) for device in (1, 2)] == [900, 1900]
+        left["/live"] = 300
+        assert space.room(fresh=True) == 200
+        space.job.limits = Limits(min_free=0.1)
+        assert [space.room(device, fresh=True) for device in (1, 2)] == [100, 1800]
+    ended.set()
+
+
+def test_a_disk_that_spins_up_is_waited_for_until_the_job_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spun, slept = threading.Event(), list[float]()
+    monkeypatch.setattr(os, "statvfs", lambda path: spun.wait(60) and Filesystem(1000, 1, 1))
+
+    def waiting(asleep: Callable[[FreeSpace], object]) -> FreeSpace:
+        space = space_of({str(tmp_path): Floor(0, 0.0)})
+
+        def sleep(seconds: float) -> None:
+            slept.append(seconds)
+            asleep(space)
+
+        space.job.clocks = JobClocks(sleep=sleep)
+        return space
+
+    with pytest.raises(StopJobError, match="interrupted"):
+        waiting(lambda space: setattr(space.job, "stop", "interrupted")).room()
+    assert waiting(lambda _: spun.set()).room() == 1000
+    assert slept
+    assert set(slept) == {SPACE_INTERVAL}
 
 
 def test_it_is_a_note_of_a_job_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

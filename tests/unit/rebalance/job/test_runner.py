@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Iterable
 from contextlib import closing
@@ -11,14 +12,15 @@ from typing import Any, cast
 
 import pytest
 
-from tests.faults.harness import create
+from tests.faults.harness import ALONE, FaultySys, Killed, ask, create, descriptors_closed, run
 from tests.table import rows
 from tests.unit.rebalance.job.counted import job_of, terms_with
 from zconsole.errors import ZconsoleError
+from zconsole.rebalance.backend import JobStatus
 from zconsole.rebalance.engine.directories import DirectoryRow
 from zconsole.rebalance.engine.file_locks import Alarm
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
-from zconsole.rebalance.engine.journal import FileRow, Journal
+from zconsole.rebalance.engine.journal import FileRow, Journal, State
 from zconsole.rebalance.job.job import Job, JobTerms
 from zconsole.rebalance.job.job_store import by_journal
 from zconsole.rebalance.job.runner import STOPPING, Batches, JobRunner, _signals, execute, hidden
@@ -87,18 +89,54 @@ def test_a_job_is_not_begun_where_it_could_not_be_planned_by_now(
         execute(record, lambda event: None)
 
 
-def test_a_job_is_not_resumed_where_files_are_shared_by_now(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@rows(
+    ("share", "reason"),
+    [
+        (Shared(server="ganesha.nfsd"), "exported over NFS: ganesha.nfsd is running"),
+        (Shared(unknown=["testparm is slow"]), "cannot tell whether .*: testparm is slow"),
+    ],
+)
+def test_where_files_are_shared_by_now_a_job_is_resumed_only_to_settle_what_is_unfinished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: Shared, reason: str
 ) -> None:
-    monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path / "state"))
-    (tmp_path / "tree").mkdir()
-    create(tmp_path / "tree", tmp_path / "job.db")
-    record = by_journal(tmp_path / "job.db")
+    """It is refused then; where nobody knows, it waits."""
+    area = tmp_path / ("unknown" if share.unknown else "known")
+    monkeypatch.setenv("ZCONSOLE_STATE", str(area / "state"))
+    (area / "tree").mkdir(parents=True)
+    for name in ("a", "b"):
+        (area / "tree" / name).write_bytes(b"content")
+    create(area / "tree", area / "job.db")
+    monkeypatch.setattr("zconsole.rebalance.engine.descriptors.BATCH_FILES", 1)
+    dying = FaultySys()
+
+    def died(_number: int, name: str, _result: object) -> None:
+        if name == "exchange":
+            dying.die()
+
+    dying.after = died
+    with descriptors_closed(), pytest.raises(Killed):
+        run(area / "job.db", dying, ALONE)
+    record = by_journal(area / "job.db")
     assert record is not None
-    server = Shared(server="ganesha.nfsd")
-    monkeypatch.setattr("zconsole.rebalance.planning.exports.look", lambda _run: [server])
-    with pytest.raises(ZconsoleError, match="tree: exported over NFS: ganesha"):
-        execute(record, lambda event: None)
+    monkeypatch.setattr("zconsole.rebalance.planning.exports.look", lambda *_, **__: [share])
+    waited = list[str]()
+
+    def show(event: JobStatus) -> None:
+        if event.state == "waiting":
+            waited.append(event.why or "")
+            ask(record.journal, "stop")
+
+    if share.server:
+        with pytest.raises(ZconsoleError, match=f"tree: {reason}"):
+            execute(record, show)
+    else:
+        execute(record, show)
+        assert all(re.search(f"tree: {reason}", why) for why in waited)
+    assert bool(waited) == bool(share.unknown)
+    assert {each.name for each in (area / "tree").iterdir()} == {"a", "b"}
+    with closing(Journal.open(record.journal)) as journal:
+        assert not journal.is_interrupted()
+        assert State.PENDING in journal.counts()
 
 
 def test_copies_of_blocks_are_those_of_the_dataset_on_a_device(journal: Journal) -> None:

@@ -13,6 +13,7 @@ import pytest
 from zconsole.rebalance.planning import exports
 from zconsole.rebalance.planning.exports import look, why_exported
 from zconsole.rebalance.planning.facts import Run
+from zconsole.system.patient import Patient
 from zconsole.system.process import Completed, DeadlineError
 
 SMB = """\
@@ -304,6 +305,37 @@ def test_a_shared_path_on_a_dead_server_is_waited_for_only_so_long(
     assert machine.why("/tank").endswith("what is shared here gives no answer")
     assert time.monotonic() - began < 30
     answered.set()
+
+
+def test_what_hangs_is_not_asked_again_at_the_next_look(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exports, "OWN", 0.1)
+    answered, asked, patient = threading.Event(), list[str](), Patient()
+
+    def realpath(path: str) -> str:
+        if path.startswith("/dead"):
+            asked.append(path)
+            answered.wait(60)
+        return path
+
+    monkeypatch.setattr(os.path, "realpath", realpath)
+    machine.write("/etc/samba/smb.conf", "[a]\npath = /dead/a\n")
+    for _ in range(3):
+        shares = look(nothing, machine.root, patient)
+        assert "cannot tell" in why_exported("/tank", shares)
+    assert asked == ["/dead/a"]
+    answered.set()
+
+
+def test_where_no_thread_can_be_started_nothing_is_known(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("_thread.start_new_thread", refuse)
+    assert machine.why("/tank").startswith("cannot tell")
 
 
 def test_a_file_that_is_too_large_is_not_taken_for_a_short_one(
