@@ -70,6 +70,8 @@ PARTS = {
     "actions/test_scrub_dates.py": "actions/scrub.py",
     "actions/test_window_records.py": "actions/scrub_window.py",
     "diagnosis/device_errors/test_tracker.py": "diagnosis/device_errors/faults.py",
+    "hardware/test_enclosures.py": "hardware/location.py",
+    "hardware/test_identity.py": "hardware/location.py",
     "hardware/test_led.py": "hardware/light.py",
     "hardware/test_temperature.py": "hardware/located_source.py",
     "pool/test_damage.py": "pool/health.py",

@@ -11,7 +11,7 @@ import pytest
 
 from tests.vm.pools import PoolFactory
 from tests.vm.terminal import ZCONSOLE, samples
-from zconsole.cli.export import FILES
+from zconsole.cli.options import SHIPPED
 
 pytestmark = pytest.mark.slow
 
@@ -22,7 +22,7 @@ READ_ONLY = "mount --make-rprivate / && mount -o remount,bind,ro / && mount -o r
 
 
 def test_the_unit_takes_what_is_tried_here():
-    unit = (resources.files("zconsole") / "share" / FILES["export-unit"]).read_text()
+    unit = (resources.files("zconsole") / "share" / SHIPPED["export-unit"]).read_text()
     for line in ("CapabilityBoundingSet=", "NoNewPrivileges=yes", "ProtectSystem=strict"):
         assert f"\n{line}\n" in unit
 

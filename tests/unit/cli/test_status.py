@@ -80,7 +80,7 @@ def test_an_overdue_scrub_is_told_by_the_configuration_and_is_no_bad_health(
     tmp_path, monkeypatch, capsys, command, entry, overdue
 ):
     (tmp_path / "config.toml").write_text(entry)
-    monkeypatch.setattr(file, "config_path", lambda _environ: tmp_path / "config.toml")
+    monkeypatch.setattr(file, "config_path", lambda: tmp_path / "config.toml")
     monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path / "state"))
     monkeypatch.setattr(LiveSource, "sample", _scrubbed)
     monkeypatch.setattr(LiveSource, "capabilities", Capabilities("json"))

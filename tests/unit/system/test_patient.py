@@ -197,7 +197,7 @@ def test_a_configuration_that_hangs_is_one_wrong_entry(
     tmp_path: Path, hang: Callable[[], threading.Event], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "config.toml"
-    monkeypatch.setattr("zconsole.config.file.config_path", lambda _environ: path)
+    monkeypatch.setattr("zconsole.config.file.config_path", lambda: path)
     path.write_text('units = "exact"\n')
     assert read_config().value("units") == "exact"
     hang()
