@@ -18,7 +18,7 @@ class Target:
     """A vdev with its parent and top-level vdev."""
 
     key: str
-    """The key of ``topology.placed``: its GUID where the source knows it."""
+    """The key of ``model.placed``: its GUID where the source knows it."""
     vdev: Vdev
     parent: Vdev
     top: Vdev

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from contextlib import suppress
 
 from zconsole.cli.output import local_zone
 from zconsole.config.settings import SCRUB_OVERDUE_AFTER
 from zconsole.errors import ZconsoleError
 from zconsole.hardware.located_source import LocatedSource
-from zconsole.pool.scrub_window import NAME
+from zconsole.pool.scrub_window import NAME, ScrubWindow
 from zconsole.scan_report.recorder import ReportKeeper
 from zconsole.scan_report.report import ScanReport
 from zconsole.scan_report.store import ReportStore
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.system.patient import in_time, made_state_dir
+from zconsole.system.patient import Patient, made_state_dir
 from zconsole.system.record_file import AsyncWriter, LockedStore
 from zconsole.system.state_dir import StateError, state_dirs
 from zconsole.timeline.alerts.alerting import SentAlerts
@@ -84,32 +84,44 @@ def feed_on_demand(pools: Sequence[str] = (), prober: DeviceProber | None = None
 async def once(pools: Sequence[str], scrub_overdue_after: float = SCRUB_OVERDUE_AFTER) -> Update:
     """Take one round of this machine's pools; store nothing. ``scrub_overdue_after``: seconds."""
     feed = SessionFeed(source(pools), session(False, scrub_overdue_after), 0.0)
+    feed.contributor = ScrubHours()
     try:
-        update = await feed.sample() or Update((), Capabilities(NO_READER))
-        return replace(update, frames=_with_scrub_hours(update.frames))
+        return await feed.next() or Update((), Capabilities(NO_READER))
     finally:
         await feed.aclose()
 
 
-def _with_scrub_hours(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
-    """Add the hours to which scrubs keep: those this user set, else the machine's; if readable."""
+class ScrubHours:
+    """Adds to frames the hours to which scrubs keep: those this user set, else the machine's."""
 
-    def _read() -> Mapping[str, Additions]:
-        place = next((place for place in state_dirs() if (place / NAME).is_file()), None)
-        if place is None:
-            return {}
-        # Lazy import: mostly no hours are set, and the plans behind this take time to load.
-        from zconsole.actions.scrub_window import MachineWindows, hours_added
+    def __init__(self) -> None:
+        self._patient = Patient()
+        self._windows: Mapping[str, ScrubWindow] = {}
+        """By the pool's GUID; the last ones that could be read."""
 
-        windows = {window.guid: window for window in MachineWindows(place).windows()}
-        kept = ((frame, windows.get(frame.guid or "")) for frame in frames)
-        return {frame.pool: hours_added(frame, window) for frame, window in kept if window}
+    def take(self, _: Update) -> None:
+        """Read the hours again, before a round is added to."""
+        with suppress(OSError, ZconsoleError):
+            self._windows = self._patient.call(_read_windows)
 
-    try:
-        added = in_time(_read)
-    except (OSError, ZconsoleError):
-        return frames
-    return tuple(frame.joined(added.get(frame.pool, Additions())) for frame in frames)
+    def additions(self, frame: Frame) -> Additions:
+        """Return the hours of a pool's scrub, with a line on how it fares."""
+        window = self._windows.get(frame.guid or "")
+        if window is None:
+            return Additions()
+        from zconsole.actions.scrub_window import hours_added  # lazy, as below
+
+        return hours_added(frame, window)
+
+
+def _read_windows() -> Mapping[str, ScrubWindow]:
+    place = next((place for place in state_dirs() if (place / NAME).is_file()), None)
+    if place is None:
+        return {}
+    # Lazy import: mostly no hours are set, and the plans behind this take time to load.
+    from zconsole.actions.scrub_window import MachineWindows
+
+    return {window.guid: window for window in MachineWindows(place).windows()}
 
 
 async def past(guid: str) -> Sequence[ScanReport]:

@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from functools import partial
 
 from zconsole.cli import event_loop, output, remote
+from zconsole.cli.local import ScrubHours
 from zconsole.cli.output import NO_POOLS, say
 from zconsole.errors import ExitCode
 from zconsole.pool.model import NOTHING, Scan
@@ -33,6 +34,8 @@ def run(args: argparse.Namespace) -> int:
 
     async def _follow() -> int:
         with remote.opened(args, needed=True, alerts=True) as feed:
+            if args.host is None:
+                feed.contributor = ScrubHours()
             return await _rounds(args, event_loop.rounds(feed, args.count))
 
     return event_loop.run(_follow())

@@ -81,6 +81,8 @@ def test_the_health_report_has_the_hours_of_a_scrub(state, monkeypatch, capsys):
     assert main(["status"]) == 0
     said = capsys.readouterr().out
     assert f"scrub hours: {HOURS}, " in said
+    assert main(["watch", "--json", "--count", "1"]) == 0
+    assert json.loads(capsys.readouterr().out)["scrub_hours"] == HOURS
     (state / "scrub-windows.json").write_text("{")
     assert main(["status", "--json"]) == 0, "a report of health needs no hours"
 

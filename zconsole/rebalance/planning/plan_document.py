@@ -147,7 +147,7 @@ def plan_lines(plan: PlanDocument) -> list[str]:
         )
         needs = plan.bytes_to_target
         kind = " logical; part of the data returns to the full vdevs" if needs else ""
-        lines.append(f"to move for a spread of {percent(plan.target_spread)}: {size(needs)}{kind}")
+        lines.append(f"to move for a spread of {target_of(plan)}: {size(needs)}{kind}")
     lines += [f"  {_fill(vdev)} then" for vdev in plan.vdevs or ()]
     lines += [f"  {_fill(vdev)} then at most (special)" for vdev in plan.special or ()]
     lines += [clean(text) for text, _ in cost_sentences(plan, size)]
@@ -176,6 +176,11 @@ def file_sentences(part: PlannedDirectory, show: Callable[[float], str]) -> Iter
     if part.differs:
         taken, why = show(part.allocated_bytes), "; ".join(part.differs)
         yield f"takes {taken} compressed, may change: {why}", "bold"
+
+
+def target_of(plan: PlanDocument) -> str:
+    """Return the spread that a plan aims at, with all its digits: ``5 %``, ``2.5 %``."""
+    return "-" if plan.target_spread is None else f"{plan.target_spread * 100:g} %"
 
 
 def cost_sentences(plan: PlanDocument, show: Callable[[float], str]) -> Iterator[Sentence]:
@@ -207,7 +212,7 @@ def busy_words(plan: PlanDocument, show: Callable[[float], str]) -> str:
     if abs(after - usual) >= CLEAR_SPREAD:
         found.append(f"a spread of {percent(after)} after all files")
     needed, needs = plan.bytes_to_target, plan.busy_bytes_to_target
-    wanted = percent(plan.target_spread)
+    wanted = target_of(plan)
     if needs is None and needed is not None:
         found.append(f"{wanted} is out of reach")
     elif needs is not None and abs(needs - (needed or 0)) > CLEAR_BYTES * needs:

@@ -23,8 +23,10 @@ from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts, Situation
 from zconsole.errors import UnavailableError, ZconsoleError
 from zconsole.pool.model import Event
 from zconsole.pool.scrub_window import ScrubWindow
+from zconsole.scan_report.report import ScanReport
 from zconsole.scan_report.resilver_time import PastRate, known_paces
 from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.system.state_dir import StateError
 from zconsole.timeline.feed import Feed, Update
 from zconsole.timeline.frame import DONE, OUTCOME, Frame
 from zconsole.tunables.autopilot import Status
@@ -281,8 +283,10 @@ class FlowSession:
 
     async def paces(self, frame: Frame) -> tuple[PastRate, ...]:
         """Return how fast earlier scans of a pool were, also by the reports that are kept of it."""
-        past = self.app.view_state.options.past
-        return known_paces(frame, await past(frame.guid) if past and frame.guid else ())
+        past, reports = self.app.view_state.options.past, tuple[ScanReport, ...]()
+        with suppress(StateError):  # an estimate is not worth a replace
+            reports = tuple(await past(frame.guid)) if past and frame.guid else ()
+        return known_paces(frame, reports)
 
     def show_swaps(self) -> None:
         """Repaint with the current swap checklists, without waiting for a sample."""

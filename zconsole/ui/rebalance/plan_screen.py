@@ -21,6 +21,7 @@ from zconsole.rebalance.planning.plan_document import (
     PredictedFill,
     cost_sentences,
     file_sentences,
+    target_of,
 )
 from zconsole.rebalance.planning.settings import EVEN, Limits, Settings
 from zconsole.timeline.frame import Frame
@@ -183,7 +184,7 @@ def _fills(plan: PlanDocument, limits: Limits, look: DisplayFormat, width: int) 
         yield from fill_lines(fill, look, width)
     if plan.spread_before is None or plan.target_spread is None:
         return
-    needs, wanted = plan.bytes_to_target, percent(plan.target_spread)
+    needs, wanted = plan.bytes_to_target, target_of(plan)
     if needs:
         less = needs < plan.bytes_within(limits) and limits.until_spread is None
         hint = f'; set "{TARGET.label}" to {plan.target_spread * 100:g}' * less

@@ -36,7 +36,7 @@ class FollowedSwap:
 
     @property
     def checklist(self) -> Checklist:
-        """The checklist as last saved or read."""
+        """The checklist as last saved or, if another process leads, as last seen here."""
         return self.guide.checklist
 
     @property

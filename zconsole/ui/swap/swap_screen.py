@@ -164,7 +164,8 @@ class SwapScreen(Dialog[SwapDisk | None]):
         if followed.hold:
             yield Span(f"Watching only: {followed.hold}.", "warning")
         if followed.guide.problem:
-            yield Span(f"This checklist is not kept: {followed.guide.problem}", "warning")
+            what = "can't be read now" if followed.hold else "is not kept"
+            yield Span(f"This checklist {what}: {followed.guide.problem}", "warning")
         frame, swap = self._flow.frame_of(followed.checklist.pool), followed.checklist
         scan = frame.scan if frame is not None else None
         if scan is not None and (said := eta_note(scan, stage, swap)):
@@ -333,7 +334,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
         for answer in stage.answers:
             own = [Span(stage.title, "bold"), *(Span(text) for text in stage.text)]
             said = [Span(answer.means)] if answer.means else own
-            said += [Span(text, "error") for text in stage.warnings]
+            said += [Span(sentence(text), "error") for text in stage.warnings]
             do = partial(self._followed.write, self._followed.guide.answer, answer)
             questions.append(self._question(answer.text, said, do, answer.typed))
         await self._put(*questions)
