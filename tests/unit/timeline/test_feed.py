@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.table import rows
-from zconsole.errors import NotUnderstoodError, ZconsoleError
+from zconsole.errors import NotUnderstoodError
 from zconsole.sim.source import SimulatedSource
 from zconsole.system.state_dir import StateError
 from zconsole.timeline.devices import described
