@@ -17,6 +17,7 @@ from zconsole.timeline.session import Session
 from zconsole.ui.dialogs.go_to_screen import time_typed
 from zconsole.ui.keys import SHIPPED, shown
 from zconsole.zfs.sources.base import Capabilities
+from zconsole.zfs.sources.recording import Gaps
 from zconsole.zfs.sources.replay import ReplaySource
 
 
@@ -217,6 +218,8 @@ async def test_a_list_of_events_and_a_line_to_type_a_time_lead_to_it(tmp_path):
         ("02:00:30", 30.0),
         ("01:59", 86340.0),
         ("1970-01-01 03:00", 3600.0),
+        ("1970-01-01T08:00+05:00", 3600.0),
+        ("1970-01-01T03:00:00Z", 3600.0),
     ],
 )
 def test_a_place_is_typed_as_a_time_a_distance_or_a_share(typed, place):
@@ -241,6 +244,84 @@ def test_a_place_is_typed_as_a_time_a_distance_or_a_share(typed, place):
 def test_what_is_no_place_of_the_recording_is_refused_with_what_is(typed, why):
     with pytest.raises(UsageError, match=why):
         time_typed(typed, 7200.0, (7200.0, 10800.0), UTC)
+
+
+FIRST = 7200.0 + 40.5
+
+
+@pytest.mark.parametrize("typed", ["02:00", "1970-01-01 02:00", "02:00:40"])
+def test_the_minute_or_second_in_which_the_recording_begins_means_its_begin(typed):
+    assert time_typed(typed, FIRST, (FIRST, FIRST + 3600), UTC) == FIRST
+
+
+@pytest.mark.parametrize(
+    ("typed", "days", "why"),
+    [("02:00:39", 0, "02:00 to 03:00"), ("1999-01-01", 2, "1970-01-01 02:00 to 1970-01-03 03:00")],
+)
+def test_the_end_has_a_date_if_it_is_on_another_day(typed, days, why):
+    with pytest.raises(UsageError, match=why):
+        time_typed(typed, FIRST, (FIRST, FIRST + 3600 + days * 86400), UTC)
+
+
+async def test_a_recording_of_one_sample_is_gone_to_as_any_other(tmp_path):
+    path = tmp_path / "r"
+    path.write_text(f"{json.dumps({'t': 1000.0, 'text': POOL})}\n")
+    app = console(ReplayFeed(ReplaySource(str(path), 1.0), Session(), Session))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "100.0 %" in screen_text(app))
+        await pilot.press("at")
+        await until(pilot, lambda: "GO TO  0 events" in screen_text(app))
+
+
+@pytest.mark.parametrize("text", [None, "nothing\n"])
+async def test_a_file_that_is_gone_is_said_and_the_replay_stays(tmp_path, text):
+    path = tmp_path / "r"
+    feed = changing(path, 20)
+    app = console(feed)
+    async with app.run_test(size=(200, 24)) as pilot:
+        await until(pilot, lambda: "0.0 %" in screen_text(app))
+        await pilot.press("full_stop")
+        await until(pilot, lambda: feed.playback.t == 1020.0)
+        path.unlink()
+        if text is not None:
+            path.write_text(text)
+        for _ in range(2):
+            await pilot.press("at")
+            await until(pilot, lambda: f"0 events; events not read: {path}: " in screen_text(app))
+            await pilot.press("escape")
+        for key in ("comma", "left_parenthesis", "less_than_sign"):
+            app.messages.forget(str(path))
+            await pilot.press(key)
+            await until(pilot, lambda: any(str(path) in message for message in said(app)))
+            assert app.view_state.frames[0].t == feed.playback.t
+        before = feed.playback.t
+        await pilot.press("full_stop")
+        await until(pilot, lambda: feed.playback.t > before)
+
+
+async def test_events_are_found_after_a_time_without_pools_too(tmp_path):
+    path = tmp_path / "r"
+    texts = ("no pools available\n", POOL, POOL.replace("ONLINE", "DEGRADED"))
+    lines = (json.dumps({"t": 1000.0 + n, "text": text}) for n, text in enumerate(texts))
+    path.write_text("".join(f"{line}\n" for line in lines))
+    feed = ReplayFeed(ReplaySource(str(path), 1.0), Session(), lambda: Session(gaps=Gaps()))
+    await feed.read_events()
+    assert [event.t for event in feed.events["tank"]] == [1002.0]
+
+
+async def test_events_name_their_pool_also_after_it_has_left(tmp_path):
+    path = tmp_path / "r"
+    went = [OTHER, OTHER.replace("ONLINE", "DEGRADED"), *[POOL] * 9]
+    lines = (json.dumps({"t": 1000.0 + 600 * n, "text": text}) for n, text in enumerate(went))
+    path.write_text("".join(f"{line}\n" for line in lines))
+    feed = ReplayFeed(ReplaySource(str(path), 1.0), Session(), Session)
+    app = console(feed)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "0.0 %" in screen_text(app))
+        feed.playback.pause_at(1000.0 + 600 * 10)
+        await until(pilot, lambda: [f.pool for f in app.view_state.frames] == ["tank"])
+        await pilot.press("at")
+        await until(pilot, lambda: "other: " in screen_text(app))
 
 
 async def test_after_its_end_it_can_be_moved_back(feed):
@@ -274,6 +355,7 @@ async def test_a_recording_without_places_says_so(feed):
             await pilot.press(key)
             assert said(app) == ["in a compressed recording or a pipe one cannot move about"]
             assert not feed.playback.jumps
+        assert "go to" not in screen_text(app).splitlines()[-1]
         line = screen_text(app).splitlines()[-2]
         assert "{ } speed" in line
         assert "step" not in line

@@ -12,11 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
+from zconsole.errors import ZconsoleError
 from zconsole.pool.chassis import Lights
 from zconsole.pool.model import Event, Sample
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.timeline.frame import Additions, Frame, Pairs
 from zconsole.zfs.sources.base import Capabilities
+from zconsole.zfs.sources.replay import PLAY_ON
 
 if TYPE_CHECKING:
     from zconsole.timeline.alerts.alerting import Alerting
@@ -252,15 +254,31 @@ class ReplayFeed(SessionFeed):
         """The events of each pool that ``read_events`` has found, as they happened."""
         self.read_until = float("-inf")
         """Time up to which they were read; infinite at the end."""
-        self._reading = SessionFeed(source.anew(), anew(), 0.0)
+        self._reading: SessionFeed | None = None
+        """What reads them; None before it begins, and after an error."""
 
     async def sample(self) -> Update | None:
-        """Take a round; on the way to another place, play as fast as possible."""
+        """Take a round; on the way to another place, play as fast as possible.
+
+        If there is no way, as the file is gone, a note of the round says so.
+        """
         playback, shown, update = self.playback, self.playback.t, None
         if not playback.jumps:
             update = await super().sample()
             if steps := playback.request.steps:  # asked for meanwhile: this round came early
                 playback.request = playback.request._replace(steps=steps - 1)
+        try:
+            return await self._jump(shown, update)
+        except ZconsoleError as error:
+            if (stays := update or self._newest) is None:
+                raise
+            playback.request = PLAY_ON
+            notes = () if update is None else update.notes
+            return replace(stays, alerts=(), ring="", notes=(*notes, str(error)))
+
+    async def _jump(self, shown: float | None, update: Update | None) -> Update | None:
+        """Return the round at the place asked for from ``shown``; ``update`` if none was."""
+        playback = self.playback
         while playback.jumps:
             request = playback.request
             if request.t is not None:
@@ -278,15 +296,29 @@ class ReplayFeed(SessionFeed):
         return update
 
     async def read_events(self) -> None:
-        """Read the recording for its events, beside the replay; a later call continues."""
+        """Read the recording for its events, beside the replay; a later call continues.
+
+        Raises ZconsoleError; then a later call begins again.
+        """
+        merged: dict[str, tuple[Event, ...]] = {}
         while self.read_until < float("inf"):
-            update = await self._reading.sample()
+            if self._reading is None:
+                self._reading = SessionFeed(self._recording.anew(), self._anew(), 0.0)
+            try:
+                update = await self._reading.sample()
+            except ZconsoleError:
+                self._reading = None
+                raise
             frames = () if update is None else update.frames
             for frame in frames:
-                if now := frame.events:  # the newest ones, as they were merged with those before
+                now = frame.events  # the newest ones, as they were merged with those before
+                if now and now is not merged.get(frame.pool):
                     past = self.events.get(frame.pool, ())
                     self.events[frame.pool] = [*(e for e in past if e.t < now[0].t), *now]
-            self.read_until = max((frame.t for frame in frames), default=float("inf"))
+                    merged[frame.pool] = now
+            # A round may have no frames: no pool was imported then.
+            ends = float("inf") if update is None else self.read_until
+            self.read_until = max((frame.t for frame in frames), default=ends)
             await asyncio.sleep(0)  # lets keys and painting continue
 
     async def _step(self, steps: int) -> Update | None:
@@ -359,9 +391,9 @@ class ReplayFeed(SessionFeed):
         """
         now, update = self.playback.t, None
         if back or now is None or not now < target <= now + AHEAD:
-            self._session = self._anew()
             least = WARM_ROUNDS * self._interval_at(target)
             self._recording.go_to(target - max(back or WARM, least))
+            self._session = self._anew()  # not before: if the file is gone, it stays where it is
         while self.playback.request.t == target:
             found = await super().sample()
             there = found is None or (self.playback.t or target) >= target

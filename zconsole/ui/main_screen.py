@@ -342,7 +342,7 @@ class MainScreen(Screen[None]):
             state.look,
             several_pools=len(state.frames) > 1,
             denied=state.denied,
-            replay=played is not None,
+            played=played,
             first=wanted_action(frame),
             own=pane.keys if isinstance(pane, Pane) else (),
         )

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.table import rows
-from zconsole.errors import NotUnderstoodError, ZconsoleError
+from zconsole.errors import NotUnderstoodError
 from zconsole.sim.source import SimulatedSource
 from zconsole.system.state_dir import StateError
 from zconsole.timeline.devices import described
@@ -321,13 +321,16 @@ async def test_a_line_that_cannot_be_read_does_not_end_a_leap_back(tmp_path):
 
 
 @pytest.mark.slow
-async def test_a_recording_that_is_gone_ends_a_leap_with_its_name(made, tmp_path):
-    feed, _ = made
-    await at(feed)
+async def test_a_recording_that_is_gone_ends_a_leap_where_it_was_with_a_note(made, tmp_path):
+    feed, sessions = made
+    t = await at(feed)
     (tmp_path / "r").unlink()
     feed.playback.seek(0.5)
-    with pytest.raises(ZconsoleError, match="No such file"):
-        await feed.next()
+    update = await feed.next()
+    assert (update.frames[0].t, sessions, feed.playback.jumps) == (t, [], False)
+    (note,) = update.notes
+    assert note.endswith("r: No such file or directory")
+    assert await at(feed) > t, "what was open already plays on"
 
 
 async def test_a_leap_to_what_was_cut_off_meanwhile_ends_with_the_recording(tmp_path):

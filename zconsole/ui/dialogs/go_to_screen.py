@@ -11,8 +11,9 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.widgets import Input
 
-from zconsole.errors import UsageError
+from zconsole.errors import UsageError, ZconsoleError
 from zconsole.pool.model import Event
+from zconsole.system.printable import clean
 from zconsole.timeline.feed import ReplayFeed
 from zconsole.ui.dialogs.screens import PickView, Prompt, TextScreen
 from zconsole.ui.panes.events import event_line
@@ -25,6 +26,7 @@ from zconsole.units import counted, date_of, parse_duration, percent
 
 EXAMPLES = "14:05, 2026-03-01 14:05, +10m, -1h30m, 50%"
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?")
+_SECONDS = re.compile(r"[0-9]:[0-9]{2}:[0-9]{2}")
 _SHARE = re.compile(r"([0-9]{1,3}(?:\.[0-9]+)?) ?%")
 _REDRAWN = 0.5
 """Seconds between two drawings while events are found."""
@@ -42,10 +44,16 @@ def time_typed(typed: str, now: float, span: tuple[float, float], zone: tzinfo |
     distance = parse_duration(typed[1:])
     if typed[:1] in ("+", "-") and distance is not None:
         return min(last, max(first, now + distance * (1 if typed[0] == "+" else -1)))
-    times = [t for t in _dated(typed, now, zone) if first <= t <= last]
+    # What was typed means the whole minute or second, in which the recording may begin.
+    meant = 1.0 if _SECONDS.search(typed) else 60.0
+    dated = _dated(typed, now, zone)
+    times = [max(first, t) for t in dated if first < t + meant and t <= last]
     if not times:
-        begin, end = (f"{date_of(t, zone):%Y-%m-%d %H:%M}" for t in (first, last))
-        raise UsageError(f"{typed}: the recording is from {begin} to {end[11:]}")
+        begin, end = (date_of(t, zone) for t in (first, last))
+        form = "%H:%M" if begin.date() == end.date() else "%Y-%m-%d %H:%M"
+        raise UsageError(
+            f"{typed}: the recording is from {begin:%Y-%m-%d %H:%M} to {end.strftime(form)}"
+        )
     return min(times, key=lambda t: abs(t - now))
 
 
@@ -57,7 +65,8 @@ def _dated(typed: str, now: float, zone: tzinfo | None) -> tuple[float, ...]:
             hour, minute, second = (int(part or 0) for part in clock.groups())
             then = today.replace(hour=hour, minute=minute, second=second)
             return tuple((then + timedelta(days=days)).timestamp() for days in (-1, 0, 1))
-        return (datetime.fromisoformat(typed).replace(tzinfo=zone).timestamp(),)
+        then = datetime.fromisoformat(typed)
+        return ((then if then.tzinfo else then.replace(tzinfo=zone)).timestamp(),)
     except ValueError:
         raise UsageError(f"type a time as in {EXAMPLES}") from None
 
@@ -82,6 +91,10 @@ class GoToScreen(TextScreen[float | None]):
         self._events: Sequence[tuple[float, str, Event]] = ()
         """Time, pool and event of each line."""
         self._moved = False
+        self._failure = ""
+        """Why no more events can be read; empty if they can."""
+        self._drawn: tuple[float, float] | None = None
+        """What ``_reached`` was when it was drawn."""
 
     def compose(self) -> ComposeResult:
         """Yield the prompt, and the list below it."""
@@ -91,15 +104,26 @@ class GoToScreen(TextScreen[float | None]):
 
     def on_mount(self) -> None:
         """Start to look for events; textual then also calls the handler of Dialog."""
-        begin(self, self._feed.read_events, group="events")
-        self.set_interval(_REDRAWN, self.update)
+        begin(self, self._read, group="events")
+        self.set_interval(_REDRAWN, self._draw_newer)
+
+    async def _read(self) -> None:
+        try:
+            await self._feed.read_events()
+        except ZconsoleError as error:  # the file may be gone since the replay began
+            self._failure = clean(str(error))
+            self.update()
+
+    def _draw_newer(self) -> None:
+        if self._drawn != self._reached:
+            self.update()
 
     def _note_moved(self, _: int) -> None:
         self._moved = True
 
     def draw(self) -> None:
         """Draw the events found so far; until it is moved, the cursor is on the last one before."""
-        view = self.query_one(PickView)
+        view, self._drawn = self.query_one(PickView), self._reached
         found = [
             (event.t, pool, event)
             for pool, events in self._feed.events.items()
@@ -115,6 +139,11 @@ class GoToScreen(TextScreen[float | None]):
         self.show_keys()
 
     @property
+    def _reached(self) -> tuple[float, float]:
+        """The time up to which events were read, and the present position."""
+        return self._feed.read_until, self._now
+
+    @property
     def _now(self) -> float:
         """The present position of the replay."""
         return self._feed.playback.t or self._span[0]
@@ -123,7 +152,9 @@ class GoToScreen(TextScreen[float | None]):
         """Return the number of events, and how far the recording was read for them."""
         (first, last), until = self._span, self._feed.read_until
         said = counted(len(self._events), "event")
-        if until < last:
+        if self._failure:
+            said += f"; events not read: {self._failure}"
+        elif first < last and until < last:
             share = max(0.0, (until - first) / (last - first))
             said += f" so far, {percent(share)} of the recording read"
         return (Span(f" GO TO  {said}", "title"),)
@@ -131,11 +162,12 @@ class GoToScreen(TextScreen[float | None]):
     def _lines(self, width: int) -> Sequence[Line]:
         look = self.look
         names = {frame.pool: called_names(frame) for frame in self._state.frames}
+        several = len(self._feed.events.keys() | names.keys()) > 1  # also one that has left
         days = {date_of(t, look.zone).date() for t in self._span}
         form = "%H:%M:%S " if len(days) == 1 else "%d %b %H:%M:%S "
         return tuple(
             event_line(
-                event._replace(text=f"{pool}: {event.text}") if len(names) > 1 else event,
+                event._replace(text=f"{pool}: {event.text}") if several else event,
                 date_of(t, look.zone).strftime(form),
                 names.get(pool, {}),
                 look,

@@ -86,13 +86,13 @@ def footer_line(
     *,
     several_pools: bool = False,
     denied: str | None = None,
-    replay: bool = False,
+    played: Playback | None = None,
     first: str = "",
     own: Sequence[tuple[str, str]] = (),
 ) -> Line:
     """Return the keys that are useful now, as many as fit; ``denied`` as in ``help_lines``.
 
-    ``replay``: whether Space pauses a replay instead of folding, and one can go to a time.
+    ``played``: controls of a replay, which Space pauses instead of folding.
     ``first`` is the title of the most useful action. ``own``: titles and labels of keys in the
     focused pane; they come before all others, and replace those of the list.
     """
@@ -102,10 +102,12 @@ def footer_line(
         spelled = sorted(key.keys, key=len, reverse=True)
         words.append(short_key(key._replace(keys=tuple(spelled)), word))
     shorts = [key for key in look.keys.looks if key.short and key.group != "Replay"]
-    if replay:  # its own keys come first
+    if played is not None:  # its own keys come first
         pauses = look.keys.titled("pause")._replace(keys=look.keys.titled("fold").keys)
         others = (key for key in shorts if key.title != "pause")
-        shorts = [pauses, look.keys.titled("go-to"), *others]
+        shorts = [pauses, *others]
+        if played.span is not None:
+            shorts.insert(1, look.keys.titled("go-to"))
     if own:
         named = dict(own)
         shorts = [key for key in shorts if key.group != "List" and key.title not in named]
