@@ -105,10 +105,10 @@ async def test_a_faster_preset_makes_the_simulated_resilver_faster():
     ui.pass_time(300.0, 20.0)
     assert ui.frame.scan.issue_rate > slow
     changes = ui.backend.control.past().changes
-    effect = ui.effects.effect(ui.frame.pool, changes[0], changes)
+    effect = ui.effects.effect(ui.frame, changes[0], changes)
     assert effect.gain is not None
     assert effect.gain > 0
-    assert list(ui.effects.events(ui.frame.pool, changes))
+    assert list(ui.effects.events(ui.frame, changes))
 
 
 async def test_a_tunable_is_set_put_back_and_refused_out_of_range():
