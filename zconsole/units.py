@@ -144,8 +144,8 @@ LAST_DATE = 250e9
 """Epoch seconds shortly before the year 9999, the last that datetime has."""
 
 
-def date_of(t: float, zone: tzinfo | None) -> datetime:
+def date_of(at: float, zone: tzinfo | None) -> datetime:
     """Return the date of an epoch second, limited to valid ones: a stuck scan may end far later."""
     from datetime import datetime  # lazy: the help has no dates
 
-    return datetime.fromtimestamp(min(max(t, 0.0), LAST_DATE), zone)
+    return datetime.fromtimestamp(min(max(at, 0.0), LAST_DATE), zone)

@@ -11,7 +11,7 @@ from textual import events
 from tests.ui import frames
 from tests.ui.fakes import until, view_state
 from zconsole.ui.dialogs.screens import AskScreen
-from zconsole.ui.themed_app import PAGE, SETTLES
+from zconsole.ui.messages import PAGE, SETTLES
 
 ODD = "x\x1b[31m\x1b]0;P\x07\x9b2J\u202eq"
 

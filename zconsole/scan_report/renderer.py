@@ -250,8 +250,8 @@ def _value(value: float | None, unit: str) -> str:
     return {"bytes": size(value), "bytes/s": rate(value)}.get(unit, f"{value:.0f}")
 
 
-def _clock(t: float | None, zone: tzinfo | None) -> str:
-    return "-" if t is None else datetime.fromtimestamp(t, zone).strftime("%Y-%m-%d %H:%M:%S")
+def _clock(at: float | None, zone: tzinfo | None) -> str:
+    return "-" if at is None else datetime.fromtimestamp(at, zone).strftime("%Y-%m-%d %H:%M:%S")
 
 
 # The chart
@@ -352,10 +352,10 @@ class _Chart:
             yield _line(x, TOP, x, FLOOR, 'stroke="#c2a21a"')
             yield _label(x + 3, TOP + 10, f"{change.name}={change.after}", "start", 10)
 
-    def x(self, t: float) -> float:
+    def x(self, at: float) -> float:
         """Return the horizontal position of a time (epoch seconds)."""
         whole = self.report.duration
-        share = (t - self.report.start) / whole if whole > 0 else 0.0
+        share = (at - self.report.start) / whole if whole > 0 else 0.0
         return LEFT + min(1.0, max(0.0, share)) * (WIDTH - LEFT - RIGHT)
 
     def y(self, issued: float) -> float:

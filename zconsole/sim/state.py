@@ -412,9 +412,9 @@ class PoolState:
         """Whether a sequential rebuild is running."""
         return any(top.rebuild is not None and top.rebuild.active for top in self.tops)
 
-    def txg_at(self, t: float) -> int:
-        """Return the txg at epoch second ``t``, which must not lie in the future."""
-        return max(0, min(self.txg, int(self.txg - (self.now - t) / TXG_SECONDS)))
+    def txg_at(self, at: float) -> int:
+        """Return the txg at epoch second ``at``, which must not lie in the future."""
+        return max(0, min(self.txg, int(self.txg - (self.now - at) / TXG_SECONDS)))
 
     def in_vdevs(self) -> list[Leaf]:
         """Return the devices of the top-level vdevs, among them spares in use."""

@@ -73,9 +73,9 @@ class MemoryLog:
 
     records: list[dict[str, Any]] = field(default_factory=list)
 
-    def write(self, t: float, event: str, **fields: Any) -> None:
-        """Append one record (``t``: epoch seconds)."""
-        self.records.append({"t": t, "event": event, **fields})
+    def write(self, at: float, event: str, **fields: Any) -> None:
+        """Append one record (``at``: epoch seconds)."""
+        self.records.append({"t": at, "event": event, **fields})
 
     note = write
 
@@ -108,19 +108,19 @@ class Audit:
         self._patience = patience
         self._worker = Worker("audit")
 
-    def write(self, t: float, event: str, **fields: Any) -> None:
-        """Append one record (``t``: epoch seconds); it is stored when this returns.
+    def write(self, at: float, event: str, **fields: Any) -> None:
+        """Append one record (``at``: epoch seconds); it is stored when this returns.
 
         May take some seconds. Raises AuditError, with the reason of each place, if all fail.
         """
-        self._put(self._line(t, event, fields))
+        self._put(self._line(at, event, fields))
 
-    def note(self, t: float, event: str, **fields: Any) -> None:
-        """Append one record (``t``: epoch seconds) later; returns at once and raises nothing.
+    def note(self, at: float, event: str, **fields: Any) -> None:
+        """Append one record (``at``: epoch seconds) later; returns at once and raises nothing.
 
         A daemon thread writes these records, in order. What it can't write is lost.
         """
-        line = self._line(t, event, fields)
+        line = self._line(at, event, fields)
 
         def _noted() -> None:
             with contextlib.suppress(ZconsoleError):
@@ -146,9 +146,9 @@ class Audit:
         """Wait at most ``patience`` seconds for all notes; return whether they are written."""
         return self._worker.settle(patience)
 
-    def _line(self, t: float, event: str, fields: Mapping[str, Any]) -> str:
+    def _line(self, at: float, event: str, fields: Mapping[str, Any]) -> str:
         """Format a record as ASCII: no control character in a name can end or hide a line."""
-        return json.dumps({"t": t, "who": self._who, "event": event, **fields})
+        return json.dumps({"t": at, "who": self._who, "event": event, **fields})
 
     def _put(self, line: str) -> None:
         reasons: list[str] = []

@@ -14,9 +14,9 @@ _TIME = r"\s*(\d{1,2}):(\d{1,2})\s*"
 _HOURS = re.compile(f"{_TIME}-{_TIME}", re.ASCII)
 
 
-def local_time(t: float) -> datetime:
-    """Return the machine's local time at ``t``, in epoch seconds."""
-    return datetime.fromtimestamp(t, UTC).astimezone()
+def local_time(at: float) -> datetime:
+    """Return the machine's local time at ``at``, in epoch seconds."""
+    return datetime.fromtimestamp(at, UTC).astimezone()
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,9 +48,9 @@ def boot_id(root: Path = ROOT) -> str | None:
     return text_in(root / "proc/sys/kernel/random/boot_id") or None
 
 
-def utc_offset(t: float) -> float:
-    """Return the seconds that the local time zone is ahead of UTC at ``t`` (epoch seconds)."""
-    return float(time.localtime(t).tm_gmtoff)
+def utc_offset(at: float) -> float:
+    """Return the seconds that the local time zone is ahead of UTC at ``at`` (epoch seconds)."""
+    return float(time.localtime(at).tm_gmtoff)
 
 
 def is_root() -> bool:

@@ -24,12 +24,12 @@ Tree = Mapping[str, Placed]
 """Key to vdev, as returned by ``zconsole.pool.model.placed``."""
 
 
-def is_ahead(t: float | None, now: float) -> bool:
+def is_ahead(at: float | None, now: float) -> bool:
     """Return whether a time was set by a clock that was ahead, and has been set back since."""
-    return t is not None and t >= now + LEAST_LEAP
+    return at is not None and at >= now + LEAST_LEAP
 
 
-def device_changes(t: float, old: Tree, new: Tree) -> Iterator[Event]:
+def device_changes(at: float, old: Tree, new: Tree) -> Iterator[Event]:
     """Yield events for leaves that changed state, came or went, and error counters that rose.
 
     Devices are matched by key, else by name: without GUIDs a key is the path through the tree,
@@ -60,13 +60,13 @@ def device_changes(t: float, old: Tree, new: Tree) -> Iterator[Event]:
             known = names.get(other)
         if known is None:
             added.add(name)
-            yield _event(t, "vdev_added", f"{place.vdev.name} added ({place.vdev.state})", place)
+            yield _event(at, "vdev_added", f"{place.vdev.name} added ({place.vdev.state})", place)
         else:
-            yield from _leaf_changes(t, known.vdev, place)
+            yield from _leaf_changes(at, known.vdev, place)
     still = {name.removesuffix("/old") for name, _ in roles if name not in added}
     for key, place in before.items():
         if key not in after and place.vdev.name not in still:
-            yield _event(t, "vdev_gone", f"{place.vdev.name} is no longer part of the pool", place)
+            yield _event(at, "vdev_gone", f"{place.vdev.name} is no longer part of the pool", place)
 
 
 def _role(place: Placed) -> tuple[str, bool]:
@@ -74,13 +74,13 @@ def _role(place: Placed) -> tuple[str, bool]:
     return place.vdev.name, place.vdev.vclass == "spare"
 
 
-def _leaf_changes(t: float, before: Vdev, place: Placed) -> Iterator[Event]:
+def _leaf_changes(at: float, before: Vdev, place: Placed) -> Iterator[Event]:
     vdev = place.vdev
     if vdev.state != before.state:
         text = f"{vdev.name} went from {before.state} to {vdev.state}"
-        yield _event(t, "statechange", text, place, _state_severity(vdev.state))
+        yield _event(at, "statechange", text, place, _state_severity(vdev.state))
     if vdev.awaiting_resilver and not before.awaiting_resilver:
-        yield _event(t, "resilver_deferred", f"{vdev.name} waits for the next resilver", place)
+        yield _event(at, "resilver_deferred", f"{vdev.name} waits for the next resilver", place)
     new = []
     for word, was, now in zip(
         ("read", "write", "checksum"), before.errors, vdev.errors, strict=False
@@ -88,7 +88,7 @@ def _leaf_changes(t: float, before: Vdev, place: Placed) -> Iterator[Event]:
         if was is not None and now is not None and now > was:
             new.append(f"{now - was} new {word} error{'s' if now - was > 1 else ''}")
     if new:
-        yield _event(t, "errors", f"{vdev.name}: {', '.join(new)}", place, "warning")
+        yield _event(at, "errors", f"{vdev.name}: {', '.join(new)}", place, "warning")
 
 
 def _state_severity(state: str) -> str:
@@ -97,30 +97,30 @@ def _state_severity(state: str) -> str:
     return "notice" if state in ("ONLINE", "AVAIL") else "warning"
 
 
-def pool_change(t: float, old: str | None, new: str | None) -> Iterator[Event]:
+def pool_change(at: float, old: str | None, new: str | None) -> Iterator[Event]:
     """Yield an event if the pool's own state changed."""
     if old is not None and new is not None and old != new:
         text = f"the pool went from {old} to {new}"
         severity = "error" if new in (*BROKEN, "SUSPENDED") else _state_severity(new)
-        yield Event(t, "statechange", text, severity, origin="console")
+        yield Event(at, "statechange", text, severity, origin="console")
 
 
-def _event(t: float, name: str, text: str, place: Placed, severity: str = "notice") -> Event:
-    return Event(t, name, text, severity, vdev=place.vdev.name, origin="console")
+def _event(at: float, name: str, text: str, place: Placed, severity: str = "notice") -> Event:
+    return Event(at, name, text, severity, vdev=place.vdev.name, origin="console")
 
 
 CAUSE_SECONDS = 90.0
 """Seconds before a restart within which an event may have caused it."""
 
 
-def restart_cause(recent: Sequence[Event], t: float) -> str:
+def restart_cause(recent: Sequence[Event], at: float) -> str:
     """Return why a scan restarted: `` after sdc returned``; empty if no cause was seen.
 
     A resilver restarts when a device returns, or another is replaced or attached, or on ``zpool
     resilver`` while a device waits (vdev.c, ``vdev_online``; spa.c, ``spa_vdev_attach``).
     """
     for event in reversed(recent):
-        if t - event.t > CAUSE_SECONDS or event.vdev is None:
+        if at - event.t > CAUSE_SECONDS or event.vdev is None:
             continue
         if event.name == "statechange" and event.text.endswith("to ONLINE"):
             return f" after {event.vdev} returned"

@@ -158,12 +158,12 @@ class RateSeries:
         """Values of the last ``_count`` samples, oldest first, by metric and key."""
         self._times: deque[float] = deque(maxlen=capacity)
 
-    def advance(self, t: float = nan, gone: Collection[str] = ()) -> None:
-        """Begin the next sample, taken at ``t`` (epoch seconds), without vdevs that left for good.
+    def advance(self, at: float = nan, gone: Collection[str] = ()) -> None:
+        """Begin the next sample, taken at ``at`` (epoch seconds), without vdevs that left for good.
 
         Keys without a ``put`` have no value in it.
         """
-        self._times.append(t)
+        self._times.append(at)
         self._count = min(self._capacity, self._count + 1)
         for series in self._values.values():
             for key in gone:
@@ -256,8 +256,8 @@ class PoolRates:
         self._readings: dict[str, list[_Reading]] = {}
         """The last few samples of every vdev, oldest first, by key."""
 
-    def push(self, t: float, clock: float, tree: dict[str, Placed]) -> None:
-        """Add the vdevs of a sample at ``t`` (epoch seconds); ``clock`` in seconds never jumps."""
+    def push(self, at: float, clock: float, tree: dict[str, Placed]) -> None:
+        """Add the vdevs of a sample at ``at`` (epoch seconds); ``clock`` in seconds never jumps."""
         before, self._readings = self._readings, {}
         rates, latest, seconds = dict[str, IoRates](), dict[str, IoRates](), dict[str, float]()
         for key, place in tree.items():
@@ -268,7 +268,7 @@ class PoolRates:
             latest[key] = _rates(readings[-2:][0], newest)
         _fill_in(tree, rates, seconds)
         _fill_in(tree, latest, {})  # all cover the same interval: no times to compare
-        self.series.advance(t, self.now.keys() - tree.keys())
+        self.series.advance(at, self.now.keys() - tree.keys())
         self.series.put(IoRates._fields, latest)
         self.now = rates
 

@@ -123,9 +123,9 @@ class PastRecorder:
         self._apart = 0.0
         """Seconds between the last two samples; 0 if there are none."""
 
-    def mark(self, t: float, text: str) -> None:
+    def mark(self, at: float, text: str) -> None:
         """Record an occurrence."""
-        marks = (*self.past.marks, Mark(t, text))[-MOST_MARKS:]
+        marks = (*self.past.marks, Mark(at, text))[-MOST_MARKS:]
         self.past = self.past._replace(marks=marks)
 
     def shift(self, seconds: float) -> None:
@@ -134,19 +134,19 @@ class PastRecorder:
         self.past = self.past._replace(begin=self.past.begin + seconds, marks=marks)
         self._last = self._last and self._last + seconds
 
-    def add(self, t: float, rate: float | None) -> None:
-        """Record the rate of the sample at ``t`` (epoch seconds)."""
+    def add(self, now: float, rate: float | None) -> None:
+        """Record the rate of the sample at ``now`` (epoch seconds)."""
         begin, step, rates = self.past.begin, self.past.step, list(self.past.rates)
         if not rates:
-            begin = t
-        elif (len(rates), self._samples) == (1, 1) and 0 < t - begin <= MOST_APART:
+            begin = now
+        elif (len(rates), self._samples) == (1, 1) and 0 < now - begin <= MOST_APART:
             # A console that was away for a day does not sample once a day.
-            step = max(step, 2.0 ** floor(log2(t - begin)))
+            step = max(step, 2.0 ** floor(log2(now - begin)))
         # If samples are as far apart as before, none is missing.
-        apart = 0.0 if self._last is None else t - self._last
+        apart = 0.0 if self._last is None else now - self._last
         is_usual = apart <= min(MOST_APART, USUAL * self._apart)
-        self._last, self._apart = t, apart
-        at = max(int((t - begin) // step), len(rates) - 1, 0)
+        self._last, self._apart = now, apart
+        at = max(int((now - begin) // step), len(rates) - 1, 0)
         while at >= MOST_STEPS:
             # Merge pairs of steps, so that each covers twice the time.
             if len(rates) % 2 == 0:

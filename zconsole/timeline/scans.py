@@ -203,8 +203,8 @@ class ScanTracker:
             found.append(track.view(sample, scan))
         return tuple(found)
 
-    def _clock(self, t: float | None) -> str:
-        return "" if t is None else datetime.fromtimestamp(t, self._tz).strftime("%H:%M")
+    def _clock(self, at: float | None) -> str:
+        return "" if at is None else datetime.fromtimestamp(at, self._tz).strftime("%H:%M")
 
 
 def _is_later(scan: Scan, known: Scan) -> bool:
@@ -215,7 +215,7 @@ def _is_later(scan: Scan, known: Scan) -> bool:
     return scan.end > known.end
 
 
-def _interrupted(before: ScanTrack, scan: Scan, t: float, recent: Sequence[Event]) -> bool:
+def _interrupted(before: ScanTrack, scan: Scan, at: float, recent: Sequence[Event]) -> bool:
     """Return whether ``scan`` took over from one that was neither finished nor canceled.
 
     A restart sets a new start time within the same transaction group (dsl_scan.c,
@@ -225,14 +225,14 @@ def _interrupted(before: ScanTrack, scan: Scan, t: float, recent: Sequence[Event
     if not before.scan.active or not scan.active or before.scan.start is None:
         return False
     last = before.course.last
-    since = last.t if last is not None else t
+    since = last.t if last is not None else at
     known = [e.text for e in recent if e.t >= since - 1 and e.text.startswith(ABORTED + DEFERRED)]
     if known:
         return known[-1].startswith(ABORTED)
-    return not ended_unseen(before, max(0.0, (scan.start or t) - since))
+    return not ended_unseen(before, max(0.0, (scan.start or at) - since))
 
 
-def _changes(t: float, old: Scan, new: Scan) -> Iterator[Event]:
+def _changes(at: float, old: Scan, new: Scan) -> Iterator[Event]:
     """Yield an event for a scan that paused, resumed, finished or was canceled."""
     if old.state == new.state:
         return
@@ -248,7 +248,7 @@ def _changes(t: float, old: Scan, new: Scan) -> Iterator[Event]:
     done = "resumed" if new.state == "running" else new.state
     failed = new.errors if new.state == "finished" else 0
     text = f"{_word(new)} {done}" + (f" with {units.counted(failed, 'error')}" if failed else "")
-    yield Event(new.end or t, f"{new.function}_{verb}", text, severity, new.vdev, "console")
+    yield Event(new.end or at, f"{new.function}_{verb}", text, severity, new.vdev, "console")
 
 
 def _word(scan: Scan) -> str:
@@ -349,10 +349,10 @@ class ScanTrack:
             self.forecast = self._computed.later(age)
         self._add_rates(sample, scan)
 
-    def go_on(self, before: ScanTrack, t: float, why: str) -> None:
-        """Take over the rates of the scan that this one follows, with a mark at ``t``."""
+    def go_on(self, before: ScanTrack, at: float, why: str) -> None:
+        """Take over the rates of the scan that this one follows, with a mark at ``at``."""
         self.rates = before.rates
-        self.rates.mark(t, why)
+        self.rates.mark(at, why)
 
     def _mark_changes(self, sample: Sample, scan: Scan) -> bool:
         """Mark a pause, a resume, the end of the metadata walk, and changed tunables.

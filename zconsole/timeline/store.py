@@ -113,20 +113,20 @@ class HistoryStore(LockedStore):
         restore_history(timeline, *found)
         return None
 
-    def keep(self, guid: str, timeline: PoolTimeline, t: float, at_once: bool = False) -> bool:
-        """Write a pool's history if it is due (``t`` in epoch seconds) and no one else does.
+    def keep(self, guid: str, timeline: PoolTimeline, at: float, at_once: bool = False) -> bool:
+        """Write a pool's history if it is due (``at`` in epoch seconds) and no one else does.
 
         Raises StateError if it cannot be written.
         """
         past = timeline.scans.past
         at_rest = past == self._past.get(guid, ()) and timeline.scans.over_since is not None
         saved = self._saved.get(guid, float("-inf"))
-        due = t - saved >= (REST_SECONDS if at_rest else SAVE_SECONDS)
+        due = at - saved >= (REST_SECONDS if at_rest else SAVE_SECONDS)
         lock = f"{_name(guid)}.lock"
         if not (due or at_once) or not self.mine(lock):
             return False
-        self._saved[guid] = t  # before writing: a failing disk is not tried every second
-        self.put(_name(guid), encode_history(timeline, guid, t), lock)
+        self._saved[guid] = at  # before writing: a failing disk is not tried every second
+        self.put(_name(guid), encode_history(timeline, guid, at), lock)
         # Finished scans only if there are new ones, but always at the end: a failed write shows
         # only at the next one.
         if past and guid not in self._foreign and (past != self._past.get(guid, ()) or at_once):
@@ -190,10 +190,10 @@ class SavedHistory:
     """Omitted if there was none: earlier versions do not know it."""
 
 
-def encode_history(timeline: PoolTimeline, guid: str, t: float) -> bytes:
+def encode_history(timeline: PoolTimeline, guid: str, at: float) -> bytes:
     """Return the contents of a pool's file, without sparklines if it would be too large."""
     tracks = [_saved(track) for track in timeline.scans.tracks if track.course.last]
-    document = {"format": FORMAT, "guid": guid, "t": t, "scans": tracks}
+    document = {"format": FORMAT, "guid": guid, "t": at, "scans": tracks}
     damage = timeline.damage.last
     if damage.errors or damage.checksum or damage.risen is not None:
         document["damage"] = asdict(damage)

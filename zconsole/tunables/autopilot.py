@@ -73,9 +73,9 @@ class Status:
         scans = f"scans are {self.pace}{step if self.level else ''}"
         return f"target {self.held}; {scans}"
 
-    def misses(self, reached: float | None, t: float) -> bool:
-        """Whether latency (seconds) is above the target at ``t`` and scans can't go slower."""
-        aim = AIM * targets(self.targets).at(t)
+    def misses(self, reached: float | None, at: float) -> bool:
+        """Whether latency (seconds) is above the target at ``at`` and scans can't go slower."""
+        aim = AIM * targets(self.targets).at(at)
         return self.slowest and reached is not None and reached > aim
 
     @property

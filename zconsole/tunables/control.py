@@ -62,9 +62,9 @@ class TunableRecord:
 
 
 @contextlib.contextmanager
-def recorded(log: Log, t: float, action: str) -> Iterator[TunableRecord]:
-    """Yield the record of a change at ``t``; its last line is written when the context ends."""
-    record = TunableRecord(log, t, action)
+def recorded(log: Log, at: float, action: str) -> Iterator[TunableRecord]:
+    """Yield the record of a change at ``at``; its last line is written when the context ends."""
+    record = TunableRecord(log, at, action)
     try:
         yield record
     except BaseException as error:
@@ -177,7 +177,7 @@ class Control:
     def set(
         self,
         values: Mapping[str, int],
-        t: float,
+        at: float,
         guard: bool = False,
         action: str = "set",
     ) -> tuple[Setting, ...]:
@@ -190,8 +190,8 @@ class Control:
         """
         for name, value in values.items():
             self._check(name, value, values, guard)
-        with recorded(self._log, t, action) as record:
-            record.begin(Change(t, n, self._parameters.read(n), v) for n, v in values.items())
+        with recorded(self._log, at, action) as record:
+            record.begin(Change(at, n, self._parameters.read(n), v) for n, v in values.items())
             written = False
             try:
                 with self._memory.open(self._parameters.era) as saved:
@@ -206,7 +206,7 @@ class Control:
 
     def restore(
         self,
-        t: float,
+        at: float,
         names: Iterable[str] | None = None,
         known: Mapping[str, SavedTunable] | None = None,
     ) -> tuple[Restored, ...]:
@@ -219,16 +219,16 @@ class Control:
         """
         chosen = None if names is None else tuple(names)
         choose = (lambda saved: tuple(saved.values)) if chosen is None else (lambda _: chosen)
-        return self._restore(t, choose, known)
+        return self._restore(at, choose, known)
 
-    def settle(self, t: float, scans: Scans | None = None) -> tuple[Restored, ...]:
+    def settle(self, at: float, scans: Scans | None = None) -> tuple[Restored, ...]:
         """Restore the tunables that are due, and have those watched that will be.
 
         ``scans``: the scans observed, by default none. Waits and raises as ``restore`` does.
         """
         seen = scans or Scans()
         due = self._due(self._saved, seen)
-        restored = self._restore(t, lambda now: self._due(now, seen)) if due else ()
+        restored = self._restore(at, lambda now: self._due(now, seen)) if due else ()
         self._have_watched(self._saved)
         return restored
 
@@ -299,7 +299,7 @@ class Control:
 
     def _restore(
         self,
-        t: float,
+        at: float,
         choose: Callable[[SavedTunables], Iterable[str]],
         known: Mapping[str, SavedTunable] | None = None,
     ) -> tuple[Restored, ...]:
@@ -310,7 +310,7 @@ class Control:
             return self._restore_all(saved, record, choose(saved))
 
         done: tuple[Restored, ...] | None = None
-        with recorded(self._log, t, "restore") as record:
+        with recorded(self._log, at, "restore") as record:
             try:
                 with self._memory.open(self._parameters.era, HURRY) as saved:
                     done = _all_back(saved)

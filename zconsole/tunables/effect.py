@@ -152,11 +152,11 @@ def _limit(side: Sequence[EffectSample]) -> str:
     return max(set(limits), key=limits.count, default="")
 
 
-def _near(side: Iterable[EffectSample], t: float) -> list[EffectSample]:
-    """Return the samples that count, from a side that is ordered away from ``t``."""
+def _near(side: Iterable[EffectSample], at: float) -> list[EffectSample]:
+    """Return the samples that count, from a side that is ordered away from ``at``."""
     kept: list[EffectSample] = []
     for point in side:
-        if abs(point.t - t) > WINDOW and len(kept) >= ENOUGH:
+        if abs(point.t - at) > WINDOW and len(kept) >= ENOUGH:
             break
         kept.append(point)
     return kept

@@ -157,13 +157,13 @@ class Meter:
         self._span = span
         self._readings: deque[tuple[float, Histograms]] = deque()
 
-    def take(self, t: float, histograms: Histograms) -> None:
-        """Add a reading at ``t`` (steady clock); earlier ones are dropped if counters fell."""
+    def take(self, at: float, histograms: Histograms) -> None:
+        """Add a reading at ``at`` (steady clock); earlier ones are dropped if counters fell."""
         readings = self._readings
         if readings and since(histograms, readings[-1][1]) is None:
             readings.clear()
-        readings.append((t, histograms))
-        while len(readings) > 2 and readings[1][0] <= t - self._span:
+        readings.append((at, histograms))
+        while len(readings) > 2 and readings[1][0] <= at - self._span:
             readings.popleft()
 
     @property

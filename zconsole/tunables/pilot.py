@@ -100,8 +100,8 @@ class Pilot:
         read = self.parameters.read
         return next((name for name, value in self.ours.items() if read(name) != value), "")
 
-    def take(self, pools: Sequence[Pool], clock: float, t: float) -> bool:
-        """Make one step from samples of the pools with scans, at ``clock`` (steady), ``t`` (epoch).
+    def take(self, pools: Sequence[Pool], clock: float, at: float) -> bool:
+        """Make one step from samples of the pools with scans; ``clock`` is steady, ``at`` epoch.
 
         The pool with the longest latency counts. Returns whether tunables were set. Raises
         ZconsoleError if one can't be.
@@ -109,7 +109,7 @@ class Pilot:
         meters = [self._measure(each, clock) for each in pools]
         bounded = not self._below and any(map(at_risk, pools))
         least = self._defaults if bounded else {}
-        now = before = replace(self.steering, target=self._targets.at(t))
+        now = before = replace(self.steering, target=self._targets.at(at))
         if all(meter.ready for meter in meters):
             found = [wait for meter in meters if (wait := meter.latency) is not None]
             now = steered(before, max(found, default=None))
@@ -121,7 +121,7 @@ class Pilot:
         changed = {n: v for n, v in wanted.items() if v != self.ours[n]}
         if changed:
             self._begun = wanted
-            self._control.set(changed, t, action=f"{ACTION} {now.target:g}")
+            self._control.set(changed, at, action=f"{ACTION} {now.target:g}")
             self.ours = wanted
         self.slowest = self.ours == end
         return bool(changed)
@@ -131,7 +131,7 @@ class Pilot:
         meter.take(clock, histograms(pool))
         return meter
 
-    def restore(self, t: float) -> None:
+    def restore(self, at: float) -> None:
         """Restore the originals, except of tunables that somebody else changed meanwhile.
 
         Raises the kernel's first refusal, once all the others are restored.
@@ -141,9 +141,9 @@ class Pilot:
         for name, original in self.originals.items():
             now = self.parameters.read(name)
             if now is not None and now in (self.ours[name], self._begun[name]) and now != original:
-                left[name] = SavedTunable(original, now, t)
+                left[name] = SavedTunable(original, now, at)
         held = self.originals.keys() & self._control.held()
-        self._control.restore(t, sorted(held | left.keys()), left)
+        self._control.restore(at, sorted(held | left.keys()), left)
 
 
 # Targets

@@ -26,7 +26,7 @@ SCENARIO = "foreground"
 def no_waiting(monkeypatch):
     monkeypatch.setattr(keeper, "PAUSE", 0.001)  # shorter than a pause of the pilot
     # A busy machine asks again later than usual: a complaint would cover the screen until then.
-    monkeypatch.setattr("zconsole.ui.themed_app.SETTLES", 60.0)
+    monkeypatch.setattr("zconsole.ui.messages.SETTLES", 60.0)
 
 
 def reading(said: list[str], name: str = NAME) -> Callable[[TunablesScreen], None]:

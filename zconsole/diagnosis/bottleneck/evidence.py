@@ -206,8 +206,8 @@ class StageCycleTracker:
         self._peak = 0.0
         self._early = self._returned = False
 
-    def add(self, t: float, clock: float, scan: Scan) -> None:
-        """Add one sample with exact counters, at epoch second ``t`` and monotonic ``clock``."""
+    def add(self, at: float, clock: float, scan: Scan) -> None:
+        """Add one sample with exact counters, at epoch second ``at`` and monotonic ``clock``."""
         last, self._last = self._last, (clock, scan)
         walked = (scan.scanned_bytes or 0) >= WALKED * (scan.total_bytes or 0)
         if scan.stage != "scanning" or not scan.two_stage or walked:
@@ -218,7 +218,7 @@ class StageCycleTracker:
         goes_on = last is not None and last[1].pass_start == scan.pass_start
         if last is not None and goes_on and last[1].stage == "scanning":
             self._step(clock, clock - last[0], last[1], scan)
-            due = scan.pass_start is None or t - scan.pass_start >= CHECKPOINT
+            due = scan.pass_start is None or at - scan.pass_start >= CHECKPOINT
             self._early = self._early or (self.stage == "issuing" and not due)
         self._peak = max(self._peak, queued(scan))
 

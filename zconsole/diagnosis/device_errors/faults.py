@@ -293,26 +293,26 @@ class _Device:
         """When it last had errors or disconnected; valid only if it ever did."""
         return max([change.t for change in self.changes[-1:]] + self.left[-1:])
 
-    def count(self, since: float, t: float, now: ErrorCounters) -> None:
+    def count(self, since: float, at: float, now: ErrorCounters) -> None:
         """Store the errors counted since the previous sample."""
         pairs = zip(self.counters, now, strict=True)
         new = [max(0, (b or 0) - (a or 0)) if a is not None else 0 for a, b in pairs]
         self.counters = now
         if any(new):
-            self.changes = [*self.changes, _Change(since, t, new)][-KEPT:]
+            self.changes = [*self.changes, _Change(since, at, new)][-KEPT:]
 
-    def notice(self, t: float, state: str) -> None:
+    def notice(self, at: float, state: str) -> None:
         """Store a disconnect or return, from a change of state."""
         was, self.state = self.state, state
         if was in (*HERE, "FAULTED") and state in AWAY and not self.is_away:
-            self.left, self.is_away = [*self.left, t][-KEPT:], True
+            self.left, self.is_away = [*self.left, at][-KEPT:], True
         elif self.is_away and state in HERE:
             self.is_away = False
             # From FAULTED, zpool clear brought it back: it need not have been disconnected.
             if was == "FAULTED":
                 self.left.pop()
             else:
-                self.back = [*self.back, t][-KEPT:]
+                self.back = [*self.back, at][-KEPT:]
 
     def fault(self, key: str, name: str, since: float, restarts: Iterable[float]) -> DeviceFault:
         """Summarize its history since ``since`` (epoch seconds)."""
@@ -356,10 +356,10 @@ class DeviceErrorTracker:
             device.back = [t + seconds for t in device.back]
             device.filling += seconds
 
-    def push(self, t: float, tree: Mapping[str, Placed]) -> None:
-        """Add the counters and states of a sample taken at ``t`` (epoch seconds)."""
-        since, self._pushed = self._pushed or t, t
-        quiet = self.quiet_since or t
+    def push(self, at: float, tree: Mapping[str, Placed]) -> None:
+        """Add the counters and states of a sample taken at ``at`` (epoch seconds)."""
+        since, self._pushed = self._pushed or at, at
+        quiet = self.quiet_since or at
         lost = [self._devices.pop(key) for key in self._devices.keys() - tree.keys()]
         left = {device.name: device for device in lost}
         for key, place in tree.items():
@@ -378,36 +378,36 @@ class DeviceErrorTracker:
                 device.guid, device.counters = vdev.guid, vdev.errors
                 self._devices[key] = device
             if vdev.errors != device.counters:
-                device.count(since, t, vdev.errors)
+                device.count(since, at, vdev.errors)
                 if _is_filled(place, tree):
-                    device.filling = t
+                    device.filling = at
             if vdev.state != device.state:
-                device.notice(t, vdev.state)
+                device.notice(at, vdev.state)
             if device.changes or device.left:
                 quiet = max(quiet, device.last)
         self.quiet_since = quiet
 
     def faults(
         self,
-        t: float,
+        at: float,
         tree: Mapping[str, Placed],
         events: Sequence[Event],
         scans: Sequence[Scan] = (),
     ) -> tuple[DeviceFault, ...]:
-        """Return the devices with new errors or disconnects in the hour before ``t``, worst first.
+        """Return the devices with new errors or disconnects in the hour before ``at``, worst first.
 
         A rebuild copies without verifying checksums (module/zfs/vdev_rebuild.c): damaged data from
         one device later causes errors on the devices it was written to. Errors that may be such
         copies are reported with the device that they came from.
         """
-        since = t - HOUR
+        since = at - HOUR
         restarts = [e.t for e in events if e.name.endswith("_restart") and e.t >= since]
         found = [
             device.fault(key, tree[key].vdev.name, since, restarts)
             for key, device in self._devices.items()
             if (device.changes or device.left) and device.last >= since and key in tree
         ]
-        rebuilt = {s.vdev for s in scans if s.function == "rebuild" and (s.end or t) >= since}
+        rebuilt = {s.vdev for s in scans if s.function == "rebuild" and (s.end or at) >= since}
         told = []
         for fault in found:
             top = tree[fault.key].top

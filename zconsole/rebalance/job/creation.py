@@ -4,11 +4,11 @@ A new job's directories are walked into a new journal, planned, and confirmed. T
 paused and stopped like a running job. Its names are committed a portion at a time, so that the
 status can be updated in between; until the last commit, the journal's walk counts as unfinished.
 
-A resumed job must be the one asked for, on the same directories as before; one that is gone, or is
-another by now, is left out while others are there. A rollback of a dataset
-undoes moves, which the journal does not know. A copy has another inode than its original, so if one
-of some sampled copies is the original again, all are checked. Files rewritten in place can't be
-told from others.
+A resumed job must be the one asked for, on the same directories as before. A directory that is
+gone, or another by now, is left out as long as one is there. A rollback of a dataset undoes moves,
+which the journal does not know. A copy has another inode than its original, so if one of some
+sampled copies is the original again, all are checked. Files rewritten in place can't be told from
+others.
 """
 
 from __future__ import annotations

@@ -86,12 +86,12 @@ class SentAlerts:
         up."""
         self._began = 0.0
 
-    def recall(self, t: float) -> None:
-        """Load what an earlier watch sent, as of ``t`` (epoch seconds). Raises StateError."""
-        self._kept, self._began = _SentFile(t, ()), t
+    def recall(self, at: float) -> None:
+        """Load what an earlier watch sent, as of ``at`` (epoch seconds). Raises StateError."""
+        self._kept, self._began = _SentFile(at, ()), at
         with contextlib.suppress(FileNotFoundError):
             self._kept = self._store.read_file(self._name, record(_SentFile))
-            if abs(t - self._kept.t) <= RESTART:
+            if abs(at - self._kept.t) <= RESTART:
                 self._recalled = set(self._kept.sent)
 
     @property
@@ -100,7 +100,7 @@ class SentAlerts:
         return self._kept is not None
 
     def unsent(
-        self, alerts: Sequence[Alert], seen: Set[str], t: float, wait: float
+        self, alerts: Sequence[Alert], seen: Set[str], at: float, wait: float
     ) -> Sequence[Alert]:
         """Return the alerts of a round that an earlier watch has not sent.
 
@@ -112,7 +112,7 @@ class SentAlerts:
         self._recalled = {
             (pool, kind, subject)
             for pool, kind, subject in self._recalled - known
-            if t - self._began < wait and (pool not in seen or kind in AFTER_A_WHILE)
+            if at - self._began < wait and (pool not in seen or kind in AFTER_A_WHILE)
         }
         return [alert for alert in alerts if alert.condition not in known]
 
@@ -122,18 +122,18 @@ class SentAlerts:
         if alert.kind == NOT_RESTORED:
             self._sent.add((alert.pool, NOT_RESTORED, ""))
 
-    def keep(self, standing: Iterable[Condition], t: float, at_once: bool = False) -> None:
-        """Save in the background what still lasts at ``t``, if that is due or ``at_once``.
+    def keep(self, standing: Iterable[Condition], at: float, at_once: bool = False) -> None:
+        """Save in the background what still lasts at ``at``, if that is due or ``at_once``.
 
         Raises StateError if the previous write failed.
         """
         self._sent &= set(standing)
         sent = tuple(sorted(self._sent | self._recalled))
-        kept = self._kept or _SentFile(t, ())
-        due = at_once or t - kept.t >= REFRESH
+        kept = self._kept or _SentFile(at, ())
+        due = at_once or at - kept.t >= REFRESH
         if set(sent) != set(kept.sent) or (sent and due):
             # Before writing: a disk that fails is not tried again every second.
-            self._kept = _SentFile(t, sent)
+            self._kept = _SentFile(at, sent)
             lock = f"{self._name}.lock"
             # Only the first console writes.
             if self._store.mine(lock):

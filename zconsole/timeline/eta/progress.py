@@ -152,7 +152,7 @@ def rounding_of(printed: float) -> float:
     return units.size_resolution(units.size(printed))
 
 
-def scan_reading(t: float, clock: float, scan: Scan) -> ProgressReading | None:
+def scan_reading(at: float, clock: float, scan: Scan) -> ProgressReading | None:
     """Return the progress of a scan in a sample; None if it has no counters."""
     done = issued_bytes(scan)
     if done is None:
@@ -162,7 +162,7 @@ def scan_reading(t: float, clock: float, scan: Scan) -> ProgressReading | None:
     # a whole metaslab at once.
     pass_start = scan.start if scan.function == "rebuild" else scan.pass_start
     return ProgressReading(
-        t,
+        at,
         clock,
         scan.state == "running",
         done[0],

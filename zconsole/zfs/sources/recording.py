@@ -47,9 +47,9 @@ class NotRawError(ValueError):
     ``t`` and ``pool`` are its values, if it has them.
     """
 
-    def __init__(self, why: str, t: float | None = None, pool: str | None = None) -> None:
+    def __init__(self, why: str, at: float | None = None, pool: str | None = None) -> None:
         super().__init__(why)
-        self.t = t
+        self.t = at
         self.pool = pool
 
 
