@@ -240,20 +240,28 @@ def test_blocks_that_stay_are_seen(guest: Guest) -> None:
     assert guest.batch("moved", "moved", "moved")
 
 
-def test_a_path_that_gives_no_answer_holds_nothing_up(
-    guest: Guest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let every path give no answer, to this module alone: pathlib and pytest ask, too."""
     ended = threading.Event()
-    # For this module alone: pathlib and pytest ask for the status of paths, too.
-    hanging = SimpleNamespace(**{**vars(os), "lstat": lambda _path: ended.wait(60)})
-    monkeypatch.setattr("zconsole.rebalance.job.effect.os", hanging)
+    silent = SimpleNamespace(**{**vars(os), "lstat": lambda _path: ended.wait(60)})
+    monkeypatch.setattr("zconsole.rebalance.job.effect.os", silent)
+    yield
+    ended.set()
+
+
+@pytest.mark.usefixtures("hanging")
+def test_samples_at_a_path_that_gives_no_answer_say_nothing(guest: Guest) -> None:
     assert not guest.batch("moved", "moved", "moved")
-    with closing(Journal.create(guest.area / "job.db")) as journal:
+
+
+@pytest.mark.usefixtures("hanging")
+def test_a_path_that_gives_no_answer_ends_no_job(tmp_path: Path) -> None:
+    with closing(Journal.create(tmp_path / "job.db")) as journal:
         case = Case(journal)
         case.report(FileOutcome(ROW, "moved", 8 * ENOUGH))
         for _ in range(2 * STRIKES):
             case.look()
-    ended.set()
 
 
 def test_one_block_that_moved_is_enough(guest: Guest) -> None:
