@@ -81,12 +81,15 @@ class Swapping(Acting):
         """Press a key that the checklist offers, and confirm."""
         await self.press(key)
         await self.on(ConfirmScreen)
+        asked = self.app.screen
+        assert isinstance(asked, ConfirmScreen)
         if word:
             await self.typed(*keys_of(word))
             await self.press("enter")
         else:
             await self.press("right", "enter")
-        await self.settled()
+        # On a busy machine the key may still be on its way, and Esc would overtake it.
+        await self.until(lambda: asked.confirmed or self.app.screen is not asked)
         if isinstance(self.app.screen, ConfirmScreen):
             await self.press("escape")
         await self.pass_by()

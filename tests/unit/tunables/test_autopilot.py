@@ -463,10 +463,11 @@ def test_it_misses_its_target_only_where_scans_cannot_go_slower(slowest, reached
 
 @pytest.mark.slow
 async def test_a_console_does_not_ask_a_disk_again_that_does_not_answer(kernel, monkeypatch):
-    asked, back = [], threading.Event()
+    asked, begun, back = [], threading.Event(), threading.Event()
 
     def hangs(*_: object) -> None:
         asked.append(1)
+        begun.set()
         back.wait(30.0)
         raise FileNotFoundError
 
@@ -475,5 +476,6 @@ async def test_a_console_does_not_ask_a_disk_again_that_does_not_answer(kernel, 
     machine = autopilots(kernel, "1:1", print)
     for _ in range(3):
         assert await machine.status() is None
+    assert begun.wait(30.0)  # its thread may run only after the deadline
     back.set()
     assert len(asked) == 1
