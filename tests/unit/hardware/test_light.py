@@ -464,7 +464,6 @@ def test_a_record_of_others_is_refused(chassis, lights):
 def test_an_enclosure_that_hangs_is_not_asked_again_and_holds_up_no_other(chassis, monkeypatch):
     chassis.enclosure("0:0:9:0", "0x50050cc10c4010bb")
     lights = chassis.lights()
-    monkeypatch.setattr(light, "ANSWER", 0.05)
     lights.light(chassis.slot(), "", chassis.now + 60.0)
     asked, back, read = [], threading.Event(), light.Leds().read
 
@@ -474,10 +473,13 @@ def test_an_enclosure_that_hangs_is_not_asked_again_and_holds_up_no_other(chassi
             back.wait(30.0)
         return read(led)
 
-    monkeypatch.setattr(light.Leds, "read", staticmethod(hangs))
-    for _ in range(3):
-        (said,) = lights.tidy()
-        assert "answer" in said
+    with monkeypatch.context() as patch:
+        patch.setattr(light, "ANSWER", 0.05)
+        patch.setattr(light.Leds, "read", staticmethod(hangs))
+        for _ in range(3):
+            (said,) = lights.tidy()
+            assert "answer" in said
+        assert soon(lambda: asked)  # its thread may run only after the deadline
     assert len(asked) == 1
     lights.light(chassis.slot("0:0:9:0"), "", chassis.now + 60.0)
     back.set()
