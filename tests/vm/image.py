@@ -23,6 +23,9 @@ from tests.vm.releases import (
     BUILD_STEPS,
     GUEST,
     RELEASES,
+    SHELF_PACKAGES,
+    SHELF_PLACE,
+    SHELF_STEPS,
     ZFS_PACKAGES,
     Release,
     SourceRelease,
@@ -175,6 +178,10 @@ def _assemble(release: Release, root: Path, output: Path, progress: Progress) ->
     else:
         with progress.step("zfs, its module compiled by dkms"):
             chroot.install(ZFS_PACKAGES, release.zfs_suite)
+    with progress.step("an enclosure for its disks"):
+        chroot.install(SHELF_PACKAGES)
+        chroot.write(f"{SHELF_PLACE}/shelf.c", (GUEST / "shelf.c").read_text())
+        chroot.run("sh", "-c", SHELF_STEPS)
     facts = _read_versions(release, chroot)
     with progress.step(f"Python {facts['python']} environment"):
         _make_venv(chroot, facts["python"])

@@ -15,7 +15,7 @@ RECIPE = 1
 """Increase this when the build steps change what an image holds."""
 
 GUEST = Path(__file__).parent / "guest"
-GUEST_FILES = ("init", "sshd.conf", "zconsole")
+GUEST_FILES = ("init", "shelf.c", "sshd.conf", "zconsole")
 """Files of ours that an image holds."""
 
 BASE_PACKAGES = (
@@ -74,6 +74,24 @@ ldconfig
 """Shell commands, run in the tree, that build and install the source in the directory $1."""
 
 
+SHELF_PACKAGES = ("linux-source", "xz-utils")
+SHELF_PLACE = "usr/src/shelf"
+"""Directory of the enclosure's source, ``shelf.c``."""
+
+SHELF_STEPS = """
+set -e
+cd /usr/src/shelf
+kernel=$(ls /lib/modules)
+tar -xJf /usr/src/linux-source-*.tar.xz --strip-components=3 \
+--wildcards '*/drivers/misc/enclosure.c'
+echo 'obj-m := enclosure.o shelf.o' >Kbuild
+make -C "/lib/modules/$kernel/build" M="$PWD" modules modules_install
+depmod "$kernel"
+"""
+"""Shell commands that build the enclosure, and the kernel's own driver of enclosures, which a cloud
+kernel lacks."""
+
+
 @dataclass(frozen=True)
 class Release:
     """A kind of image: a Debian suite, and the suite that its ZFS comes from."""
@@ -99,6 +117,7 @@ class Release:
             "packages": [*BASE_PACKAGES, *ZFS_PACKAGES],
             "python": requirements(),
             "files": {name: (GUEST / name).read_text() for name in GUEST_FILES},
+            "shelf": [*SHELF_PACKAGES, SHELF_STEPS],
         }
 
 
