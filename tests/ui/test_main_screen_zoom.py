@@ -120,7 +120,7 @@ async def test_the_line_of_keys_tells_those_of_the_pane_in_focus():
         app.set_focus(app.main_screen.query_one("#scan"))
         await pilot.pause()
         last = screen().splitlines()[-1]
-        assert "Left older  Right newer  End now  z whole" in last
+        assert "Left older  Right newer  End now  z zoom" in last
         assert "Enter detail" not in last
         app.set_focus(app.devices)
         await pilot.pause()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, cast
 
-from textual import events
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
@@ -192,6 +192,13 @@ class ConfirmScreen(ButtonScreen[None]):
         """Show whether there is more below after the new layout."""
         self.call_after_refresh(self._show_hint)
 
+    @on(events.DescendantFocus)
+    @on(events.DescendantBlur)
+    def show_focus(self, event: events.DescendantFocus | events.DescendantBlur) -> None:
+        """Show whether the text has the focus, and what Enter does there."""
+        if event.widget is self._view:
+            self.update()
+
     def action_other_way(self) -> None:
         """Show the next alternative."""
         if self._state == "asking" and len(self._confirmations) < 2:
@@ -318,8 +325,10 @@ class ConfirmScreen(ButtonScreen[None]):
         if self._checks_shown:
             head: Line = (Span(" Preconditions (rechecked at run)", "bold"),)
             return (head, *said_lines([Span(text, "dim") for text in checks], self.look, width))
-        said = f"{counted(len(checks), 'precondition')}, rechecked at run (Shift+Tab, Enter: show)"
-        return tuple(wrapped(said, "dim", self.look, width, " "))
+        said = f"{counted(len(checks), 'precondition')}, rechecked at run"
+        if self.focused is self._view:
+            return tuple(wrapped(said, "", self.look, width, f" {self.look.glyphs.pointer} "))
+        return tuple(wrapped(f"{said} (Shift-Tab, Enter: show)", "dim", self.look, width, " "))
 
     def _show_hint(self) -> None:
         width, typing = self.app.size.width, self._asks_for_word
@@ -335,7 +344,12 @@ class ConfirmScreen(ButtonScreen[None]):
             return [key("back", "close; the command runs on")]
         if self._state == "over":
             return [key("close-result"), key("back", "back")]
-        keys = [key("press-button"), key("previous-button next-button", "buttons")]
+        if self.focused is self._view:
+            keys = [key("next-pane", "buttons")]
+            if self.confirmation.checks and not self._checks_shown:
+                keys.insert(0, key("press-button", "show preconditions"))
+        else:
+            keys = [key("press-button"), key("previous-button next-button", "buttons")]
         if self._asks_for_word:
             word = f'"{self.look.text(self.confirmation.typed)}" to confirm'
             keys.insert(0, (Span("Type ", "key"), Span(word, "dim")))

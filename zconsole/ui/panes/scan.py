@@ -245,7 +245,7 @@ def _listed(head: Line, facts: Iterable[Fact]) -> Line:
     return (*head, *(span for spans in said for span in spans))
 
 
-_GRAPH_KEYS = (("fold-in", "older"), ("fold-out", "newer"), ("end", "now"), ("zoom", "whole"))
+_GRAPH_KEYS = (("fold-in", "older"), ("fold-out", "newer"), ("end", "now"), ("zoom", "zoom"))
 """Keys that scroll the graph."""
 _ALL_SHOWN = "no older history: the graph shows all from the start on"
 
