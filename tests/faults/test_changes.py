@@ -54,6 +54,19 @@ def at(number: int, act: Callable[[], Any]) -> FaultySys:
     return FaultySys(lambda count, name: act() if count == number else None)
 
 
+@pytest.mark.parametrize("gone", ["a", "b"])
+def test_whichever_name_was_renamed_since_the_walk_the_file_counts_as_changed(
+    area: Path, gone: str
+) -> None:
+    root = tree_of(area, "a")
+    (root / "b").hardlink_to(root / "a")
+    create(root, area / "job.db")
+    (root / gone).rename(root / "c")
+    shown, status = run(area / "job.db", clocks=ALONE)
+    assert [(each["outcome"], each["reason"]) for each in shown] == [("skipped", "changed")] * 2
+    assert status["files_failed"] == 0
+
+
 def test_flags_set_before_any_call_are_kept(area: Path) -> None:
     root = tree_of(area, "a")
     create(root, area / "job.db")

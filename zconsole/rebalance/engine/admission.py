@@ -155,5 +155,9 @@ class Admission:
             raise SkipError("too large for the free space")
         # The first name was opened; another one may have been replaced since the walk.
         for place in item.places[1:]:
-            if self.sys.lstat(place.directory.fd, place.row.name).st_ino != status.st_ino:
+            try:
+                found = self.sys.lstat(place.directory.fd, place.row.name).st_ino
+            except FileNotFoundError:
+                found = None
+            if found != status.st_ino:
                 raise SkipError("changed")
