@@ -193,9 +193,6 @@ class ModelSys(Sys):
         times = self._touched(identity, mtime=self.clock.tick)
         self._do("ftruncate", Trim(identity, size), times, *self._without_capability(identity))
 
-    def lseek(self, fd: int, offset: int, whence: int) -> int:
-        raise NotImplementedError
-
     def fadvise(self, fd: int, offset: int, length: int, advice: int) -> None:
         self._enter("fadvise")
 
@@ -360,7 +357,8 @@ class ModelSys(Sys):
         self._enter("sync")
         self.timeline.events.append(Synced())
 
-    def fsync(self, fd: int) -> None:  # type: ignore[override]
+    def fsync(self, fd: int) -> None:
+        """Sync a file, as other programs do."""
         self._enter("fsync")
         self.timeline.events.append(FileSynced(self._at(fd)))
 

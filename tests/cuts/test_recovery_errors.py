@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 
 import pytest
@@ -186,14 +187,22 @@ def test_a_time_that_cannot_be_put_back_is_no_success(machine: Machine) -> None:
         machine.recover()
 
 
-@pytest.mark.parametrize("owner", [0, 1000])
-def test_a_copy_that_a_disk_lost_in_part_does_not_cost_the_original(
-    machine: Machine, owner: int
-) -> None:
-    """Nor if both were given to somebody else since."""
-    _spoil(machine, b"file")
+def _own_all(machine: Machine) -> None:
     for _, number in machine.disk.walk():
-        machine.disk.inodes[number].uid = owner
+        machine.disk.inodes[number].uid = 1000
+
+
+def _own_the_copy(machine: Machine) -> None:
+    machine.disk.inodes[machine.disk.find(b"file") or 0].uid = 1000
+
+
+@pytest.mark.parametrize("since", [lambda _: None, _own_all, _own_the_copy])
+def test_a_copy_that_a_disk_lost_in_part_does_not_cost_the_original(
+    machine: Machine, since: Callable[[Machine], None]
+) -> None:
+    """Nor if both, or what has the name, were given to somebody else since."""
+    _spoil(machine, b"file")
+    since(machine)
     before = _files(machine)
     machine.recover()
     (row,) = machine.rows

@@ -54,7 +54,7 @@ def light_up(vm: Machine) -> None:
     assert locate(vm) == "1"
 
 
-def goes_dark(vm: Machine, seconds: int = 90) -> None:
+def goes_dark(vm: Machine, seconds: int = 300) -> None:
     """Wait until the first bay's light is off; raises VmError if it stays on."""
     vm.run(f"until grep -q 0 '{ENCLOSURE}/Slot 01/locate'; do sleep 0.5; done", timeout=seconds)
 

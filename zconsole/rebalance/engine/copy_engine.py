@@ -107,7 +107,8 @@ class CopyPipeline:
     def _commit_names(self) -> None:
         """Commit the names of the temporary files before the first of them is created.
 
-        Otherwise a crash could leave a file that the journal does not know.
+        Otherwise a crash could leave a file that the journal does not know. A file has one copy,
+        at its first temporary name; its other names get theirs after the intent is committed.
         """
         items = self.leases.live
         intents = [

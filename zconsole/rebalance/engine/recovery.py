@@ -2,10 +2,11 @@
 
 For every file whose intent was committed, look at what its names hold now. A name that holds the
 original keeps it; a name that holds the copy keeps that, unless the original was changed since, or
-is in use. What is removed has been read before: a copy that is as it was made, or an original that
-is as it was copied, even if its copy was written to since. Both are kept where neither is so, and
-where the copy has other content but the original's metadata: a write, or a loss of the disk's.
-Only a copy that the journal calls unfinished is removed unread.
+is in use. What loses its last name has been read before: a copy that is as it was made, or an
+original that is as it was copied, even if its copy was written to since. Both are kept where
+neither is so, and where the copy has other content but the original's size and time: a write, or a
+loss of the disk's. Only a copy that the journal calls unfinished is removed unread: it never had a
+name of the user's.
 
 If nobody else was at work, a crash leaves one of these, by the steps of ``CopyPipeline.run``:
 
@@ -15,7 +16,8 @@ journal   its name  its temporary name  the crash came, and what is done
 PENDING   original  nothing             before the names were committed: nothing to do
 CREATING  original  nothing or a copy,  before the intent was committed: the copy is removed
                     whole or not
-SWAPPING  original  the whole copy      before the exchange, or a power cut undid it: the same
+SWAPPING  original  the whole copy,     before the exchange, or a power cut undid it: the same; a
+                    or nothing          further name of a file gets the copy only as its turn comes
 SWAPPING  the copy  the original        after the exchange: the original is removed; one that was
                                         changed or is in use gets its name back
 SWAPPING  the copy  nothing             after the original was removed: moved

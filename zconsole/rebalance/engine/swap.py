@@ -412,19 +412,27 @@ def put(
     """Give the file at ``temp`` the name that inode ``displaced`` has.
 
     The displaced inode is at ``temp`` then; where names can't be exchanged, it is at ``keep``, or
-    loses the name if that is empty. Returns False, with all names as they were, if the name holds
-    another inode. Raises OSError.
+    loses the name if that is empty. Returns False if the name holds another inode: that one keeps
+    it, or a still newer one that takes its place meanwhile. Raises OSError.
     """
+    ours = sys.lstat(directory, temp).st_ino
     try:
         sys.exchange(directory, temp, name)
     except OSError as error:
         if error.errno not in NO_EXCHANGE:
             raise
     else:
-        if sys.lstat(directory, temp).st_ino == displaced:
+        taken = sys.lstat(directory, temp).st_ino
+        if taken == displaced:
             return True
-        sys.exchange(directory, temp, name)
-        return False
+        for _ in range(ROUNDS):
+            sys.exchange(directory, temp, name)
+            # What was taken has the name again, unless the name was replaced once more.
+            expected, ours = ours, taken
+            taken = sys.lstat(directory, temp).st_ino
+            if taken == expected:
+                return False
+        raise OSError(errno.EBUSY, "the name keeps being replaced")
     if keep:
         sys.link(directory, name, keep)
     if sys.lstat(directory, keep or name).st_ino != displaced:

@@ -59,13 +59,10 @@ class Sys:
     fstat = staticmethod(os.fstat)
     pread = staticmethod(os.pread)
     pwrite = staticmethod(os.pwrite)
-    lseek = staticmethod(os.lseek)
-    """For estimates only: a filesystem may report a hole where there is data (``content.py``)."""
     ftruncate = staticmethod(os.ftruncate)
     fchown = staticmethod(os.fchown)
     fchmod = staticmethod(os.fchmod)
     fadvise = staticmethod(os.posix_fadvise)
-    fsync = staticmethod(os.fsync)
     sync = staticmethod(os.sync)
     listxattr = staticmethod(os.listxattr)
     ioctl: Final[Callable[[int, int, bytes], bytes]] = staticmethod(fcntl.ioctl)  # type: ignore[assignment]

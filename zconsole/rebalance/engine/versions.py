@@ -124,12 +124,14 @@ def is_as_copied(version: Version, row: FileRow) -> bool:
 
 
 def is_doubtful(copy: Version, original: Version, row: FileRow) -> bool:
-    """Whether a copy has other content than was copied, yet its original's metadata.
+    """Whether a copy has other content than was copied, yet the size and time of its original.
 
-    A disk that loses what it called durable leaves that, and so does a power cut after a write.
+    A disk that loses what it called durable leaves that, and so does a power cut after a write. Its
+    owner and mode say nothing: somebody may have changed them since.
     """
-    alike = row.meta == copy.meta.digest() or copy.meta.same(original.meta)
-    return alike and copy.digest != row.digest
+    unwritten = (copy.meta.size, copy.meta.mtime_ns) == (original.meta.size, original.meta.mtime_ns)
+    unwritten = unwritten or row.meta == copy.meta.digest()
+    return unwritten and copy.digest != row.digest
 
 
 def is_copy(sys: Sys, fd: int, row: FileRow) -> bool:

@@ -18,9 +18,10 @@ EXCHANGING = frozenset({"ext4", "xfs", "btrfs", "tmpfs", "f2fs", "bcachefs"})
 REWRITE = (2, 3, 4)
 EXCHANGE = (2, 2, 0)
 COPIES = (
-    "copying changes inode numbers, ctimes and birth times: inotify watches end, backups that compare"
-    " inode or ctime read the files again, a reader that is not seen (tail -f) keeps the old file. A"
-    " descriptor on its way through a socket is not seen: what is written with it later is lost"
+    "copying changes inode numbers, ctimes and birth times: inotify watches end, backups that"
+    " compare inode or ctime read the files again, a reader that is not seen (tail -f) keeps the"
+    " old file. A descriptor on its way through a socket is not seen: what is written with it is"
+    " lost"
 )
 NESTED = (
     "in a user namespace (an unprivileged container) a copy would lose attributes that only the"

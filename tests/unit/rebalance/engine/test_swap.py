@@ -62,6 +62,29 @@ def test_all_names_stay_where_something_else_has_it(
     assert _texts(tmp_path) == {"name": "old", "temp": "new"}
 
 
+class Saving(Sys):
+    """System calls beside an editor, which saves its file by a rename before some exchanges."""
+
+    def __init__(self, path: Path, saves: int) -> None:
+        self.path, self.saves, self.saved = path, saves, 0
+
+    def exchange(self, directory: int, name: bytes, other: bytes) -> None:
+        if self.saved < self.saves:
+            self.saved += 1
+            (self.path / "draft").write_text(f"saved {self.saved}")
+            (self.path / "draft").rename(self.path / "name")
+        super().exchange(directory, name, other)
+
+
+@pytest.mark.parametrize("saves", [1, 2, 3, 4])
+def test_the_newest_file_keeps_the_name_however_often_it_is_saved(
+    tmp_path: Path, folder: int, saves: int
+) -> None:
+    inode = (tmp_path / "name").stat().st_ino
+    assert not put(Saving(tmp_path, saves), folder, b"temp", b"name", inode)
+    assert _texts(tmp_path)["name"] == f"saved {saves}"
+
+
 def test_an_exchange_that_fails_is_no_sign_that_names_cannot_be_exchanged(
     tmp_path: Path, folder: int
 ) -> None:
