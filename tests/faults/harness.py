@@ -145,8 +145,21 @@ def first_of_each(keys: Iterable[object]) -> set[int]:
 
 
 def descriptors() -> set[int]:
-    """Return the open descriptors of this process."""
-    return {int(path.name) for path in Path("/proc/self/fd").iterdir()}
+    """Return the open descriptors of this process that may be the engine's.
+
+    Not those of a look at processes or exports, which ends in a thread of its own.
+    """
+    found = set()
+    for path in Path("/proc/self/fd").iterdir():
+        try:
+            where = str(path.readlink())
+        except FileNotFoundError:
+            continue
+        except OSError:  # a directory deeper than any path
+            where = ""
+        if not where.startswith(("/dev/null", "/proc/", "pipe:")):
+            found.add(int(path.name))
+    return found
 
 
 @contextmanager
