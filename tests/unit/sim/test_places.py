@@ -2,27 +2,10 @@
 
 from __future__ import annotations
 
-from tests.table import rows
 from tests.worlds import world_of
 from zconsole.sim.disk import REMOVED
-from zconsole.sim.places import lights, machine_leaves, places
+from zconsole.sim.places import lights, places
 from zconsole.zfs.decode import decode
-
-
-@rows("scenario", ["resilver", "failed-disk", "nvme", "shared-bus"])
-def test_no_two_disks_are_in_one_slot(scenario):
-    (pool,) = world_of(scenario).pools
-    found = places(pool).disks
-    assert len(found) == len(list(machine_leaves(pool)))
-    assert len({(disk.enclosure, disk.slot) for disk in found.values()}) == len(found)
-    assert len({disk.bay for disk in found.values()}) == len(found)
-
-
-def test_disks_named_by_their_bay_are_in_it():
-    (pool,) = world_of("resilver").pools
-    leaf = next(pool.leaves())
-    disk = places(pool).disks[leaf.path]
-    assert (leaf.name, disk.bay, disk.slot) == ("bay01", "bay01", "Slot 01")
 
 
 def test_a_disk_that_was_pulled_leaves_its_slot_empty_and_its_leaf_its_place():
