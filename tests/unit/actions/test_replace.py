@@ -157,13 +157,6 @@ def test_what_joins_a_vdev_gets_no_more_than_its_ashift(plan, kind, prop, vdev, 
 # .index("-o") : argv.index("tank")] == option if option else "-o" not in argv
 
 
-def test_redundancy_left_names_the_untouchable():
-    s = mirror(changes=(disk("d00", 1000, "FAULTED"),))
-    assert "no device may fail in mirror-0 without losing data; untouchable: d01" in said(
-        replaced(s)
-    )
-
-
 def test_what_a_running_repair_has_not_marked_yet_is_no_redundancy():
     pair = group("replacing", disk("gone", 1800, "FAULTED"), disk("new", 1900))
     s = raidz2(running("resilver"), changes=(disk("d00", 1000, "FAULTED"), pair))
