@@ -5,7 +5,6 @@ from __future__ import annotations
 from tests.records import replace
 from tests.table import rows
 from tests.unit.actions.pools import (
-    CHECKPOINT,
     GIB,
     MODERN,
     TIB,
@@ -47,22 +46,6 @@ def argv(plan: ActionPlan) -> tuple[str, ...]:
     assert plan.refused is None, plan.refused
     (step,) = plan.steps
     return step.argv
-
-
-@rows(
-    ("layout", "count", "words"),
-    [
-        (DATA, 6, ("raidz2",)),
-        (Layout("normal", "mirror"), 3, ("mirror",)),
-        (SPECIAL, 3, ("special", "mirror")),
-        (Layout("dedup", "mirror"), 3, ("dedup", "mirror")),
-        (Layout("log", "mirror"), 2, ("log", "mirror")),
-        (Layout("log"), 1, ("log",)),
-    ],
-)
-def test_the_command_has_the_words_of_zpool(layout, count, words):
-    plan = plan_add(WIDE, layout, PATHS[:count])
-    assert argv(plan) == ("zpool", "add", "tank", *words, *PATHS[:count])
 
 
 @rows("vclass", ["cache", "spare"])
@@ -161,34 +144,6 @@ def test_what_the_pool_is_doing_is_in_the_way(now, why):
         assert why in plan_add(now, layout, PATHS[:count]).refused
 
 
-def test_under_a_checkpoint_what_a_rewind_would_undo_is_told():
-    """zpoolconcepts(7): adding is supported, and must be repeated after a rewind."""
-    once = plan_add(shelf(raidz2(activities=(CHECKPOINT,))), DATA, PATHS)
-    assert once.refused is None
-    assert once.needs_typed == "tank"
-    (warning,) = once.warnings
-    assert warning == (
-        "the pool has a checkpoint: a rewind to it takes this out again, the only way to undo it,"
-        " and loses all that was written since the checkpoint"
-    )
-    pairs = shelf(mirror(activities=(CHECKPOINT,)))
-    later = plan_add(pairs, Layout("normal", "mirror"), PATHS[:2])
-    assert later.refused is None
-    assert "zpool remove can take it out again only once the checkpoint is discarded" in said(later)
-    assert "the only way to undo it" not in said(later)
-    spare = plan_add(pairs, Layout("spare"), PATHS[:1])
-    assert "a rewind to it takes this out again" in said(spare)
-    assert "only once the checkpoint is discarded" in said(spare)
-
-
-def test_what_removal_asks_for_is_told():
-    """zpool-remove(8): the keys of all encrypted datasets must be loaded."""
-    assert "the keys of all encrypted datasets are loaded" in said(
-        plan_add(PAIRS, Layout("normal", "mirror"), PATHS[:2])
-    )
-    assert "encrypted" not in said(plan_add(PAIRS, Layout("spare"), PATHS[:1]))
-
-
 def test_a_vdev_added_meanwhile_stops_it():
     plan = plan_add(PAIRS, Layout("normal", "mirror"), PATHS[:2])
     later = replace(PAIRS, pool=pool(top("mirror", 0, 2), top("mirror", 1, 2)))
@@ -263,30 +218,10 @@ def test_the_alignment_is_that_of_the_pool(physical, prop, option):
     assert "-o" not in argv(plan_add(s, Layout("spare"), PATHS[:1]))
 
 
-def test_an_unknown_alignment_is_said_and_left_to_zfs():
-    mixed = at(pool(*(replace(top("mirror", n, 2), ashift=9 + 3 * n) for n in range(2))))
-    plan = plan_add(shelf(mixed), Layout("normal", "mirror"), PATHS[:2])
-    assert "-o" not in argv(plan)
-    assert "chosen by ZFS" in said(plan)
-
-
 def full(s: Situation) -> Situation:
     """Return the situation with 90 % allocated."""
     tops = tuple(replace(v, alloc_bytes=v.size_bytes * 9 // 10) for v in s.pool.root.children)
     return replace(s, pool=replace(s.pool, root=replace(s.pool.root, children=tops)))
-
-
-def test_what_if_is_part_of_the_plan():
-    text = said(plan_add(full(WIDE), DATA, PATHS))
-    assert "usable free space: 410G now, 4.40T then" in text
-    assert "new writes: about 91 % to the new vdev, raidz2-0 9 %" in text
-    assert "vdevs differs by 90 % then (0 % now); a rebalance (zconsole rebalance) would" in text
-
-
-def test_what_if_is_unknown_where_sizes_are():
-    assert "is unknown: not all sizes are known" in said(
-        plan_add(shelf(raidz2(), size=None), DATA, PATHS)
-    )
 
 
 def test_the_shares_of_many_vdevs_are_summed():
@@ -310,35 +245,11 @@ def test_devices_of_several_sizes_in_one_vdev_are_refused_as_zpool_does():
     assert "differ in size: 1T to 2T" in plan_add(s, DATA, PATHS).refused
 
 
-def test_a_degraded_pool_is_not_repaired_by_adding():
-    broken = shelf(raidz2(changes=(disk("d00", 1000, "FAULTED"),)))
-    assert "d00 (FAULTED): adding repairs nothing" in said(plan_add(broken, DATA, PATHS))
-    assert "adding repairs nothing" not in said(plan_add(broken, Layout("spare"), PATHS[:1]))
-
-
 def test_a_spare_too_small_for_a_vdev_is_told():
     s = shelf(raidz2(), {"size": 500 * GIB})
     plan = plan_add(s, Layout("spare"), PATHS[:1])
     assert plan.refused is None
     assert "(500G) is too small to stand in for raidz2-0 (needs 1024G)" in said(plan)
-
-
-def test_what_the_loss_of_each_means_is_told():
-    assert "if the special vdev is lost, the whole pool is lost" in said(
-        plan_add(WIDE, SPECIAL, PATHS[:3])
-    )
-    assert "not mirrored" in said(plan_add(WIDE, Layout("log"), PATHS[:1]))
-    assert "not mirrored" not in said(plan_add(WIDE, Layout("log", "mirror"), PATHS[:2]))
-    assert "nothing is lost" in said(plan_add(WIDE, Layout("cache"), PATHS[:1]))
-
-
-def test_it_has_ended_once_all_of_its_devices_are_there():
-    plan = plan_add(PAIRS, Layout("log", "mirror"), PATHS[:2])
-    assert plan.follow(PAIRS) is None
-    members = tuple(disk(f"new{n}", 1900 + n) for n in range(2))
-    log = replace(top("mirror", 1, 2, *members), vclass="log")
-    outcome = plan.follow(replace(PAIRS, pool=pool(top("mirror", 0, 2), log)))
-    assert outcome.ok
 
 
 @rows("made", [WIDE, PAIRS])

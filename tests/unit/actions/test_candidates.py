@@ -17,7 +17,7 @@ from tests.unit.actions.pools import (
     said,
     top,
 )
-from zconsole.actions.candidates import judge_device, ranked
+from zconsole.actions.candidates import judge_device
 from zconsole.actions.growth import plan_attach
 from zconsole.actions.plan import Situation
 from zconsole.actions.replace import plan_replace
@@ -54,13 +54,6 @@ def test_a_disk_cannot_take_its_own_place(state, why):
     s, target = _failed(state, _old())
     assert judge_device(s.pool, target, _old(), s.facts).problems == (why,)
     assert plan_replace(s, Swap("1000", OLD)).refused == f"{OLD}: {why}"
-
-
-def test_the_failed_disk_is_listed_last():
-    small = new_disk(path="/dev/disk/by-id/small", size=1)
-    s, target = _failed("FAULTED", _old(), small, new_disk())
-    listed = [candidate.device.path for candidate in ranked(s.pool, target, s.facts)]
-    assert listed == [new_disk().path, small.path, OLD]
 
 
 def test_a_new_disk_where_the_old_one_was_can_be_used_unless_something_is_on_it():

@@ -28,7 +28,6 @@ from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
 from zconsole.actions.locate import plan_locate
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import Facts, Situation
-from zconsole.actions.replace import plan_replace
 from zconsole.actions.scrub import (
     ScrubDates,
     plan_pause,
@@ -39,7 +38,6 @@ from zconsole.actions.scrub import (
     plan_stop,
     plan_stop_resilver,
 )
-from zconsole.actions.target import Swap
 from zconsole.actions.trim import plan_work
 from zconsole.hardware.device import Device
 from zconsole.pool.chassis import LeafDisk
@@ -59,91 +57,11 @@ def spared(failed: str = "FAULTED") -> Situation:
     return at(pool(top("raidz2", 0, 6, pair), spares=(spare,)), FACTS)
 
 
-def test_making_a_spare_permanent_detaches_the_failed_disk():
-    plan = plan_detach(spared(), "1000")
-    assert plan.steps[0].argv == ("zpool", "detach", "tank", "1000")
-    assert plan.refused is None
-    assert "one spare fewer" in said(plan)
-    assert plan.needs_typed == "d00"
-    assert "becomes a permanent part" in said(plan)
-
-
 def test_a_group_in_a_spare_is_not_detached_as_a_whole():
     """The failed disk is being replaced while the spare stands in: zpool detaches only devices."""
     inner = replace(group("replacing", disk("d00", 1000, "FAULTED"), disk("n", 1001)), guid="51")
     s = at(pool(top("mirror", 0, 2, group("spare", inner, disk("sp0", 1900)))))
     assert plan_detach(s, "51").refused == "replacing-0 is not a device: detach one of its devices"
-
-
-def test_giving_a_spare_back_replaces_the_failed_disk():
-    plan = plan_replace(spared(), Swap("1000", NEW))
-    assert plan.steps[0].argv == ("zpool", "replace", "tank", "1000", NEW)
-    assert "sp0 is available again" in said(plan)
-    assert "is available again" not in said(plan_replace(spared(), Swap("1900", NEW)))
-    plan = plan_detach(spared("ONLINE"), "1900")
-    assert "the spare returns to the list" in said(plan)
-    assert "one spare fewer" not in said(plan)
-
-
-def test_a_distributed_spare_cannot_stay():
-    s = spared()
-    pair = group(
-        "spare", disk("d00", 1000, "FAULTED"), replace(disk("draid1-0-0", 1900), kind="dspare")
-    )
-    s = replace(s, pool=pool(top("draid1", 0, 6, pair)))
-    assert "only be returned" in plan_detach(s, "1000").refused
-    assert "only be returned" not in (plan_detach(s, "1900").refused or "")
-
-
-@rows(
-    ("plan", "argv"),
-    [
-        (plan_scrub(raidz2()), ("scrub", "tank")),
-        (plan_scrub(raidz2(running("scrub", state="paused"))), ("scrub", "tank")),
-        (plan_scrub(raidz2(), errors_only=True), ("scrub", "-e", "tank")),
-        (plan_scrub_new(raidz2()), ("scrub", "-C", "tank")),
-        (
-            plan_scrub_dates(raidz2(facts=V24), DATES),
-            ("scrub", "-S", "2026-11-01 06:00", "-E", "2026-11-20", "tank"),
-        ),
-        (plan_pause(raidz2(running("scrub"))), ("scrub", "-p", "tank")),
-        (plan_stop(raidz2(running("scrub", state="paused"))), ("scrub", "-s", "tank")),
-        (plan_resilver(raidz2(running("resilver"), changes=(WAITING,))), ("resilver", "tank")),
-        (plan_scrub(raidz2(error_count=2), errors_only=True), ("scrub", "-e", "tank")),
-        (
-            plan_resilver(raidz2(running("resilver", state="finished", errors=3))),
-            ("resilver", "tank"),
-        ),
-        (plan_resilver(raidz2(changes=(WAITING,))), ("resilver", "tank")),
-        (plan_resilver(raidz2(changes=(REPLACING,))), ("resilver", "tank")),
-        (plan_offline(raidz2(), "1000"), ("offline", "tank", "1000")),
-        (plan_offline(raidz2(), "1000", temporary=True), ("offline", "-t", "tank", "1000")),
-        (
-            plan_online(raidz2(changes=(disk("d00", 1000, "OFFLINE"),)), "1000"),
-            ("online", "tank", "/dev/disk/by-id/d00"),
-        ),
-        (plan_attach(mirror(), "1000", NEW), ("attach", "tank", "1000", NEW)),
-        (plan_attach(raidz2(), "100", NEW), ("attach", "tank", "raidz2-0", NEW)),
-        (plan_detach(mirror(), "1000"), ("detach", "tank", "1000")),
-        (plan_work("trim", raidz2(), "1000"), ("trim", "tank", "1000")),
-        (
-            plan_work(
-                "trim",
-                raidz2(changes=(disk("d00", 1000, trim=Progress("active")),)),
-                "1000",
-                "suspend",
-            ),
-            ("trim", "-s", "tank", "1000"),
-        ),
-        (plan_work("initialize", raidz2(), "1000"), ("initialize", "tank", "1000")),
-        (plan_autoexpand(raidz2(), True), ("set", "autoexpand=on", "tank")),
-        (plan_clear(raidz2()), ("clear", "tank")),
-        (plan_clear(raidz2(), "1000"), ("clear", "tank", "1000")),
-    ],
-)
-def test_commands(plan, argv):
-    assert plan.refused is None
-    assert plan.steps[0].argv == ("zpool", *argv)
 
 
 def test_a_scrub_says_how_long_the_last_one_took():
@@ -304,13 +222,6 @@ def test_clear_saves_the_evidence():
     assert "audit log as well, if that can be written" in said(stuck)
 
 
-@rows("key", [None, "1000"])
-def test_clear_leaves_the_list_of_damaged_files(key):
-    plan = plan_clear(raidz2(error_count=2), key)
-    assert "the list of damaged files stays" in "; ".join(plan.consequences)
-    assert "damaged files" not in "; ".join(plan.not_undone)
-
-
 @rows(
     ("labels", "text"),
     [
@@ -351,14 +262,6 @@ def test_a_replace_can_be_backed_out_before_anything_is_issued():
     pair = group("replacing", disk("d00", 1000, "FAULTED"), disk("nd", 1900))
     assert plan_detach(raidz2(running("resilver", 0.0), changes=(pair,)), "1900").refused is None
     assert plan_detach(raidz2(changes=(pair,)), "1900").refused
-
-
-def test_a_leftover_group_is_explained_before_a_device_of_it_is_detached():
-    pair = group("replacing", disk("d00", 1000), disk("nd", 1900))
-    assert "only good copy" in said(plan_detach(raidz2(changes=(pair,)), "1000"))
-    assert "only good copy" not in said(
-        plan_detach(raidz2(running("resilver"), changes=(pair,)), "1900")
-    )
 
 
 EXPANDS, STAYS = ({"autoexpand": value} for value in ("on", "off"))
@@ -405,46 +308,6 @@ def test_where_nothing_expands_a_device_is_named_by_guid():
 
 
 @rows(
-    ("scan", "instead"),
-    [
-        (running("resilver"), "wait for the resilver"),
-        (running("scrub"), "wait for the scrub, or stop it first (Stop the scrub)"),
-        (
-            running("scrub", state="paused"),
-            "resume the scrub and wait for it, or stop it first (Stop the scrub)",
-        ),
-    ],
-)
-def test_nobody_is_told_to_wait_for_a_paused_scan(scan, instead):
-    assert plan_scrub(raidz2(scan), errors_only=True).alternatives == (instead,)
-
-
-def test_a_scrub_of_a_part_says_that_it_is_no_full_scrub():
-    new, dated = plan_scrub_new(raidz2(facts=V24)), plan_scrub_dates(raidz2(facts=V24), DATES)
-    assert "(after TXG 4711)" in said(new)
-    assert "from 2026-11-01 06:00 to 2026-11-20" in said(dated)
-    for plan in (new, dated):
-        assert "does not count as a full scrub" in said(plan)
-        assert plan.follow is not None
-
-
-def test_where_dates_can_move_its_start_the_scrub_of_what_is_new_says_so():
-    assert "decides where this one starts" in said(plan_scrub_new(raidz2(facts=V24)))
-    assert "decides where this one starts" not in said(plan_scrub_new(raidz2()))
-
-
-def test_a_resilver_that_a_checkpoint_would_block_is_doubted_before_it_starts():
-    behind = pool(top("raidz2", 0, 6, REPLACING), activities=(CHECKPOINT,))
-    gone = pool(top("raidz2", 0, 6, disk("d00", 1000, "OFFLINE")), activities=(CHECKPOINT,))
-    for plan in (plan_resilver(at(behind, FACTS)), plan_online(at(gone, FACTS), "1000")):
-        assert plan.refused is None
-        (doubt,) = plan.doubts
-        assert "no resilver restores redundancy while it exists" in doubt
-        assert "zpool checkpoint -d tank" in doubt
-    assert plan_resilver(raidz2(changes=(REPLACING,))).doubts == ()
-
-
-@rows(
     ("change", "why"),
     [
         *(
@@ -462,10 +325,6 @@ def test_a_raidz_that_lacks_a_device_is_not_expanded(change, why, kind):
     plan = plan_attach(at(pool(top(kind, 0, 6, change)), FACTS), "100", NEW)
     assert why in plan.refused
     assert plan_attach(at(pool(top(kind, 0, 6)), FACTS), "100", NEW).refused is None
-
-
-def test_an_expansion_says_that_a_scrub_follows():
-    assert "scrubs the pool afterwards" in said(plan_attach(raidz2(), "100", NEW))
 
 
 def grown(kind: str, part: str = "-part1", own: int | None = None, **fields) -> Situation:
@@ -508,49 +367,6 @@ def test_expanding_promises_no_space_that_the_vdev_cannot_have(s, gained):
     assert plan.refused is None
     assert gained in said(plan)
     assert (plan.follow is not None) == ("gains" in gained), "else it is followed without end"
-
-
-def beside_data(*tops) -> Situation:
-    return at(pool(top("mirror", 0, 2), *tops))
-
-
-LOG, CACHE = disk("slog", 1500, vclass="log"), disk("l2", 1600, vclass="cache")
-LOGS = top("mirror", 5, 2, disk("slog", 1500, vclass="log"), disk("gone", 1501, "FAULTED"))
-
-
-@rows(
-    ("added", "key", "meanwhile"),
-    [
-        (LOG, "1500", "synchronous writes go to the pool's other disks"),
-        (replace(LOGS, vclass="log"), "1500", "synchronous writes go to the pool's other disks"),
-        (CACHE, "1600", "nothing is cached on it"),
-    ],
-)
-@rows("temporary", [False, True])
-def test_a_log_or_cache_can_always_be_taken_offline(added, key, meanwhile, temporary):
-    plan = plan_offline(beside_data(added), key, temporary)
-    assert plan.refused is None
-    assert meanwhile in said(plan)
-    assert "redundancy" not in said(plan)
-    assert "losing data" not in said(plan)
-    assert "resilvered" not in said(plan)
-
-
-def test_a_distributed_spare_in_use_is_not_taken_offline():
-    spare = Vdev("draid2-0-0", "dspare", guid="1700")
-    s = at(pool(top("draid2", 0, 9, group("spare", disk("d00", 1000), spare))))
-    assert plan_offline(s, "1700").refused == "draid2-0-0 cannot be taken offline"
-
-
-@rows("change", ["start", "suspend", "cancel"])
-def test_initialize_says_that_it_only_writes_and_undoes_trim(change):
-    busy = disk("d00", 1000, initialize=Progress("active"), trim=Progress("active"))
-    s = raidz2(changes=(busy,)) if change != "start" else raidz2()
-    plan = plan_work("initialize", s, "1000", change)
-    assert plan.refused is None
-    assert "read" not in said(plan)
-    assert ("undoes TRIM" in said(plan)) == (change == "start")
-    assert "undoes TRIM" not in said(plan_work("trim", s, "1000", change))
 
 
 @rows(

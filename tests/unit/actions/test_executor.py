@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.records import replace
+from tests.table import rows
 from tests.unit.actions.pools import (
     CHECKPOINT,
     MODERN,
@@ -136,7 +137,7 @@ async def test_a_command_left_running_is_in_the_log(audit, records):
     assert whole["steps"] == [{"argv": ["zpool", "scrub", "tank"]}]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("fresh", "text"),
     [
         (mirror(activities=(CHECKPOINT,)), "checkpoint"),
@@ -258,7 +259,7 @@ async def test_a_batch_looks_again_before_each_step_and_skips_what_is_not_needed
     assert [e.kind for e in events] == ["begun", "begun", "skipped", "done"]
 
 
-@pytest.mark.parametrize("name", NASTY)
+@rows("name", NASTY)
 async def test_names_go_through_as_they_are_and_never_as_options(name, audit):
     runner = Canned()
     bare = replace(disk(name, 0), guid=None, path=None)

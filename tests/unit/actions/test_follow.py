@@ -140,19 +140,6 @@ def test_a_resilver_that_a_scrub_hides_is_not_called_a_success(told):
     assert "not seen" in end.text
 
 
-@rows("told", [of_replace, of_attach])
-@rows("state", ["FAULTED", "UNAVAIL", "REMOVED"])
-def test_a_new_device_that_fails_is_told(told, state):
-    end = told(replace(NEWCOMER, state=state), running("resilver", **ENDED))
-    assert not end.ok
-    assert state in end.text
-
-
-def test_both_devices_gone_is_no_success():
-    end = of_replace(disk("other", 5), running("resilver", **ENDED))
-    assert not end.ok
-
-
 def test_a_spare_filled_with_errors_is_told():
     plan = plan_replace(MIRROR, Swap("1000", NEW))
     pair = group("spare", disk("d00", 1000, "FAULTED"), NEWCOMER)

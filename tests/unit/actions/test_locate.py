@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.records import replace
 from tests.table import rows
-from tests.unit.actions.pools import FACTS, disk, new_disk, raidz2, said
+from tests.unit.actions.pools import FACTS, disk, new_disk, raidz2
 from zconsole.actions.locate import plan_lights_off, plan_locate
 from zconsole.actions.plan import LightOrder
 from zconsole.hardware.device import Contents
@@ -16,28 +16,6 @@ LED = new_disk(
     locate="/sys/x/locate",
     contents=Contents(zfs_pool="tank"),
 )
-LIT = replace(FACTS, devices=(LED,))
-
-
-def test_locate_lights_the_bay_for_a_stated_time():
-    plan = plan_locate(raidz2(facts=LIT), "1000", on=True)
-    assert plan.steps[0].light == LightOrder(True, LED)
-    assert plan.steps[0].argv == ("zconsole", "light", "on", "/dev/disk/by-id/d00")
-    for text in ("for 4 hours", "over a reboot", "the state found before is restored", "fault LED"):
-        assert text in said(plan)
-    off = plan_locate(raidz2(facts=LIT), "1000", on=False)
-    assert off.steps[0].light == LightOrder(False, LED)
-    assert "whoever switched it on" in said(off)
-    assert "one lit by zconsole is restored to what was found" in said(off)
-
-
-def test_a_disk_in_a_bay_without_a_light_is_found_by_its_serial_number():
-    dark = replace(FACTS, devices=(replace(LED, locate=None),))
-    plan = plan_locate(raidz2(facts=dark), "1000", on=True)
-    assert plan.refused == "d00 has no bay with an LED"
-    (instead,) = plan.alternatives
-    assert "serial number" in instead
-    assert "on its label after S/N or SN" in instead
 
 
 def test_all_lights_go_off_without_a_device():

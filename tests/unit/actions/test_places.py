@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.records import replace
 from tests.unit.actions.pools import at, pool, top
 from zconsole.actions.offline import plan_detach, plan_offline
-from zconsole.actions.plan import MOST_PLACES, Facts, Situation, places
+from zconsole.actions.plan import Facts, Situation
 from zconsole.actions.replace import plan_replace
 from zconsole.actions.target import Swap
 from zconsole.hardware.device import Device
@@ -36,47 +36,6 @@ def test_offline_and_detach_name_the_bay_and_serial_number():
     for plan in (plan_offline, plan_detach):
         (said,) = plan(situation(), "1001").where
         assert said.endswith(": Slot 01, serial S1")
-
-
-def test_plans_call_disks_by_bay_and_serial_number_and_commands_by_what_they_take():
-    plan = plan_replace(situation(NEW), Swap("1001", NEW.path))
-    old, new = "Slot 01 (serial S1)", "Slot 09 (serial NEW1)"
-    assert plan.title == f"Replace {old} with {new}"
-    assert plan.steps[0].why == f"replace {old} with {new}"
-    assert plan.steps[0].argv[-2:] == ("1001", NEW.path)
-    assert plan_offline(situation(), "1001").title == f"Take {old} offline"
-
-
-def test_a_replace_names_the_old_disk_and_the_new_one():
-    old, new = plan_replace(situation(NEW), Swap("1001", NEW.path)).where
-    assert old.startswith("d01: Slot 01, serial S1")
-    assert new == "new: Slot 09, serial NEW1"
-
-
-def test_what_is_known_of_the_machine_serves_where_the_sample_knows_nothing():
-    made = at(pool(top("mirror", 0, 2)))
-    leaf = next(iter(made.pool.root.leaves()))
-    device = Device(leaf.path, bay="A1", serial="S1")
-    assert places({leaf.guid}, at(made.pool, Facts(devices=(device,)))) == (
-        f"{leaf.name}: bay A1, serial S1",
-    )
-    assert places({leaf.guid}, made) == ()
-
-
-def test_a_bay_that_is_the_name_of_the_device_is_not_said_twice():
-    made = at(pool(top("mirror", 0, 2)))
-    leaf = next(iter(made.pool.root.leaves()))
-    device = Device(leaf.path, bay=leaf.name, serial="S1")
-    assert places({leaf.guid}, at(made.pool, Facts(devices=(device,)))) == (
-        f"{leaf.name}: serial S1",
-    )
-
-
-def test_of_many_disks_the_first_are_named():
-    found = in_bays(pool(top("raidz2", 0, MOST_PLACES + 3)))
-    said = places({leaf.guid for leaf in found.root.leaves()}, at(found))
-    assert len(said) == MOST_PLACES + 1
-    assert said[-1] == "and 3 more"
 
 
 def test_a_disk_that_took_over_the_path_of_a_failed_leaf_is_not_named_for_it():

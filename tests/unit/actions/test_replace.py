@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from tests.records import replace
 from tests.table import rows
 from tests.unit.actions.pools import (
@@ -30,32 +28,8 @@ from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.target import Swap
 from zconsole.hardware.device import Contents
-from zconsole.pool.model import Activity, ErrorCounters
+from zconsole.pool.model import Activity
 from zconsole.timeline.eta.estimate import Estimate
-
-
-@rows(
-    ("version", "kind", "sequential", "mended"),
-    [
-        ((2, 3, 6), "mirror", True, ["2.3.7"]),
-        ((2, 4, 1), "mirror", True, ["2.4.2"]),
-        ((2, 2, 11), "mirror", True, ["2.3.7"]),
-        ((2, 2, 9), "draid1", False, ["2.2.10"]),
-        ((2, 2, 9), "draid1", True, ["2.3.7", "2.2.10", "2.2.10"]),
-        ((2, 3, 6), "mirror", False, []),
-        ((2, 3, 7), "draid1", True, []),
-        ((2, 4, 2), "mirror", True, []),
-        ((), "draid1", True, []),
-    ],
-)
-def test_a_replace_names_the_bugs_of_the_running_release(version, kind, sequential, mended):
-    s = at(pool(top(kind, 0, 4)), replace(FACTS, version=version))
-    one = replaced(s, sequential)
-    two = plan_batch(s, (Swap("1000", NEW), Swap("1001", "/dev/y")), sequential)
-    for plan in (one, two):
-        assert [re.findall(r"fixed in ([\d.]+)", text) for text in plan.hazards] == [
-            [release] for release in mended
-        ]
 
 
 def test_replace_names_the_old_by_guid_and_the_new_by_path():
@@ -92,17 +66,6 @@ def test_any_replace_throws_a_scrub_away(state):
 )
 def test_a_second_replace_is_deferred_or_restarts(facts, percent, text):
     assert text in said(replaced(raidz2(running("resilver", percent), facts=facts)))
-
-
-def test_a_second_sequential_restarts_that_rebuild_and_no_other():
-    scan = running("rebuild", 71.0, vdev="mirror-0")
-    assert "the rebuild of mirror-0 restarts from 0 with both devices: 71.0 % is lost" in said(
-        replaced(mirror(scan), sequential=True)
-    )
-    elsewhere = replace(scan, vdev="mirror-1")
-    assert "lost" not in said(replaced(mirror(elsewhere), sequential=True)).replace(
-        "without losing", ""
-    )
 
 
 def holding(contents: Contents) -> Situation:
@@ -194,19 +157,6 @@ def test_what_joins_a_vdev_gets_no_more_than_its_ashift(plan, kind, prop, vdev, 
 # .index("-o") : argv.index("tank")] == option if option else "-o" not in argv
 
 
-def test_redundancy_left_names_the_untouchable():
-    s = mirror(changes=(disk("d00", 1000, "FAULTED"),))
-    assert "no device may fail in mirror-0 without losing data; untouchable: d01" in said(
-        replaced(s)
-    )
-
-
-def test_an_old_device_with_errors_is_not_promised_to_count_meanwhile():
-    bad = disk("d00", 1000)._replace(errors=ErrorCounters(12, 0, 47))
-    told = said(replaced(raidz2(changes=(bad,))))
-    assert "in raidz2-0 without losing data, unless ZFS has to repair blocks on d00" in told
-
-
 def test_what_a_running_repair_has_not_marked_yet_is_no_redundancy():
     pair = group("replacing", disk("gone", 1800, "FAULTED"), disk("new", 1900))
     s = raidz2(running("resilver"), changes=(disk("d00", 1000, "FAULTED"), pair))
@@ -245,17 +195,6 @@ def test_that_a_disk_is_being_replaced_already_is_said_before_all_else(new, scan
     for plan in (replaced(situation), batch(situation, "1000")):
         assert plan.doubts[0] == whole
         assert not any("already in" in text for text in plan.warnings)
-
-
-def test_a_hot_spare_only_stands_in_and_the_plan_says_so():
-    spare = disk("sp0", 1900, "AVAIL", vclass="spare")
-    s = raidz2(changes=(disk("d00", 1000, "FAULTED"),), spares=(spare,))
-    plan = plan_replace(s, Swap("1000", "/dev/disk/by-id/sp0"))
-    assert plan.refused is None
-    assert "tank stays DEGRADED and the spare INUSE until d00 is replaced" in said(plan)
-    assert any("is an available hot spare and fits" in text for text in plan.checks)
-    assert not any("free and fits" in text for text in plan.checks)
-    assert "stands in" not in said(replaced(s))
 
 
 def test_a_hot_spare_is_refused_where_zpool_refuses_it():
@@ -314,32 +253,12 @@ def test_an_attach_says_how_long_the_new_side_takes():
     assert "the resilver takes" not in said(plan_attach(raidz2(facts=NO_DISKS), "100", NEW, TIME))
 
 
-def test_batch_issues_all_then_one_restart_if_needed():
-    s = raidz2(facts=NO_DISKS)
-    plan = batch(s, *(str(1000 + n) for n in range(6)))
-    assert plan.refused is None
-    assert [step.argv[1] for step in plan.steps] == ["replace"] * 6 + ["resilver"]
-    assert "starts 6 replaces, in this order: d00, d01" in said(plan)
-    assert "one resilver fills all new devices at the same time" in said(plan)
-    assert "leave the old devices plugged in" in said(plan)
-
-
 def test_a_batch_says_that_old_devices_still_count_only_of_those_that_still_read():
     gone = (disk("d00", 1000, "FAULTED"), disk("d01", 1001, "REMOVED"))
     some = said(batch(raidz2(facts=NO_DISKS, changes=gone[:1]), "1000", "1002"))
     assert "leave d02 plugged in until it finishes: it still counts for redundancy" in some
     none = said(batch(raidz2(facts=NO_DISKS, changes=gone), "1000", "1001"))
     assert "plugged in" not in none
-
-
-def test_batch_restart_only_when_a_device_waits_and_little_is_lost():
-    plan = batch(raidz2(facts=NO_DISKS), "1000", "1001")
-    skip = plan.steps[-1].skip
-    assert skip is not None
-    waiting = (disk("d00", 1000, awaiting_resilver=True),)
-    assert "no device waits" in (skip(raidz2(running("resilver", 1.0))) or "")
-    assert skip(raidz2(running("resilver", 1.0), changes=waiting)) is None
-    assert "38.2" in (skip(raidz2(running("resilver"), changes=waiting)) or "")
 
 
 def test_batch_with_more_absent_disks_than_parity_is_refused():

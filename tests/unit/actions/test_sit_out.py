@@ -4,33 +4,12 @@ from __future__ import annotations
 
 from tests.records import replace
 from tests.table import rows
-from tests.unit.actions.pools import FACTS, disk, mirror, raidz2, said
+from tests.unit.actions.pools import FACTS, disk, mirror, raidz2
 from zconsole.actions.sit_out import plan_autosit, plan_sit_out
 from zconsole.pool.model import SITTING_OUT
 
 V24 = replace(FACTS, version=(2, 4, 4))
 SITS = disk("d00", 1000, note=SITTING_OUT)
-
-
-@rows(
-    ("plan", "argv"),
-    [
-        (plan_sit_out(raidz2(facts=V24), "1001", on=True), ("sit_out=on", "tank", "1001")),
-        (
-            plan_sit_out(raidz2(facts=V24, changes=(SITS,)), "1000", on=False),
-            ("sit_out=off", "tank", "1000"),
-        ),
-        (
-            plan_sit_out(raidz2(facts=V24, changes=(SITS,)), "1001", on=True),
-            ("sit_out=on", "tank", "1001"),
-        ),
-        (plan_autosit(raidz2(facts=V24), "1001", on=True), ("autosit=on", "tank", "100")),
-        (plan_autosit(raidz2(facts=V24), "100", on=False), ("autosit=off", "tank", "100")),
-    ],
-)
-def test_it_is_set_on_the_device_or_its_vdev(plan, argv):
-    assert plan.refused is None
-    assert plan.steps[0].argv == ("zpool", "set", *argv)
 
 
 @rows(
@@ -53,13 +32,6 @@ def test_it_is_set_on_the_device_or_its_vdev(plan, argv):
 )
 def test_what_cannot_be_is_refused(plan, why):
     assert why in plan.refused
-
-
-def test_the_plan_says_how_long_and_who_still_uses_the_disk():
-    plan = plan_sit_out(raidz2(facts=V24), "1001", on=True)
-    assert "until it is switched off, the pool is exported" in said(plan)
-    assert "writes, scrubs and resilvers still use it" in said(plan)
-    assert "may be failing" in said(plan)
 
 
 def test_it_has_ended_once_a_sample_shows_it():

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from tests.table import rows
 from tests.unit.cli.commandline import STATUS
 from zconsole.cli.main import main
 from zconsole.errors import NotUnderstoodError
@@ -82,7 +83,7 @@ def indented(depth: int) -> str:
     return HEAD + "".join(rows)
 
 
-@pytest.mark.parametrize("depth", [DEEPEST + 1, 900, 3000])
+@rows("depth", [DEEPEST + 1, 900, 3000])
 def test_vdevs_nested_too_deep(tmp_path: Path, depth: int) -> None:
     path = tmp_path / "f"
     for content in (nested(depth), f'{{"t": 1, "status": {nested(depth)}}}\n'):
@@ -91,7 +92,7 @@ def test_vdevs_nested_too_deep(tmp_path: Path, depth: int) -> None:
             assert check(words, path) == 5
 
 
-@pytest.mark.parametrize("depth", [DEEPEST + 1, 1000])
+@rows("depth", [DEEPEST + 1, 1000])
 def test_text_indented_too_deep(tmp_path: Path, depth: int) -> None:
     path = tmp_path / "f"
     for content in (indented(depth), json.dumps({"t": 1, "text": indented(depth)})):
@@ -160,9 +161,7 @@ NUMBERS = (
 KEYS = ("t", "clock", "utc_offset", "list", "host", "iostat", "wait", "text", "pool", "names")
 
 
-@pytest.mark.parametrize(
-    "number", [10**400, -(10**400), 2**70], ids=["10**400", "-10**400", "2**70"]
-)
+@rows("number", [10**400, -(10**400), 2**70])
 def test_counters_beyond_64_bits(tmp_path: Path, number: int) -> None:
     """Rates are computed from device histograms and from the kernel's disk statistics."""
     disk = {"type": "disk", "path": "/dev/sda", "vdev_stats": [0] * 48}
@@ -187,9 +186,7 @@ def test_counters_beyond_64_bits(tmp_path: Path, number: int) -> None:
         assert "2 gaps" in err
 
 
-@pytest.mark.parametrize(
-    "clock", [10**400, -1e300, "soon", [1]], ids=["10**400", "-1e300", "", "[]"]
-)
+@rows("clock", [10**400, -1e300, "soon", [1]])
 def test_a_clock_that_shows_no_time(tmp_path: Path, clock: object) -> None:
     disk = {"type": "disk", "path": "/dev/sda", "vdev_stats": [1] * 48}
     config = {"name": "p", "vdev_tree": {"type": "root", "children": [disk]}}
@@ -201,7 +198,7 @@ def test_a_clock_that_shows_no_time(tmp_path: Path, clock: object) -> None:
     assert (code, out.count("\n"), err) == (0, 3, "")
 
 
-@pytest.mark.parametrize("number", NUMBERS)
+@rows("number", NUMBERS)
 def test_numbers_that_are_none(tmp_path: Path, number: str) -> None:
     path = tmp_path / "f"
     for key in KEYS:
@@ -220,7 +217,7 @@ def test_numbers_that_are_none(tmp_path: Path, number: str) -> None:
     check(("balance", "--json", "--from"), path)
 
 
-@pytest.mark.parametrize("content", ["[" * 200_000, '{"t":' * 200_000, '{"pools":' * 200_000])
+@rows("content", ["[" * 200_000, '{"t":' * 200_000, '{"pools":' * 200_000])
 def test_json_nested_without_end(tmp_path: Path, content: str) -> None:
     path = tmp_path / "f"
     path.write_text(content)

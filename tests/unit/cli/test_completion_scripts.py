@@ -58,7 +58,7 @@ def test_every_option_and_command_is_in_every_script(words_of, command):
     assert options | inner <= words_of(script_of(shell), command)
 
 
-@pytest.mark.parametrize("shell", SCRIPTS)
+@rows("shell", SCRIPTS)
 def test_choices_are_in_every_script(shell, capsys):
     assert main(["completion", shell]) == 0
     script = capsys.readouterr().out
@@ -75,7 +75,7 @@ def test_a_script_parses(shell):
     assert (said.returncode, said.stdout, said.stderr) == (0, "", "")
 
 
-@pytest.mark.parametrize("kind", LISTS)
+@rows("kind", LISTS)
 def test_nothing_is_printed_where_nothing_can_be_listed(kind, tmp_path):
     failing = tmp_path / "zpool"
     failing.write_text("#!/bin/sh\necho odd; echo failed >&2; exit 1\n" * (kind == "pool"))

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests.table import rows
 from zconsole.cli.main import main
 from zconsole.cli.man import page
 from zconsole.config import file
@@ -40,7 +41,7 @@ def test_every_setting_is_shown_with_where_it_is_from(path, capsys):
     assert (shown["units"]["value"], shown["units"]["from"]) == ("binary", "default")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("entry", "key"),
     [
         ('sort = "speed"', "sort"),

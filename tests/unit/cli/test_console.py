@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import pytest
-
+from tests.table import rows
 from zconsole.cli import console
 from zconsole.cli.main import main
 
 
-@pytest.mark.parametrize(
+@rows(
     ("words", "named"),
     [([], None), (["--host", "root@a"], "root@a"), (["--host", "a,b"], ""), (["--host=a,a"], "a")],
 )

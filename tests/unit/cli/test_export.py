@@ -247,13 +247,13 @@ def test_systemd_finds_the_program(program: str, command: str) -> None:
     assert f"ExecStart=-{command} light resume\n" in unit
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@rows("name", SHIPPED)
 def test_a_file_is_printed_without_zfs(name, capsys):
     assert main(["export", "--print", name]) == 0
     assert capsys.readouterr().out == shipped(name)
 
 
-@pytest.mark.parametrize("words", [(), ("resume",)])
+@rows("words", [(), ("resume",)])
 def test_the_help_of_rebalance_says_where_its_unit_goes(words, capsys):
     with pytest.raises(SystemExit):
         main(["rebalance", *words, "--help"])

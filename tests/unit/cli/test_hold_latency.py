@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.table import rows
 from zconsole.cli import local, tunables
 from zconsole.cli.options import parser_of
 from zconsole.errors import UnavailableError, UsageError
@@ -53,7 +54,7 @@ def pool(name: str, kind: str) -> Pool:
     return Pool(name, "ONLINE", root, scans=(Scan("scrub", "running"),))
 
 
-@pytest.mark.parametrize("words", [(), ("fast",), ("1", "2"), ("0",), ("nan",), ("60",)])
+@rows("words", [(), ("fast",), ("1", "2"), ("0",), ("nan",), ("60",)])
 def test_a_latency_that_is_none_is_refused(module, words):
     with pytest.raises(UsageError):
         run(module, *words)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.table import rows
 from tests.unit.hardware.lit_chassis import Chassis
 from zconsole.cli import light
 from zconsole.cli.main import main
@@ -54,7 +55,7 @@ def test_lights_are_listed(chassis, capsys):
     assert found["until"] == found["since"] + 4 * 3600
 
 
-@pytest.mark.parametrize("words", [[], ["S1"], ["bay 1"], ["/dev/sda"]])
+@rows("words", [[], ["S1"], ["bay 1"], ["/dev/sda"]])
 def test_a_light_goes_off(chassis, words):
     main(["light", "on", "S1"])
     assert main(["light", "off", *words]) == 0
@@ -71,7 +72,7 @@ def test_after_a_reboot_it_is_lit_again(chassis, capsys):
     assert "on again after the reboot" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
+@rows(
     ("words", "code", "text"),
     [
         (["on"], 2, "on needs a DISK"),

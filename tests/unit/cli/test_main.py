@@ -73,7 +73,7 @@ def test_no_rebalance_changes_anything_where_only_looking_is_allowed(tmp_path, c
     assert main(["rebalance", "status", "--read-only"]) == 0
 
 
-@pytest.mark.parametrize(("columns", "width"), [("50", 48), ("120", 118), ("wide", 78)])
+@rows(("columns", "width"), [("50", 48), ("120", 118), ("wide", 78)])
 def test_help_is_as_wide_as_the_terminal(columns, width, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", columns)
     with pytest.raises(SystemExit):
@@ -125,7 +125,7 @@ def test_saved_json_without_a_time_has_no_average_of_the_pass(tmp_path, capsys):
     assert scan["eta_reason"] == "no estimate: the time it was saved is unknown"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("words", "code", "said"),
     [
         (["status", "--from", "/nonexistent/file"], 3, "/nonexistent/file"),
@@ -164,7 +164,7 @@ def test_bad_input_gets_one_line_and_its_exit_code(words, code, said, saved, tmp
     assert said in err
 
 
-@pytest.mark.parametrize(
+@rows(
     ("words", "said"),
     [
         (
@@ -240,7 +240,7 @@ def test_what_zpool_said_in_place_of_a_pool_is_repeated(text, said, code):
     assert err.getvalue() == f"zconsole: {said}\n" * 2
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "pools", "code", "said"),
     [
         ("pool 'tank' is healthy\n", "tank", 0, "pool 'tank' is healthy"),
@@ -291,9 +291,7 @@ def test_escapes_in_names_do_not_reach_the_terminal(tmp_path, capsys):
     assert "\x1b" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("zone", "hours"), [("UTC", 0), ("Asia/Tokyo", 9), (":Asia/Tokyo", 9), ("XXX5", -5), ("", 0)]
-)
+@rows(("zone", "hours"), [("UTC", 0), ("Asia/Tokyo", 9), (":Asia/Tokyo", 9), ("XXX5", -5), ("", 0)])
 def test_dates_of_saved_output_are_in_the_users_zone(saved, zone, hours, capsys):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TZ", zone)
@@ -326,7 +324,7 @@ DAMAGED = [
 """Complete lines with malformed contents."""
 
 
-@pytest.mark.parametrize("damaged", DAMAGED, ids=["text", "named", "libzfs", "json"])
+@rows("damaged", DAMAGED)
 def test_a_damaged_sample_is_a_gap_that_is_told_once(damaged, tmp_path, capsys):
     path = tmp_path / "r"
     good = [{"t": t, "text": STATUS} for t in (1, 2, 4)]
@@ -355,7 +353,7 @@ def test_a_pool_that_was_exported_for_a_while_is_a_gap_of_as_many_samples(tmp_pa
     assert err == f"zconsole: {path}: line 2: {gaps}\n"
 
 
-@pytest.mark.parametrize("damaged", DAMAGED, ids=["text", "named", "libzfs", "json"])
+@rows("damaged", DAMAGED)
 def test_damaged_saved_output_is_named(damaged, tmp_path, capsys):
     path = tmp_path / "r"
     lines = [{"t": 1, "text": STATUS}, {"t": 2, **damaged}]
@@ -369,7 +367,7 @@ def test_damaged_saved_output_is_named(damaged, tmp_path, capsys):
     assert capsys.readouterr().err.startswith(f"zconsole: {path}: line 1: ")
 
 
-@pytest.mark.parametrize("bad", ["junk", '{"t": 1}', "[" * 200_000, '{"t": 1' + "0" * 400 + "}"])
+@rows("bad", ["junk", '{"t": 1}', "[" * 200_000, '{"t": 1' + "0" * 400 + "}"])
 def test_a_recording_that_begins_with_a_bad_line_is_one_all_the_same(bad, tmp_path, capsys):
     path = tmp_path / "r"
     path.write_text(f"{bad}\n" + json.dumps({"t": 5, "text": STATUS}) + "\n")
@@ -392,7 +390,7 @@ def test_every_pool_of_a_recording_is_reported_as_it_was_last(tmp_path, capsys):
     assert err == "zconsole: b: last recorded 1m38s before the end\n"
 
 
-@pytest.mark.parametrize(
+@rows(
     "words",
     [
         ["status", "--from", ""],
@@ -403,7 +401,6 @@ def test_every_pool_of_a_recording_is_reported_as_it_was_last(tmp_path, capsys):
         ["replay", ""],
         ["export", "--textfile", ""],
     ],
-    ids=" ".join,
 )
 def test_an_empty_word_is_no_file(words, capsys):
     """An unset variable may give an empty word; live pools are not what was asked for."""
@@ -420,7 +417,7 @@ def test_what_may_not_be_read_or_written_is_permission_denied(monkeypatch, capsy
     assert capsys.readouterr().err == "zconsole: /root/scan.jsonl: Permission denied\n"
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@rows("name", COMMANDS)
 def test_every_command_has_help_that_fits_80_columns(name, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit) as left:
@@ -435,7 +432,7 @@ def test_a_descriptor_is_no_name_of_what_failed(name: str | int, said: str) -> N
     assert cli._reason(OSError(errno.EISDIR, "Is a directory", name)) == said
 
 
-@pytest.mark.parametrize(
+@rows(
     ("words", "said"),
     [
         ([], "no scan reports yet: zconsole keeps one for each scan it watches"),

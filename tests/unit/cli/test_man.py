@@ -121,7 +121,7 @@ def test_only_ascii_and_no_date_of_today_is_in_a_page():
     assert {text.splitlines()[0].split('"')[1] for text in every().values()} == {""}
 
 
-@pytest.mark.parametrize("name", [None, "status", "security"])
+@rows("name", [None, "status", "security"])
 def test_the_command_prints_the_page(name, capsys):
     assert main(["man", name] if name else ["man"]) == 0
     assert capsys.readouterr().out == every()[name]

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.table import rows
 from zconsole.__main__ import main
 from zconsole.errors import NotUnderstoodError
 from zconsole.timeline.frame import Frame
@@ -296,7 +297,7 @@ def told(file: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, list
     return code, text, [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.file)
+@rows("case", CASES)
 def test_what_is_said_of_a_saved_output(
     case: Case, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -347,7 +348,7 @@ NEW_SCANS: Mapping[str, tuple[Any, dict[str, Any]]] = {
 """Counters of the kernel, and zpool's output, for scans that no release has yet."""
 
 
-@pytest.mark.parametrize(("form", "new"), [("text", ""), *product(("status", "libzfs"), NEW_SCANS)])
+@rows(("form", "new"), [("text", ""), *product(("status", "libzfs"), NEW_SCANS)])
 def test_a_scan_of_no_known_kind_or_state_is_not_told_as_none(
     form: str, new: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -368,7 +369,7 @@ def test_a_scan_of_no_known_kind_or_state_is_not_told_as_none(
     assert "  scan unknown  " in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("form", ["text", "status", "libzfs"])
+@rows("form", ["text", "status", "libzfs"])
 def test_nothing_is_said_of_the_redundancy_of_a_new_kind_of_vdev(
     form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -384,7 +385,7 @@ def test_nothing_is_said_of_the_redundancy_of_a_new_kind_of_vdev(
     assert "redundancy unknown: anyraid-0 (not all of it is shown)" in shown
 
 
-@pytest.mark.parametrize("line", ["remove", "checkpoint", "expand", "condense"])
+@rows("line", ["remove", "checkpoint", "expand", "condense"])
 def test_work_of_no_known_form_makes_a_text_unknown(
     line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -398,8 +399,8 @@ def test_work_of_no_known_form_makes_a_text_unknown(
     assert sample["scan"]["function"] == "none"
 
 
-@pytest.mark.parametrize("form", ["status", "libzfs"])
-@pytest.mark.parametrize("key", ["removal_stats", "raidz_expand_stats", "checkpoint_stats"])
+@rows("form", ["status", "libzfs"])
+@rows("key", ["removal_stats", "raidz_expand_stats", "checkpoint_stats"])
 def test_work_in_no_known_state_makes_a_pool_unknown(
     key: str, form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -477,9 +478,7 @@ def test_a_text_that_begins_at_any_line_is_never_ok_where_the_whole_is_not() -> 
     assert wrong == []
 
 
-@pytest.mark.parametrize(
-    "file", [REPORTS / "spares-of-one-disk-13275.txt", REPORTS / "01-expand-over-100.txt"], ids=str
-)
+@rows("file", [REPORTS / "spares-of-one-disk-13275.txt", REPORTS / "01-expand-over-100.txt"])
 def test_a_text_cut_within_a_line_is_right_or_unknown(file: Path) -> None:
     text = file.read_text()
     whole = {frame.pool: frame for frame in _read(text)}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.table import rows
 from tests.unit.cli.commandline import STATUS, run, saved_in
 
 pytestmark = pytest.mark.slow
@@ -29,7 +30,7 @@ def test_a_closed_pipe_is_quiet():
     assert done.returncode in (0, 141)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("state", "how", "code"),
     [("ONLINE", (), 0), ("DEGRADED", ("--json",), 10), ("FAULTED", (), 11)],
 )

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.records import replace
+from tests.table import rows
 from zconsole.actions.facts import RoundsOnDemand
 from zconsole.cli import local, swap
 from zconsole.cli.main import main
@@ -137,7 +138,7 @@ def test_without_open_checklists_nothing_is_printed(machine: Machine, capsys):
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize("words", [("none",), ("tank", "Slot 99")])
+@rows("words", [("none",), ("tank", "Slot 99")])
 def test_a_pool_or_device_that_does_not_exist_is_not_opened(machine: Machine, words):
     with pytest.raises(NotFoundError):
         machine.asked(SwapListing.wanted, *words)

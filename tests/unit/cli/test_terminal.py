@@ -3,15 +3,14 @@ from __future__ import annotations
 import os
 import sys
 
-import pytest
-
+from tests.table import rows
 from zconsole.cli.terminal import has_terminal
 
 STREAMS = ("stdin", "stdout", "stderr")
 
 
-@pytest.mark.parametrize("lacking", [None, *STREAMS])
-@pytest.mark.parametrize("term", ["xterm", "dumb"])
+@rows("lacking", [None, *STREAMS])
+@rows("term", ["xterm", "dumb"])
 def test_a_console_needs_all_of_a_terminal(monkeypatch, tmp_path, term, lacking):
     monkeypatch.setenv("TERM", term)
     ours, theirs = os.openpty()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.table import rows
 from tests.unit.waiting import soon
 from zconsole.cli import tunables
 from zconsole.cli.options import parser_of
@@ -135,7 +136,7 @@ def test_set_and_restore(module, capsys):
     assert value(module) == 3000
 
 
-@pytest.mark.parametrize(
+@rows(
     "words",
     [
         ("set",),
@@ -161,13 +162,13 @@ def test_bad_words_are_usage_errors_and_write_nothing(module, words):
     assert value(module) == 3000
 
 
-@pytest.mark.parametrize("words", [("preset",), ("preset", "warp"), ("restore", "nope")])
+@rows("words", [("preset",), ("preset", "warp"), ("restore", "nope")])
 def test_bad_words_are_usage_errors_without_zfs_too(tmp_path, words):
     with pytest.raises(UsageError):
         run(tmp_path / "none", *words)
 
 
-@pytest.mark.parametrize("words", [("set", f"{TIME}=5000"), ("preset", "gentle"), ("restore",)])
+@rows("words", [("set", f"{TIME}=5000"), ("preset", "gentle"), ("restore",)])
 def test_without_zfs_it_says_what_to_try(tmp_path, words):
     with pytest.raises(UnavailableError, match=r"Load it .modprobe zfs., or try: zconsole demo"):
         run(tmp_path / "none", *words)

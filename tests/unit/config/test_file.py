@@ -136,7 +136,7 @@ WRONG = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("entry", WRONG)
+@rows("entry", WRONG)
 def test_a_wrong_entry_is_one_line_and_the_others_count(entry, path):
     other = "slip" if entry.startswith("interval") else "interval"
     path.write_text(f"{other} = 5\n{entry}\n")
@@ -165,7 +165,7 @@ def test_nothing_counts_of_a_file_that_is_not_toml(path):
     assert config.values == {}
 
 
-@pytest.mark.parametrize("name", sorted(COMMAND_LINE_ONLY))
+@rows("name", sorted(COMMAND_LINE_ONLY))
 def test_consent_is_for_the_command_line_only(name, path):
     path.write_text(f"{name} = true\n")
     assert only_problem(read_config()) == "only the command line may say this"
@@ -186,7 +186,7 @@ def test_a_hook_counts_only_in_a_file_of_its_user(path, monkeypatch):
     assert (config.value("hook"), config.value("bell")) == (None, True)
 
 
-@pytest.mark.parametrize("mode", [0o666, 0o620, 0o602])
+@rows("mode", [0o666, 0o620, 0o602])
 def test_a_file_that_others_can_change_does_not_count(mode, path, monkeypatch):
     # Treat no group as private here: the detection has tests of its own.
     monkeypatch.setattr(safe_path, "_is_private_group", lambda _gid: False)

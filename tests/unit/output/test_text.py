@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC
 
 import pytest
@@ -11,7 +10,6 @@ from rich.cells import cell_len
 from tests.factory import frame, mirror_pool, noisy_pool, view
 from zconsole.output.text import balance_lines, clean_lines, status_report, watch_line
 from zconsole.pool.balance import balance
-from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import Scan, Vdev
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.frame import Frame
@@ -61,12 +59,6 @@ def test_the_balance_lines_up_by_the_cells_of_a_terminal():
     assert len({cell_len(line.partition("#")[0]) for line in lines}) == 1
 
 
-def test_a_scan_of_another_year_has_the_year():
-    done = "scrub repaired 0 in 1h2m with 0 errors on Wed Aug  6 03:21:22 2014"
-    text = report(f"  pool: tank\n state: ONLINE\n  scan: {done}\nconfig:\n\n")
-    assert "on Wed 06 Aug 2014 03:21" in text
-
-
 def test_metadata_being_condensed_is_told_in_its_own_units():
     line = "condense: log_spacemap: {}metaslabs done in 00:00:15\n"
     running = HEALTHY + line.format("condensing, 104/416 ")
@@ -75,16 +67,6 @@ def test_metadata_being_condensed_is_told_in_its_own_units():
     assert "condense log_spacemap  running  25.00 %  104/416 metaslabs" in watch_line(frame, UTC)
     done = report(HEALTHY + line.format("done, 416 "))
     assert "condense of log_spacemap: finished, 416 metaslabs\n" in done
-
-
-def test_a_thorough_scrub_is_called_one():
-    done = "thorough scrub repaired 0B in 00:01:02 with 0 errors on Wed Aug  6 03:21:22 2014"
-    assert "thorough scrub: finished" in report(f"{HEALTHY}  scan: {done}\n")
-
-
-def test_scan_lines_alone_say_nothing_of_health():
-    text = report("scan: scrub repaired 0 in 1h2m with 0 errors on Wed Aug  6 03:21:22 2014\n")
-    assert text.startswith("unnamed pool: UNKNOWN\n")
 
 
 def test_nonsense_sizes_draw_no_endless_bar():
@@ -126,26 +108,11 @@ def test_a_device_that_waits_is_told_with_the_time_to_full_redundancy():
     assert "  ETA 1m00s (50s to 1m20s)  full redundancy 2h00m  " in watch_line(seen, UTC)
 
 
-def test_what_zpool_advises_is_told():
-    said = " state: ONLINE\nstatus: Some files\n\tare damaged.\naction: Restore\n\tthem.\n"
-    told = report(HEALTHY.replace(" state: ONLINE\n", said))
-    assert "\n  zpool says: Some files are damaged.\n  action: Restore them.\n" in told
-
-
 def test_a_checkpoint_is_told_as_zpool_tells_it():
     kept = "created Thu Nov 19 08:00:00 2026, consumes 1.20G"
     assert "\ncheckpoint: exists, 1.20G\n" in report(f"{HEALTHY}checkpoint: {kept}\n")
     discarding = report(f"{HEALTHY}checkpoint: discarding, 11.0M remaining.\n")
     assert "\ncheckpoint: discarding, 11M remaining\n" in discarding
-
-
-def test_what_zpool_says_of_a_copy_is_told():
-    lines = (
-        "remove: Evacuation of mirror-1 in progress since Fri Jan 15 07:00:00 2027\n"
-        "\t128G copied out of 2.00T at 512M/s, 6.25% done, 1h2m to go\n"
-    )
-    said = "removal of mirror-1: running, 128G of 2T at 512M/s, 6.25 % done, ETA 1h04m"
-    assert f"\n{said}; zpool says 1h02m\n" in report(f"{HEALTHY}{lines}")
 
 
 def test_what_was_copied_is_told_with_its_end_and_why_a_copy_waits():
@@ -213,19 +180,6 @@ def test_an_error_scrub_counts_no_bytes():
     said = status_report(seen)
     assert f"error scrub: running, 40.00 % done\n  no ETA: {why}; zpool says nothing\n" in said
     assert f"  errorscrub  running  40.00 %  no ETA: {why}" in watch_line(seen, UTC)
-
-
-def test_the_table_says_where_disks_are_where_that_is_known():
-    pool = mirror_pool()
-    assert "DISK" not in status_report(frame(pool))
-    mirror = pool.root.children[0]
-    disk = LeafDisk(bay="Slot 07", serial="ZC1A")
-    sides = (mirror.children[0]._replace(disk=disk), *mirror.children[1:])
-    root = pool.root._replace(children=(mirror._replace(children=sides),))
-    lines = status_report(frame(replace(pool, root=root))).splitlines()
-    head = next(line for line in lines if line.startswith("NAME"))
-    (row,) = (line for line in lines if line.strip().startswith("sda"))
-    assert row[head.index("DISK") :] == "Slot 07, serial ZC1A"
 
 
 @pytest.fixture

@@ -241,7 +241,7 @@ def test_the_command_prints_lists_and_compares(nvme, held, tmp_path, monkeypatch
     assert capsys.readouterr().out.startswith("<svg")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("words", "code"),
     [
         (["report"], 3),
@@ -260,7 +260,7 @@ def test_what_is_not_there_is_one_line(words, code, tmp_path, monkeypatch, capsy
     assert capsys.readouterr().err.count("\n") == 1
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     ["[" * 200_000, '{"t":' + "[" * 200_000, "none", "", "{}", "[]", '{"format": 1}', "null"],
 )

@@ -7,6 +7,7 @@ import pytest
 
 from tests.factory import frame, mirror_pool
 from tests.records import replace
+from tests.table import rows
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import Scan
 from zconsole.scan_report.recorder import ReportKeeper
@@ -39,7 +40,7 @@ def test_a_report_of_an_earlier_version_is_read():
     assert report.notes == tuple(document["notes"])
 
 
-@pytest.mark.parametrize(
+@rows(
     ("fields", "why"),
     [
         ({"issued_bytes": "many"}, "issued_bytes is not a whole number"),

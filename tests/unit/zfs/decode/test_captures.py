@@ -1,4 +1,4 @@
-"""The forms of one pool in one state, captured together, agree with each other.
+"""What only one form of a captured pool has, and the formulas that several share.
 
 ``ZCONSOLE_CAPTURES=dir pytest tests/unit/zfs/decode`` runs it on another directory.
 """
@@ -15,9 +15,8 @@ import pytest
 
 from tests.table import rows
 from tests.unit.zfs.decode.expect import sized
-from zconsole.pool.model import Pool, Sample, Vdev
+from zconsole.pool.model import Sample
 from zconsole.zfs.decode import decode
-from zconsole.zfs.decode.words import disk_name
 
 HERE = Path(__file__).parents[3] / "fixtures" / "captures"
 CAPTURES = Path(os.environ.get("ZCONSOLE_CAPTURES", HERE))
@@ -40,81 +39,6 @@ def forms(state: Path) -> dict[str, Sample]:
         assert isinstance(sample, Sample)
         found[name] = sample
     return found
-
-
-def shape(vdev: Vdev, form: str) -> tuple[Any, ...]:
-    """Return what every form has of a vdev: name, kind, class, state, marks and children."""
-    name = named(vdev.name, form)
-    note = vdev.note.partition("  (un")[0] if form == "status-stip.txt" else vdev.note
-    note = "" if note.startswith("(uninit") else note
-    marks = (vdev.resilvering, vdev.awaiting_resilver, vdev.removing)
-    children = tuple(shape(child, form) for child in vdev.children)
-    return (name, vdev.kind, vdev.vclass, vdev.state, note, marks, children)
-
-
-def named(name: str | None, form: str) -> str | None:
-    """Return the name that the other forms have for one of ``form``: -P prints paths."""
-    return disk_name(name, True) if name and form == "status-P.txt" else name
-
-
-def counters(pool: Pool) -> list[tuple[str | None, ...]]:
-    return [
-        tuple(sized(value) for value in (v.errors.read, v.errors.write, v.errors.cksum))
-        for v in pool.root.walk()
-    ]
-
-
-class TestAgreement:
-    @rows("state", STATES)
-    def test_trees_are_the_same(self, state: Path) -> None:
-        found = forms(state)
-        expected = shape(found["status.txt"].pool.root, "status.txt")
-        for form, sample in found.items():
-            assert shape(sample.pool.root, form) == expected, form
-
-    @rows("state", STATES)
-    def test_pool_and_scan_are_the_same(self, state: Path) -> None:
-        found = forms(state)
-        text = found["status.txt"].pool
-        for form, sample in found.items():
-            pool, scan = sample.pool, sample.pool.scan
-            assert (pool.name, pool.state) == (text.name, text.state), form
-            assert (scan.function, scan.state, scan.vdev) == (
-                text.scan.function,
-                text.scan.state,
-                text.scan.vdev,
-            ), form
-            kinds = [(a.kind, a.state, named(a.vdev, form)) for a in pool.activities]
-            assert kinds == [(a.kind, a.state, a.vdev) for a in text.activities], form
-            assert scan.end == text.scan.end, form
-            if scan.active and text.scan.start:
-                assert scan.start == text.scan.start, form
-
-    @rows("state", STATES)
-    def test_a_healing_scan_reads_the_same_stage_and_total(self, state: Path) -> None:
-        found = forms(state)
-        text = found["status.txt"].pool.scan
-        if not text.active or text.function == "rebuild":
-            return
-        for form, sample in found.items():
-            scan = sample.pool.scan
-            assert scan.stage == text.stage, form
-            assert sized(scan.total_bytes) == sized(text.total_bytes), form
-            assert sized(scan.to_issue_bytes) == sized(text.to_issue_bytes), form
-
-    @rows("state", STATES)
-    def test_error_counters_are_the_same(self, state: Path) -> None:
-        if state.name == "write-errors":
-            return  # errors kept coming while the forms were captured
-        found = forms(state)
-        expected = counters(found["status.txt"].pool)
-        for form, sample in found.items():
-            assert counters(sample.pool) == expected, form
-
-    @rows("state", STATES)
-    def test_exactness_is_told(self, state: Path) -> None:
-        for form, sample in forms(state).items():
-            assert sample.exact is not form.endswith(".txt")
 
 
 def test_zpool_printed_what_the_formulas_give() -> None:

@@ -60,35 +60,6 @@ class TestTree:
         found = read(config(disk(phys_path="pci-0:1", devid="ata-X", ashift=12))).root.children[0]
         assert (found.phys_path, found.devid, found.ashift) == ("pci-0:1", "ata-X", 12)
 
-    def test_classes_in_the_order_zpool_prints(self) -> None:
-        found = config(
-            top(),
-            top(index=1, is_log=1),
-            top(index=2, alloc_bias="special"),
-            top(index=3, alloc_bias="dedup"),
-            l2cache=[disk("sdx")],
-            spares=[disk("sdy"), disk("sdz", vdev_stats=stats(_1=4, _2=10))],
-        )
-        children = read(found).root.children
-        assert [v.vclass for v in children] == [
-            "normal", "dedup", "special", "log", "cache", "spare", "spare",
-        ]  # fmt: skip
-        assert children[3].children[0].vclass == "log"
-        assert [(v.state, v.note) for v in children[5:]] == [
-            ("AVAIL", ""),
-            ("INUSE", "currently in use"),
-        ]
-
-    def test_holes_and_removed_vdevs_are_not_shown(self) -> None:
-        hole = {"type": "hole", "id": 1, "guid": 0, "is_hole": 1, "vdev_stats": stats()}
-        gone = {"type": "indirect", "id": 2, "guid": 5, "vdev_stats": stats()}
-        found = config(top(), hole, gone, top(index=3))
-        assert [v.name for v in read(found).root.children] == ["mirror-0", "mirror-3"]
-
-    def test_a_suspended_pool(self) -> None:
-        assert read({**config(top()), "suspended": 1}).state == "SUSPENDED"
-        assert read(config(top())).state == "ONLINE"
-
     def test_a_spare_that_cannot_be_opened_has_the_word_of_any_device(self) -> None:
         (spare,) = read(config(spares=[disk("sdz", vdev_stats=stats(_1=4, _2=1))])).root.children
         assert (spare.state, spare.note) == ("UNAVAIL", "cannot open")
@@ -191,13 +162,6 @@ class TestVdevStats:
 
 
 class TestActivities:
-    def test_removal_with_zpools_estimate(self) -> None:
-        removal = [1, 0, START, 0, 1000 * MIB, 100 * MIB, 0]
-        (found,) = read(config(disk(), removal_stats=removal)).activities
-        assert (found.kind, found.state, found.vdev) == ("removal", "running", "sda")
-        assert (found.percent, found.zpool_eta) == (10.0, 900.0)
-        assert found.zpool_rate == MIB
-
     def test_a_copy_too_slow_to_estimate(self) -> None:
         removal = [1, 0, START, 0, 1000 * MIB, 100, 0]
         (found,) = read(config(disk(), removal_stats=removal)).activities
@@ -213,23 +177,6 @@ class TestActivities:
     def test_a_checkpoint_being_discarded(self) -> None:
         (found,) = read(config(top(), checkpoint_stats=[2, START, 512])).activities
         assert (found.kind, found.state, found.total_bytes) == ("checkpoint", "running", 512)
-
-    @rows(
-        ("over", "done", "state", "percent", "note"),
-        [
-            (0, 104, "running", 25.0, "104/416 metaslabs"),
-            (START + 9, 104, "canceled", None, "104/416 metaslabs"),
-            (START + 9, 416, "finished", None, "416 metaslabs"),
-        ],
-    )
-    def test_metadata_being_condensed(
-        self, over: int, done: int, state: str, percent: float | None, note: str
-    ) -> None:
-        counts = {"start_time": START, "end_time": over, "processed": done, "total": 416}
-        (found,) = read(config(top(), **{CONDENSE: {"log_spacemap": counts}})).activities
-        assert (found.kind, found.vdev, found.state) == ("condense", "log_spacemap", state)
-        assert (found.percent, found.note) == (percent, note)
-        assert (found.start, found.end) == (START, over or None)
 
     def test_nothing_was_condensed_yet(self) -> None:
         never = dict.fromkeys(("start_time", "end_time", "processed", "total"), 0)

@@ -214,20 +214,6 @@ class TestVdev:
         assert (disk.note, disk.awaiting_resilver) == ("(awaiting resilver)", True)
         assert not disk.resilvering
 
-    def test_a_rebuild_marks_every_disk_of_a_draid(self) -> None:
-        """Its spare space is spread over all of them."""
-        group = {name: {"vdev_type": "disk", "state": "ONLINE"} for name in ("sda", "draid1-0-0")}
-        group["sda"]["state"] = "OFFLINE"
-        spare = {"vdev_type": "spare", "state": "DEGRADED", "vdevs": group}
-        disk = {"vdev_type": "disk", "state": "ONLINE"}
-        draid = {"vdev_type": "draid", "vdevs": {"spare-0": spare, "sdb": disk}}
-        top = "draid1:1d:2c:1s-0"
-        root = {"vdev_type": "root", "state": "DEGRADED", "vdevs": {top: draid}}
-        stats = {"rebuild_stats": {top: {"name": top, "state": "ACTIVE"}}}
-        pool = {"name": "t", "state": "DEGRADED", "scan_stats": stats, "vdevs": {"t": root}}
-        marks = {v.name: v.resilvering for v in read({"pools": {"t": pool}}).pool.root.leaves()}
-        assert marks == {"sda": False, "draid1-0-0": True, "sdb": True}
-
     def test_trim_and_initialize(self) -> None:
         disk = one(
             self.DISK,

@@ -6,6 +6,7 @@ import types
 import psutil
 import pytest
 
+from tests.table import rows
 from zconsole.hardware.location import device_facts
 from zconsole.zfs.sources.blockdev import (
     diskstats_names,
@@ -50,7 +51,7 @@ def _class(root, name, target):
     (root / "sys/class/block" / name).symlink_to(target)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("path", "names"),
     [
         ("/dev/sda1", ("sda1",)),
@@ -97,7 +98,7 @@ def test_without_diskstats_and_psutil_no_disk_is_counted(tmp_path, monkeypatch):
     assert diskstats_rows(tmp_path) == {}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("path", "rows"),
     [
         ("/dev/ada0", ("ada0",)),

@@ -40,7 +40,7 @@ class TestSaved:
     def test_a_printed_time_counts(self, tmp_path):
         assert read_newest(write(tmp_path / "s", json.dumps({**STATUS, "time": 77})))["t"] == 77
 
-    @pytest.mark.parametrize("printed", [1_795_168_000, "1795168000", "Fri Nov 20 10:46:40 2026"])
+    @rows("printed", [1_795_168_000, "1795168000", "Fri Nov 20 10:46:40 2026"])
     def test_in_every_way_zpool_prints_it(self, tmp_path, printed):
         path = write(tmp_path / "s", json.dumps({**STATUS, "time": printed}))
         raw = read_newest(path, timezone(timedelta(hours=1)))
@@ -51,7 +51,7 @@ class TestSaved:
         os.utime(path, (1, 55))
         assert read_newest(path)["t"] == 55
 
-    @pytest.mark.parametrize(
+    @rows(
         "heading",
         [
             "1795168000",
@@ -60,7 +60,7 @@ class TestSaved:
             "Fri 20 Nov 2026 10:46:40 AM CET",
         ],
     )
-    @pytest.mark.parametrize("end", ["\n", "\r\n"])
+    @rows("end", ["\n", "\r\n"])
     def test_the_heading_of_text_counts(self, tmp_path, heading, end):
         path = tmp_path / "s"
         path.write_bytes((heading + end + TEXT.replace("\n", end)).encode())
@@ -68,7 +68,7 @@ class TestSaved:
         assert raw["t"] == 1_795_168_000
         assert [sample.pool.name for sample in decode(raw)] == ["tank"]
 
-    @pytest.mark.parametrize(
+    @rows(
         ("parts", "t"),
         [
             (("1795168000\n", TEXT, "1795168005\n", TEXT), 1_795_168_005),
@@ -79,14 +79,13 @@ class TestSaved:
             (("Fri Nov 20 was a good day for 2026\n", TEXT), 55),
             (("    1795168000\n", TEXT), 55),
         ],
-        ids=["twice", "prompt", "other", "cut", "below", "no date", "a name"],
     )
     def test_the_last_heading_if_it_is_that_of_every_pool(self, tmp_path, parts, t):
         path = write(tmp_path / "s", *parts)
         os.utime(path, (1, 55))
         assert read_newest(path)["t"] == t
 
-    @pytest.mark.parametrize("document", [STATUS, CONFIG])
+    @rows("document", [STATUS, CONFIG])
     def test_which_is_not_the_time_of_what_it_shows(self, tmp_path, document):
         assert read_newest(write(tmp_path / "s", json.dumps(document)))["undated"]
 
@@ -106,7 +105,7 @@ class TestSaved:
         lines = [line({**STATUS, "pools": pools}), line({**STATUS, "pools": {"b": pools["b"]}})]
         assert list(read_newest(write(tmp_path / "s", *lines))["status"]["pools"]) == ["b"]
 
-    @pytest.mark.parametrize("indent", [None, 2])
+    @rows("indent", [None, 2])
     def test_a_banner_before_and_a_prompt_after_are_no_damage(self, tmp_path, indent):
         document = json.dumps(STATUS, indent=indent)
         path = write(tmp_path / "s", "Last login: today\n$ zpool status -j\n", document, "\n$ \n")
@@ -122,7 +121,7 @@ class TestSaved:
         assert read_newest(write(tmp_path / "s", line(sample(9))))["t"] == 9
         assert read_newest(write(tmp_path / "s", json.dumps(CONFIG)))["libzfs"] == CONFIG
 
-    @pytest.mark.parametrize("content", ["", " \n", '{"pools": {', "{nonsense}"])
+    @rows("content", ["", " \n", '{"pools": {', "{nonsense}"])
     def test_damage_is_not_understood(self, tmp_path, content):
         with pytest.raises(NotUnderstoodError):
             read_newest(write(tmp_path / "s", content))
@@ -248,7 +247,7 @@ def test_text_within_json_is_left_alone() -> None:
     assert as_printed(f"$ tail -n 2 rec\n{text}", BEGINS) == f"$ tail -n 2 rec\n{text}"
 
 
-@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-16", "utf-32", "utf-8-sig"])
+@rows("encoding", ["utf-16-le", "utf-16-be", "utf-16", "utf-32", "utf-8-sig"])
 def test_any_width_of_characters_is_read(tmp_path: Path, encoding: str) -> None:
     file = tmp_path / "status.txt"
     file.write_bytes(SICK.encode(encoding))
