@@ -1,4 +1,4 @@
-"""Every key, on a console with a feed given by the test."""
+"""Keys and what the console shows, with a feed given by the test."""
 
 from __future__ import annotations
 
@@ -149,12 +149,6 @@ async def test_a_timer_may_outlive_the_main_screen():
         assert app.is_running
 
 
-async def test_control_c_quits_with_130():
-    async with view_state(frames.healthy()) as (app, pilot, _):
-        await pilot.press("ctrl+c")
-    assert app.return_code == ExitCode.INTERRUPTED
-
-
 async def test_escape_never_quits():
     async with view_state(frames.healthy()) as (app, pilot, screen):
         await pilot.press("escape", "escape", "escape")
@@ -174,14 +168,6 @@ async def test_help_lists_every_key_and_q_closes_it():
         assert not isinstance(app.screen, TextScreen)
         await pilot.press("f1", "escape")
         assert "backup on nas1" in screen()
-
-
-async def test_help_scrolls():
-    async with view_state(frames.healthy()) as (_, pilot, screen):
-        await pilot.press("question_mark", "G")
-        assert "stop and return to the shell" in screen()
-        await pilot.press("g")
-        assert "Move" in screen()
 
 
 async def test_keys_move_the_cursor_by_lines_and_pages_and_to_the_ends():
@@ -271,30 +257,11 @@ async def test_a_filter_that_comes_in_one_packet_is_no_row_of_commands():
         assert app.devices.arrangement.filter == "sdc/"
 
 
-async def test_filter_that_matches_nothing_says_so_and_escape_in_the_prompt_drops_it():
-    async with view_state(frames.healthy()) as (_, pilot, screen):
-        await pilot.press("slash", *"zzz")
-        assert "nothing matches" in screen()
-        await pilot.press("escape")
-        assert "mirror-0" in screen()
-        assert "? help" in screen()
-
-
 async def test_a_pool_that_was_never_seen_has_no_devices_to_match():
     never = replace(frames.healthy(), problem="no answer yet", stale_seconds=None, rows=())
     async with view_state(never) as (_, _, screen):
         assert "no devices seen yet" in screen()
         assert "nothing matches" not in screen()
-
-
-async def test_sort_goes_through_its_orders():
-    async with view_state(frames.resilver(), size=(120, 40)) as (app, pilot, screen):
-        await pilot.press("s")
-        assert "LAT▾" in screen()
-        assert "resilvering" in screen().split("LAT▾")[1].splitlines()[1]
-        for _ in range(5):
-            await pilot.press("s")
-        assert app.devices.arrangement.sort == "tree"
 
 
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (200, 50)])
@@ -359,20 +326,6 @@ async def test_pause_freezes_the_past_of_the_rates_too():
         assert screen() != before
 
 
-async def test_units_come_one_after_the_other_and_are_named():
-    issued = str(frames.resilver().scans[0].scan.issued_bytes)
-    async with view_state(frames.resilver()) as (app, pilot, screen):
-        assert "4.93T of 12.9T" in screen()
-        for words, shown in (
-            ("in powers of 1000", "5.42T of 14.2T"),
-            ("in bytes", issued),
-            ("in powers of 1024, as zpool prints them", "4.93T of 12.9T"),
-        ):
-            await pilot.press("u")
-            assert shown in screen()
-            assert next(iter(app.messages)).message == f"sizes {words}"
-
-
 async def test_interval():
     feed = FakeFeed((frames.healthy(),), interval=1.0)
     async with view_state(feed=feed) as (_, pilot, screen):
@@ -390,17 +343,6 @@ async def test_a_recording_keeps_its_own_pace():
     async with view_state(feed=feed) as (_, pilot, _):
         await pilot.press("plus")
         assert feed.interval == 0.0
-
-
-async def test_themes_are_put_on_as_the_cursor_passes_and_escape_puts_back():
-    async with view_state(frames.healthy()) as (app, pilot, _):
-        await pilot.press("t")
-        await pilot.press("down")
-        assert app.theme == "high-contrast"
-        await pilot.press("escape")
-        assert app.theme == "dark"
-        await pilot.press("t", "down", "down", "enter")
-        assert app.theme == "light"
 
 
 _LEAVING = {"ctrl+z", "ctrl+c", "q"}
@@ -423,12 +365,6 @@ async def test_no_key_fails_before_the_first_frame():
         for key in _STAYING:
             await pilot.press(key)
             assert app.is_running
-
-
-async def test_a_click_puts_the_cursor_there():
-    async with view_state(frames.healthy()) as (app, pilot, _):
-        await pilot.click("#devices", offset=(5, 3))
-        assert cursor_name(app) == "sda"
 
 
 async def test_keys_of_the_list_do_nothing_behind_another_screen():

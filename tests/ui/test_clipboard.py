@@ -10,34 +10,6 @@ from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.dialogs.screens import PickScreen
 
 
-async def test_of_a_device_path_guid_and_name_are_offered():
-    async with view_state(frames.resilver(), size=(120, 30)) as (app, pilot, read):
-        await pilot.press(*("j",) * 4, "y")
-        assert read().startswith(" COPY")
-        assert "›path " in read()
-        await pilot.press("enter")
-        row = app.devices.current.row
-        assert app.clipboard == row.vdev.path
-        assert f"path sent to the terminal's clipboard: {row.vdev.path}" in read()
-        assert "tmux" not in read()
-        await pilot.press("y", "escape")
-        assert app.main_on_top
-
-
-async def test_of_the_menu_the_command_at_the_cursor_is_copied():
-    async with acting("mirror-scrub", (120, 30)) as a:
-        await a.press("S", "g", "j", "y")
-        assert a.app.clipboard == "zpool scrub -p mirrors"
-        await a.press("A", "g", "y")
-        assert "nothing to copy here" in a.screen
-
-
-async def test_of_the_overview_the_name_of_the_pool_is_copied():
-    async with view_state(frames.healthy()) as (app, pilot, _):
-        await pilot.press("o", "y")
-        assert app.clipboard == "backup"
-
-
 async def test_of_a_what_if_the_command_is_copied_once_it_is_understood():
     async with acting("mirror-scrub", (120, 30)) as a:
         for typed in ("", "x", "nothing=4T", "mirror:2x"):

@@ -85,20 +85,6 @@ async def test_frames_are_painted_once_a_second_at_most():
         assert len(painted) == 1
 
 
-async def test_resizing_lays_out_anew():
-    async with view_state(frames.resilver()) as (app, pilot, screen):
-        for size in ((200, 50), (60, 15), (30, 5), (80, 24)):
-            await pilot.resize_terminal(*size)
-            while app.screen._compositor.size != size:
-                await pilot.pause()
-            assert "DEGRADED" in screen()
-
-
-async def test_a_terminal_too_small_has_the_essential_numbers():
-    async with view_state(frames.resilver(), size=(40, 5)) as (_, _, screen):
-        assert screen().startswith(" DEGRADED  tank 38.2 % 17h52m")
-
-
 async def test_without_color_no_cell_has_one(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     app = console(FakeFeed((frames.suspended(),)), ansi_color=True)
@@ -120,11 +106,6 @@ async def test_outside_text_never_reaches_the_terminal_raw():
         said = screen()
         assert not any((ord(c) < 32 and c != "\n") or 0x7F <= ord(c) < 0xA0 for c in said)
         assert "[bold]no[/bold]" in said
-
-
-async def test_read_only_is_shown():
-    async with view_state(frames.healthy(), read_only=True) as (_, _, screen):
-        assert "READ-ONLY" in screen()
 
 
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40)])

@@ -33,31 +33,6 @@ async def test_the_zoomed_scan_says_that_there_is_more_below():
             assert screen() != before
 
 
-async def test_panes_are_shown_and_hidden_by_number():
-    async with view_state(frames.resilver(), size=(80, 40)) as (_, pilot, screen):
-        for key, sign in (
-            ("1", "finding blocks"),
-            ("2", "STATE"),
-            ("3", "BALANCE"),
-            ("4", "EVENTS"),
-        ):
-            assert sign in screen()
-            await pilot.press(key)
-            assert sign not in screen()
-            await pilot.press(key)
-            assert sign in screen()
-
-
-async def test_zoom_and_back():
-    async with view_state(frames.resilver()) as (_, pilot, screen):
-        await pilot.press("z")
-        assert "BALANCE" not in screen()
-        assert "finding blocks" not in screen()
-        assert "STATE" in screen()
-        await pilot.press("escape")
-        assert "BALANCE" in screen()
-
-
 async def test_tab_goes_round_the_panes():
     async with view_state(frames.resilver(), size=(80, 30)) as (app, pilot, _):
         seen = [app.focused.id]
@@ -78,13 +53,6 @@ async def test_tabs_that_come_in_one_packet_go_as_far():
         assert app.focused.id == "events"
         assert "EVENTS" in screen()
         assert "BALANCE" not in screen()
-
-
-async def test_zoom_of_another_pane():
-    async with view_state(frames.resilver()) as (_, pilot, screen):
-        await pilot.press("tab", "tab", "z")
-        assert "STATE" not in screen()
-        assert "BALANCE" in screen()
 
 
 def with_trims(state: str) -> Frame:

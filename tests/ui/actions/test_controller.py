@@ -29,24 +29,6 @@ from zconsole.ui.rebalance.job_watch import JobWatch
 from zconsole.zfs.sources.base import Capabilities
 
 
-async def test_a_scrub_is_paused_resumed_and_stopped():
-    ui = ScriptedSession("mirror-scrub", "Pause the scrub", AGREED)
-    await scans_flow(ui, "")
-    assert "zpool scrub -p mirrors" in ui.plan
-    assert ui.commands == [["scrub", "-p", "mirrors"]]
-    assert "Done." in ui.ran[-1]
-    ui.pass_time(4.0, 2.0)
-    ui.answers.extend(("Start or resume", AGREED))
-    await scans_flow(ui, "")
-    assert ui.plan.startswith("Resume the scrub")
-    ui.pass_time(4.0, 2.0)
-    assert ui.commands[-1] == ["scrub", "mirrors"]
-    ui.answers.extend(("Stop the scrub", AGREED))
-    await scans_flow(ui, "")
-    assert "Cannot be undone" in ui.plan
-    assert ui.commands[-1] == ["scrub", "-s", "mirrors"]
-
-
 async def test_only_its_button_runs_a_plan_and_cancel_has_the_focus():
     async with acting("mirror-scrub") as a:
         for leaves in ("enter", "escape", "q"):
@@ -229,14 +211,6 @@ async def test_detach_backs_a_replace_out_once_its_name_is_typed():
     assert ui.commands[-1][0] == "detach"
     ui.pass_time(120.0)
     assert any("backed out" in text for text in ui.messages)
-
-
-async def test_a_device_can_be_taken_offline_in_two_ways():
-    ui = ScriptedSession("healthy", "Take it offline", AGREED)
-    await actions_flow(ui, next(row.key for row in ui.frame.rows if not row.vdev.children))
-    assert "until you put it online" in ui.plan
-    assert "until the next reboot" in ui.plan
-    assert ui.commands[0][0] == "offline"
 
 
 @pytest.mark.parametrize(

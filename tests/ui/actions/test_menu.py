@@ -93,12 +93,6 @@ def test_what_an_entry_is_about_is_told_whole() -> None:
     assert entry_about([Entry("Replace", flow=replace_flow)], 0, LOOK, 60) == ()
 
 
-async def test_the_entry_at_the_cursor_tells_what_it_would_run():
-    ui = ScriptedSession("healthy")
-    await scans_flow(ui, "")
-    assert "Runs: zpool scrub vault" in ui.said
-
-
 async def test_every_entry_says_what_it_would_do_or_why_it_cannot():
     ui = ScriptedSession("failed-disk")
     entries = row_entries(await ui.situation_now(), ui.key("bay05"))

@@ -39,14 +39,6 @@ class TestBalance:
         assert "draid2:8d:24c:2s-0" not in text(balance_lines(balance, LOOK, 80))
         assert len({len(plain(line)) for line in balance_lines(balance, LOOK, 120)}) == 1
 
-    def test_wide_has_fragmentation(self):
-        assert "41 %" in text(balance_lines(frames.imbalance().balance, LOOK, 120))
-
-    def test_only_a_full_vdev_is_colored(self):
-        lines = balance_lines(frames.imbalance().balance, LOOK, 80)
-        assert {s.role for s in lines[0]} >= {"warning"}
-        assert {s.role for s in lines[1]} <= {"", "bar", "track"}
-
     def test_the_fullest_and_the_emptiest_come_first_where_not_all_fit(self):
         base = frames.imbalance().balance.vdevs[0]
         fills = (0.5, 0.2, 0.6, 0.9, 0.4)

@@ -147,13 +147,6 @@ def event_lines(events, width, room=0):
 
 
 class TestEvents:
-    def test_newest_first_with_who_saw_it(self):
-        frame = frames.resilver()
-        lines = [plain(line) for line in event_lines(frame.events, 90)]
-        assert "ONLINE again" in lines[0]
-        assert lines[1].endswith("observed")
-        assert "x WCC7K0F34DA went REMOVED" in lines[1]
-
     def test_a_long_event_is_cut_among_others_and_whole_where_it_may_be(self):
         frame = frames.resilver()
         text = "Replace ata-WDC_WD40EFRX by /dev/disk/by-id/ata-WDC_WD40EFRX-68N32N0_H6TJMH1P"

@@ -44,21 +44,6 @@ def of_scan(**fields):
     return replace(base, scans=(base.scans[0]._replace(**fields),))
 
 
-def test_the_cells_of_a_resilver():
-    assert [line.rstrip() for line in said(frames.resilver())] == [
-        " ETA 17h52m  ends tomorrow 06:33  RATE 124M/s =   REDUNDANCY LEFT     NEW ERRORS",
-        " 16h10m to 21h40m, zpool 12h41m   30 % of best    raidz2-0: 1 disk    0 of 3",
-    ]
-
-
-def test_the_clock_time_of_tomorrow_has_room_on_a_small_screen():
-    assert said(frames.resilver(), 60)[0].startswith(" ETA 17h52m  Sat 06:33 ")
-
-
-def test_the_duration_stands_out():
-    assert role_of(frames.resilver(), "17h52m") == {"bold"}
-
-
 def test_an_idle_pool_tells_of_its_last_scan_and_its_fill():
     first, second = said(frames.healthy())
     assert first.startswith(" LAST SCRUB 16 Nov 12:41 ")
@@ -78,13 +63,6 @@ def test_a_rate_over_the_pass_is_not_read_as_the_best():
     base = frames.resilver()
     view = base.scans[0]._replace(window=None)
     assert "over this pass" in said(replace(base, scans=(view,)), rows=3)[2]
-
-
-def test_free_space_that_parity_would_take_part_of_is_called_raw():
-    assert " raw free " in said(frames.unrestored())[1]
-    mirrors = said(frames.healthy())[1]
-    assert " free " in mirrors
-    assert "raw" not in mirrors
 
 
 def test_errors_of_the_last_scan_stand_out_and_a_canceled_one_is_called_so():
@@ -201,11 +179,6 @@ def test_what_is_foreseen_stands_below_the_eta_that_is_not_known(width, told):
     assert second.startswith(told)
 
 
-def test_figures_of_a_pool_that_does_not_answer_are_called_old():
-    assert " stale: 2m08s old " in said(frames.suspended())[1]
-    assert role_of(frames.suspended(), "stale") == {"warning"}
-
-
 def test_of_a_paused_scan_no_eta_will_come():
     assert said(of_scan(estimate=nothing("paused")))[0].startswith(" ETA none ")
 
@@ -220,12 +193,6 @@ def test_nothing_moves_in_a_suspended_pool_whatever_was_measured_before():
     live = replace(frames.suspended(), failure=None)
     assert "suspended: nothing moves" in said(live)[1]
     assert said(live, 60)[1].startswith(" nothing moves ")
-
-
-def test_new_errors_stand_out():
-    assert "43 in 1 h" in said(frames.flaky())[1]
-    assert role_of(frames.flaky(), "43 in 1 h") == {"warning"}
-    assert "3 in all" in said(frames.flaky(), 120, 3)[2]
 
 
 def test_a_failed_disk_does_not_stand_beside_a_bare_0():

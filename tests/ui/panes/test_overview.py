@@ -270,11 +270,6 @@ class TestSeveralPools:
         assert "pool-29" in plain(tab_line(many, 29, LOOK, 80))
         assert "pool-00" in plain(tab_line(many, 0, LOOK, 80))
 
-    def test_overview_says_what_runs(self):
-        lines = overview_lines([frames.resilver(), frames.healthy()], LOOK, 80)
-        assert "1  resilver  █▉···  38.2 % 17h52m █████  81 %" in plain(lines[0])
-        assert "OK" in plain(lines[1])
-
     def test_overview_shows_a_job_where_no_scan_runs(self):
         job = Activity("rebalance", "running", percent=25.0)
         view = ActivityView(job, 50e6, Estimate(3600.0, None, None, ""))

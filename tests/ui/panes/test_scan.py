@@ -54,19 +54,6 @@ def test_no_advice_of_any_scenario_is_cut_before_its_command():
 
 
 class TestScan:
-    def test_running_resilver(self):
-        said = text(scan_lines(frames.resilver(), LOOK, 80))
-        for wanted in (
-            "resilver  resilvering     38.2 %",
-            "4.93T of 12.9T",
-            "finding blocks 100.0 %",
-            "128M/s",
-            "resilvered 1.12T",
-            "errors 0",
-            "restarted 12:03",
-        ):
-            assert wanted in said
-
     def test_of_several_restarts_the_newest_is_named(self):
         base = frames.resilver()
         view = base.scans[0]._replace(notes=("restarted 11:32", "restarted 11:07"), restarts=2)
@@ -76,11 +63,6 @@ class TestScan:
             assert "restarted 11:32" in said
             assert "restarted 11:07" not in said
         assert "restarted 11:07" in text(scan_lines(again, LOOK, 120, roomy=True, whole=True))
-
-    def test_compact_leaves_out_the_finished_stage(self):
-        said = text(scan_lines(frames.resilver(), LOOK, 60, compact=True))
-        assert "metadata" not in said
-        assert "zpool says 12h41m" in said
 
     def test_scanning_has_two_bars_and_says_when_redundancy_is_full(self):
         said = text(scan_lines(frames.swap(), LOOK, 80, compact=True))
@@ -95,11 +77,6 @@ class TestScan:
         said = text(scan_lines(replace(base, scans=tuple(views)), LOOK, 60, compact=True))
         assert "PAUSED           3.1 %" in said
         assert "finding blocks  25.0 %" in said
-
-    def test_what_the_eta_rests_on_is_said_where_there_is_room(self):
-        assert "resilvering at 124M/s over" in text(
-            scan_lines(frames.resilver(), LOOK, 120, roomy=True)
-        )
 
     @rows(("width", "form"), [(60, {"compact": True}), (80, {})])
     @rows(
@@ -117,22 +94,6 @@ class TestScan:
         lines = scan_lines(lagging, LOOK, width, **form)
         assert words in text(lines)
         assert len(lines) == len(scan_lines(base, LOOK, width, **form))
-
-    def test_several_rebuilds_and_activities(self):
-        said = text(scan_lines(frames.rebuilds(), LOOK, 100))
-        assert "rebuild of draid2:4d:11c:1s-0" in said
-        assert "rebuild of mirror-1" in said
-        assert "removal of mirror-2 running" in said
-        assert "ETA 43m20s" in said
-        assert "checkpoint exists since yesterday" in said
-
-    def test_a_rebuild_shows_the_bytes_its_percent_rests_on(self):
-        lines = [plain(line) for line in scan_lines(frames.rebuilds(), LOOK, 100)]
-        first = next(line for line in lines if "draid2" in line)
-        assert "25.0 %" in first
-        assert first.rstrip().endswith("1T of 4T")
-        assert "rebuilt 512G" in "\n".join(lines)
-        assert not [line for line in lines if "metadata" in line]
 
     def test_a_thorough_scrub_is_called_one(self):
         view = frames.resilver().scans[0]
@@ -183,19 +144,6 @@ class TestScan:
         scan = replace(frames.healthy().scans[0], scan=SCRUBBED)
         said = text(scan_lines(replace(frames.healthy(), scans=(scan,)), LOOK, 60))
         assert said.rstrip() == " scrub finished yesterday 12:41, after 14h12m, errors 3"
-
-    def test_a_past_scrub_is_one_line(self):
-        lines = scan_lines(frames.healthy(), LOOK, 80)
-        said, trouble = map(plain, lines)
-        assert said == " scrub finished 16 Nov 12:41, after 4h12m, repaired 0, errors 0"
-        assert trouble == ""
-
-    def test_what_it_waits_for_and_what_could_be_done(self):
-        said = text(scan_lines(frames.resilver(), LOOK, 140))
-        assert "slowed by   WCC7K0F34DA is slow: 97 % busy" in said
-        assert "best seen 410M/s" in said
-        assert "try         look at its SMART errors" in said
-        assert "new errors  none since 12:04" in said
 
     @rows(("roomy", "most"), [(False, 2), (True, 4)])
     def test_a_suggestion_ends_with_a_whole_clause(self, roomy, most):
@@ -285,16 +233,6 @@ class TestScan:
         unseen = replace(frames.healthy(), rows=(), scans=(), problem="refused", stale_seconds=None)
         assert "not sampled yet" in text(scan_lines(unseen, LOOK, 80))
 
-    def test_a_device_in_trouble_is_told_with_what_it_speaks_for(self):
-        narrow = text(scan_lines(frames.flaky(), LOOK, 80))
-        assert "new errors" in narrow
-        assert "likely cable, port or power; …" in narrow
-        assert "112 CRC" not in narrow
-        wide = " ".join(text(scan_lines(frames.flaky(), LOOK, 200, roomy=True)).split())
-        assert "112 CRC errors on its link, 22 new" in wide
-        low = text(scan_lines(frames.flaky(), LOOK, 60, compact=True))
-        assert "likely cable, …" in low
-
     def test_only_the_worst_trouble_is_told_where_room_is_scarce(self):
         found = frames.flaky().troubles[0]
         many = replace(frames.flaky(), troubles=(found,) * 5)
@@ -314,12 +252,6 @@ class TestScan:
         roomy = text(scan_lines(seen, LOOK, 120, roomy=True))
         assert f"based on    {against.words}; resilvering at" in roomy
         assert roomy.count("last resilver") == 1
-
-    def test_tunables_away_from_their_defaults_are_told_where_there_is_room(self):
-        said = text(scan_lines(frames.flaky(), LOOK, 200, roomy=True))
-        assert "tunables    zfs_vdev_scrub_max_active=1 (default 3)" in said
-        assert "zfs_resilver_min_time_ms" not in said
-        assert "tunables" not in text(scan_lines(frames.flaky(), LOOK, 80))
 
     def test_what_an_estimate_rests_on_is_told_where_there_is_room(self):
         base = frames.resilver()
@@ -397,11 +329,6 @@ class TestLow:
     def last(frame):
         lines = scan_lines(frame, LOOK, 60, compact=True)[-2:]
         return [plain(line).strip().partition(" ")[0] for line in lines]
-
-    def test_they_say_the_limit_and_what_is_wrong_or_else_what_to_do(self):
-        assert self.last(frames.resilver()) == ["slowed", "try"]
-        assert self.last(frames.flaky()) == ["slowed", "new"]
-        assert self.last(frames.suspended()) == ["try", ""]
 
     def test_they_are_there_with_nothing_to_say(self):
         lines = len(scan_lines(frames.flaky(), LOOK, 60, compact=True))

@@ -11,35 +11,15 @@ from tests.table import rows
 from tests.unit.swap.playing import EMPTY, NEW, OLD, SMALL, Play, partitioned, with_second_pool
 from zconsole.diagnosis.device_errors.faults import SmartCounts
 from zconsole.hardware.device import Contents, Device
-from zconsole.sim import commands, lifecycle
-from zconsole.sim.disk import CANT_OPEN
+from zconsole.sim import commands
 from zconsole.sim.state import Checkpoint
 from zconsole.swap.choice import choose
 from zconsole.swap.disk import PULL_FIRST, REPLACE_FIRST
-from zconsole.swap.report import explained, markdown
+from zconsole.swap.report import markdown
 from zconsole.swap.several import started
 from zconsole.swap.store import Guide, SwapStore
 
 pytestmark = pytest.mark.slow
-
-
-def test_the_word_of_the_operator_counts_where_nothing_shows_the_pull(play: Play):
-    old = play.leaf()
-    lifecycle.lose(play.pool, old, CANT_OPEN, aux=1)
-    play.begin()
-    assert play.answer("pulled").step == "insert"
-
-
-def test_the_same_disk_put_back_is_put_online(play: Play):
-    play.pulled()
-    play.look()
-    play.hands.insert(2, OLD)
-    stage = play.look()
-    assert stage.step == "replace"
-    assert stage.title.endswith("online again")
-    play.do()
-    play.until("scrub")
-    assert play.checklist.same
 
 
 def test_a_new_disk_that_is_too_small_is_refused(play: Play):
@@ -53,14 +33,6 @@ def test_a_new_disk_that_is_too_small_is_refused(play: Play):
     assert "Insert the new disk into Slot 07" in play.look().title
     play.hands.insert(NEW, OLD)
     assert play.look().step == "replace"
-
-
-def test_a_new_disk_in_another_bay_is_asked_about(play: Play):
-    play.pulled()
-    play.look()
-    play.hands.insert(NEW, EMPTY)
-    assert EMPTY in play.look().title
-    assert play.answer("elsewhere").step == "replace"
 
 
 def test_a_new_disk_that_is_used_in_another_bay_is_refused_where_it_does_not_fit(play: Play):
@@ -92,17 +64,6 @@ def test_a_machine_without_hot_plug_is_powered_off(play: Play, tmp_path):
     assert any("booted" in entry.text for entry in again.checklist.log)
     again.do()
     again.until("scrub")
-
-
-def test_a_pull_that_the_machine_does_not_show_is_asked_about(play: Play):
-    play.begin()
-    play.do()
-    stage = play.answer("pulled")
-    assert stage.step == "insert"
-    assert any("still shows" in text and "pull it now" in text for text in stage.text)
-    assert "echo 1 > /sys/block/sdg/device/delete" in stage.text
-    assert "echo '- - -' | tee /sys/class/scsi_host/host*/scan" in stage.text
-    assert play.answer("same").title.endswith("online again")
 
 
 @rows(
@@ -145,26 +106,6 @@ def test_a_light_is_not_said_to_be_on_once_its_time_is_over(play: Play):
     )
 
 
-def test_both_pools_on_one_disk_are_told_and_taken_offline(play: Play):
-    second = with_second_pool(play, OLD, "Slot 08")
-    choice = play.choice()
-    assert [effect.pool for effect in choice.effects] == ["tank", "fast"]
-    stage = play.begin(PULL_FIRST)
-    assert stage.step == "offline"
-    stage = play.do()
-    assert (stage.step, stage.plan and stage.plan.pool) == ("offline", "fast")
-    assert play.do().step == "pull"
-    play.hands.pull(OLD)
-    assert play.look().step == "insert"
-    assert second.tops[0].lost() == 1
-    play.hands.insert(NEW, OLD)
-    stage = play.look()
-    assert stage.plan is not None
-    assert stage.plan.steps[0].argv[-1].endswith("-part1")
-    play.do()
-    play.until("scrub")
-
-
 @pytest.mark.parametrize(
     ("number", "inside", "why"),
     [
@@ -205,24 +146,6 @@ def test_a_new_disk_is_judged_by_the_partition_that_takes_the_place(
     assert (stage.step, stage.plan and stage.plan.refused) == ("replace", None)
     assert stage.plan is not None
     assert stage.plan.steps[0].argv[-1].endswith(f"p{number}")
-
-
-def test_the_other_pool_on_the_disk_is_said_to_need_a_swap_of_its_own(play: Play):
-    second = with_second_pool(play, OLD, "Slot 08")
-    said = explained(play.choice())["What a pull does now"]
-    assert any("fast needs a swap of its own afterwards" in line for line in said)
-    play.begin(PULL_FIRST)
-    play.do()
-    play.do()
-    play.exchanged()
-    stage = play.answer("no-scrub")
-    assert stage.over
-    (then,) = stage.then
-    leaf, name = next(iter(second.tops[0].leaves())), then.name
-    assert (then.pool, then.key) == ("fast", str(leaf.guid))
-    said = " ".join(stage.text)
-    assert f"{play.checklist.old.words} also held {name} of fast, which is OFFLINE" in said
-    assert f"zpool replace fast {name} {play.checklist.new.whole}-part2" in said
 
 
 def test_the_way_back_puts_both_pools_online(play: Play):
@@ -291,13 +214,6 @@ def test_a_disk_that_leaves_before_its_turn_is_not_taken_for_the_pull(play: Play
     stage = play.look()
     assert stage.step == "pull"
     assert not stage.waits
-
-
-def test_a_pull_that_was_meant_is_not_waited_for(play: Play):
-    play.begin()
-    play.do()
-    play.hands.pull("Slot 06")
-    assert play.answer("meant").title.startswith(f"Pull {OLD}")
 
 
 def test_the_old_disk_is_pulled_from_the_bay_it_was_moved_to(play: Play):

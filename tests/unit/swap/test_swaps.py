@@ -1,64 +1,18 @@
-"""Whole swaps, from the failing disk to the report."""
+"""Swaps that take an unusual course; the usual ones are cases of the lock (plans/swap)."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.records import replace
 from tests.unit.swap.playing import EMPTY, NEW, OLD, SMALL, Play, fresh
-from zconsole.actions.target import find
 from zconsole.pool.redundancy import redundancy
 from zconsole.sim import commands, lifecycle
-from zconsole.sim.disk import CANT_OPEN, FAULTED, Leaf
+from zconsole.sim.disk import FAULTED, Leaf
 from zconsole.sim.source import World
-from zconsole.swap.disk import DONE, PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
+from zconsole.swap.disk import PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
 from zconsole.swap.steps import listed
-from zconsole.swap.watch import current
 
 pytestmark = pytest.mark.slow
-
-
-def test_the_right_way(play: Play):
-    assert play.begin().step == "offline"
-    assert play.do().step == "pull"
-    play.hands.pull(OLD)
-    assert play.look().step == "insert"
-    play.hands.insert(NEW, OLD)
-    stage = play.look()
-    assert stage.step == "replace"
-    assert stage.undo == "Until the resilver ends, Back takes the new disk out again"
-    stage = play.do()
-    assert stage.step == "resilver"
-    assert stage.final
-    assert play.until("scrub").plan is not None
-    stage = play.do()
-    assert stage.step == "scrub"
-    assert stage.waits
-    stage = play.until("report")
-    assert stage.over
-    assert stage.text[-1] == "The scrub finished with 0 errors."
-    assert play.steps == ["offline", "pull", "insert", "replace", "resilver", "scrub", "report"]
-    assert play.checklist.state == DONE
-    assert play.pool.tops[0].lost() == 0
-    commands_run = [entry.command.split()[1] for entry in play.checklist.log if entry.command]
-    assert commands_run == ["offline", "replace", "scrub"]
-
-
-def test_replaced_first_by_a_free_disk_and_pulled_afterwards(play: Play):
-    play.hands.insert(NEW, EMPTY)
-    stage = play.begin()
-    assert play.checklist.mode == REPLACE_FIRST
-    assert stage.step == "replace"
-    assert play.do().step == "resilver"
-    assert play.until("pull").title.startswith(f"Pull {OLD}")
-    play.hands.pull(EMPTY)
-    assert "WRONG DISK" in play.look().title
-    play.hands.insert(1, EMPTY)
-    play.do()
-    assert play.refilled().step == "pull"
-    play.hands.pull(OLD)
-    assert play.look().step == "scrub"
-    assert play.answer("no-scrub").over
 
 
 def test_a_new_disk_in_a_free_bay_is_filled_before_the_old_one_is_pulled(play: Play):
@@ -129,18 +83,6 @@ def test_an_old_disk_that_somebody_replaced_before_its_pull_is_still_pulled(play
     assert play.until("pull").title.startswith(f"Pull {OLD}")
 
 
-def test_a_hot_spare_stands_in_first_and_returns(play: Play):
-    spare = fresh()
-    play.pool.spares.append(spare)
-    assert play.begin().step == "spare"
-    assert play.checklist.mode == SPARE_FIRST
-    play.do()
-    assert play.until("offline").warnings == ()
-    play.do()
-    play.exchanged()
-    assert not any(leaf is spare for leaf in play.pool.tops[0].leaves())
-
-
 @pytest.mark.parametrize("filling", [False, True])
 def test_an_old_disk_that_somebody_replaced_before_the_spare_stands_in_is_still_pulled(
     play: Play, filling
@@ -155,57 +97,6 @@ def test_an_old_disk_that_somebody_replaced_before_the_spare_stands_in_is_still_
     assert play.until("pull").title.startswith(f"Pull {OLD}")
     play.hands.pull(OLD)
     assert play.until("scrub").plan is not None
-
-
-def test_a_spare_that_acted_first_is_left_to_stand_in(play: Play):
-    spare = fresh()
-    play.pool.spares.append(spare)
-    commands.replace(play.pool, str(play.leaf().guid), str(spare.guid))
-    lifecycle.lose(play.pool, play.leaf(), state=5, aux=11)
-    assert play.begin().step == "pull"
-    assert play.checklist.mode == PULL_FIRST
-    play.exchanged()
-
-
-def test_a_replace_that_somebody_else_began_is_gone_on_with(play: Play):
-    play.hands.insert(NEW, EMPTY)
-    commands.replace(play.pool, str(play.leaf().guid), str(play.pool.host.shelf[0].guid))
-    assert play.begin().step == "resilver"
-    assert play.until("pull").waits
-
-
-def test_a_disk_the_machine_has_lost_is_not_taken_offline(play: Play):
-    old = play.leaf()
-    lifecycle.lose(play.pool, old, CANT_OPEN, aux=1)
-    stage = play.begin()
-    assert stage.step == "pull"
-    assert any("nothing shows its pull" in text for text in stage.text)
-    play.pool.host.drawer.append(old)
-    play.hands.insert(NEW, OLD)
-    assert play.look().step == "replace"
-
-
-def test_back_undoes_step_by_step(play: Play):
-    play.begin()
-    play.do()
-    stage = play.back()
-    assert stage.step == "offline"
-    while not stage.back or not stage.back.closes:
-        play.wait(20.0)
-        stage = play.look()
-    assert play.back().over
-    assert play.checklist.state == "backed out"
-
-
-def test_back_detaches_the_new_disk_while_it_is_filled(play: Play):
-    play.hands.insert(NEW, EMPTY)
-    play.begin()
-    stage = play.do()
-    assert stage.back is not None
-    assert stage.back.plan is not None
-    assert stage.back.plan.action == "detach"
-    assert play.back().step == "replace"
-    assert find(play.view().situation.pool, play.checklist.old.key).group is None
 
 
 def test_offline_waits_while_another_device_of_the_vdev_is_missing(play: Play):
@@ -228,69 +119,11 @@ def test_a_pool_with_another_name_is_the_same_pool(play: Play):
     assert play.look().alarm
 
 
-def test_the_light_goes_on_before_the_pull_and_off_at_the_end(play: Play):
-    play.lights = True
-    play.begin()
-    assert play.do().step == "light"
-    stage = play.do()
-    assert stage.step == "pull"
-    assert f"The light of {OLD} is on." in stage.text
-    assert len(play.world.lit) == 1
-    assert stage.back is not None
-    assert play.back().step == "light"
-    assert not play.world.lit
-    play.do()
-    play.hands.pull(OLD)
-    play.look()
-    play.hands.insert(NEW, OLD)
-    play.do()
-    play.until("light-off")
-    assert play.do().step == "scrub"
-    assert not play.world.lit
-
-
-def test_the_light_can_be_done_without(play: Play):
-    play.lights = True
-    play.begin()
-    play.do()
-    assert play.answer("no-light").step == "pull"
-
-
 def test_what_is_left_undone_is_kept_and_what_was_closed_is_not_looked_at(play: Play):
     play.begin()
     assert play.guide is not None
     play.guide.close(play.now)
     assert play.look().over
-
-
-def test_an_exported_pool_is_waited_for(play: Play):
-    play.begin()
-    assert play.guide is not None
-    stage = play.guide.look(None, play.now)
-    assert stage.title == "Import tank"
-
-
-def test_a_spare_is_waited_for_before_zpool_marks_it(play: Play):
-    play.pool.spares.append(fresh())
-    play.begin(SPARE_FIRST)
-    play.do()
-    v = play.view()
-    target = find(v.situation.pool, play.checklist.old.key)
-    assert target is not None
-    assert target.group is not None
-    bare = [leaf._replace(resilvering=False, unfilled=None) for leaf in target.group.children]
-
-    def without_marks(vdev):
-        if vdev.kind == "spare" and vdev.children:
-            return vdev._replace(children=tuple(bare))
-        return vdev._replace(children=tuple(map(without_marks, vdev.children)))
-
-    s = v.situation
-    unmarked = replace(s, pool=replace(s.pool, root=without_marks(s.pool.root)))
-    assert current(play.checklist, replace(v, situation=unmarked), play.now).step == "spare"
-    silent = replace(unmarked, pool=replace(unmarked.pool, scans=()))
-    at_once = current(play.checklist, replace(v, situation=silent), play.checklist.log[-1].t)
-    assert at_once.step == "spare"
 
 
 def test_another_operator_may_replace_meanwhile(play: Play):
