@@ -57,6 +57,7 @@ ELSEWHERE = {
     "zfs/decode/test_captures.py": DECODERS,
     "zfs/decode/test_corpus.py": DECODERS,
     "zfs/decode/test_robust.py": DECODERS,
+    "zfs/decode/test_roundtrip.py": DECODERS,
     "zfs/decode/test_text_errors.py": "is of text.py, the other tests of which fill a file",
     "zfs/sources/test_every_source.py": "asks every source the same",
 }
