@@ -177,7 +177,7 @@ def plan_stop_beside_window(
     made, window = plan_stop(situation), window_of(situation, windows)
     if window is None or made.refused is not None or situation.active("scrub") is None:
         return made
-    drops = f"drops the hours set for it ({window.hours})"
+    drops = f"its hours ({window.hours}) are dropped, too"
     return replace(
         made,
         steps=(*made.steps, _step_off(situation, "drop its hours")),

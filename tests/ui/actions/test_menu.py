@@ -294,7 +294,7 @@ async def test_a_scrub_that_is_stopped_drops_its_hours_at_once():
     await scans_flow(ui, "")
     ui.answers.extend(("Stop the scrub", AGREED, "Start or resume a scrub"))
     await scans_flow(ui, "")
-    assert "drops the hours set for it (22:00-06:00)" in ui.plan
+    assert "its hours (22:00-06:00) are dropped, too" in ui.plan
     assert "zconsole scrub off mirrors" in ui.plan
     assert ui.backend.windows.windows() == ()
     ui.pass_time(1.0, 1.0)
