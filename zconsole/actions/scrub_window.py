@@ -173,7 +173,7 @@ def plan_pause_beside_window(
 def plan_stop_beside_window(
     situation: Situation, windows: tuple[ScrubWindow, ...] = ()
 ) -> ActionPlan:
-    """Plan to cancel the scrub, and to drop the hours set for it, if any: they end with it."""
+    """Plan to cancel the scrub, and its hours, if any are set: they end with it."""
     made, window = plan_stop(situation), window_of(situation, windows)
     if window is None or made.refused is not None or situation.active("scrub") is None:
         return made

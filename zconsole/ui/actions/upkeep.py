@@ -101,7 +101,7 @@ class Upkeep:
     def additions(self, frame: Frame) -> Additions:
         """Return the activities, events and flags of consoles and jobs for a pool's frame."""
         session, pool = self.session, frame.pool
-        jobs, swaps = session.jobs.shown(pool), session.swaps.shown(frame)
+        jobs, swaps = session.jobs.shown(pool, frame.t), session.swaps.shown(frame)
         scrub = self._scrub_hours(frame)
         set_here = session.effects.events(frame, session.past.changes)
         events = (*set_here, *session.follow_up.events(pool))
