@@ -282,7 +282,12 @@ def rate_lag(
     told = f"ETA {units.duration(left / rate)} if it holds"
     # Time since the rate crossed the level between the present and the expected rate.
     newest_first, level = past.rates[::-1], sqrt(rate * expected)
-    sides = (each if each is None else each > level for each in reversed(past.running))
+    ran = past.running[::-1]
+    # Idle time, such as the metadata walk, and the step in which it ended, show no change.
+    sides = (
+        None if each is None or 0.0 in (each, before) else each > level
+        for each, before in zip(ran, (*ran[1:], None), strict=False)
+    )
     steps = next((n for n, side in enumerate(sides) if side is (rate <= expected)), None)
     if steps is None or newest_first[:steps].count(None) * past.step > HOLE:
         return f"at the present rate: {told}"  # the change was not seen, or there was none

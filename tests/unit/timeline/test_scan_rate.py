@@ -254,6 +254,12 @@ def test_the_end_of_a_pause_is_no_rise(before, words):
     assert (past.trend < 0.0) == (before > 4.0), "the trend, too, is one of the time it ran"
 
 
+def test_the_end_of_the_metadata_walk_is_no_rise():
+    past = PastRates(0.0, STEP, (0.0,) * 20 + (2.0,) + (4.0,) * 20)
+    found = rate_lag(4.0, 4.0 * 3600, 2 * 3600.0, past, False)
+    assert found == "at the present rate: ETA 1h00m if it holds"
+
+
 @rows(("rate", "back"), [(4.0, 3.0), (1.0, 1.5)])
 def test_nothing_is_told_of_a_rate_that_is_on_its_way_back(rate, back):
     """Next to an arrow down, a rate was said to have risen, with an ETA if it stays so."""
