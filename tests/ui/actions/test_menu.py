@@ -29,7 +29,7 @@ from zconsole.ui.display_format import ASCII, UNICODE, DisplayFormat
 from zconsole.ui.widgets.draw import Span, at_most, width_of
 
 LOOK = DisplayFormat(UNICODE)
-LAST = "zfs_scrub_after_expand"
+LAST = "zfs_prefetch_disable"
 
 
 async def test_the_line_at_the_cursor_of_a_list_is_in_sight_also_when_one_comes_back_to_it():
