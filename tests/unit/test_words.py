@@ -96,7 +96,7 @@ BANNED = {
     r"wait until what runs": "wait for the resilver",
     r"wait\w* (?:for it )?without end": "hang",
     r"waits \S+ against": "latency 39ms, siblings 11ms",
-    r"walking metadata": "scanning metadata",
+    r"walking metadata": "finding blocks",
     r"what cannot be undone": "cannot be undone",
     r"what for, how far": "options",
     r"what prints": "commands that print",

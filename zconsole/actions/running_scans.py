@@ -30,7 +30,7 @@ def progress(scan: Scan) -> str:
     total, scanned = scan.total_bytes, scan.scanned_bytes
     if scan.stage != "scanning" or not scan.two_stage or not total or scanned is None:
         return share
-    return f"{share}, metadata {100.0 * scanned / total:.1f} %"
+    return f"{share}, finding blocks {100.0 * scanned / total:.1f} %"
 
 
 def disturbed(situation: Situation, rebuilt: Vdev | None = None) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from zconsole.actions import conditions as must
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide
 from zconsole.actions.running_scans import progress
-from zconsole.actions.scrub import is_paused, plan_pause, plan_scrub
+from zconsole.actions.scrub import is_paused, plan_pause, plan_scrub, plan_stop
 from zconsole.errors import UsageError
 from zconsole.keyed_text import KeyedText
 from zconsole.pool.model import Activity
@@ -64,9 +64,12 @@ def due(window: ScrubWindow, situation: Situation, local: datetime) -> Due:
 def read_hours(text: str) -> str:
     """Return the typed hours in normal form, like ``22:00-06:00``. Raises UsageError."""
     try:
-        return str(day_hours(text))
+        hours = day_hours(text)
     except ValueError:
         raise UsageError(f"{text}: not hours. Example: 22:00-06:00") from None
+    if hours.start == hours.end:
+        raise UsageError(f"{text} is the whole day: a scrub without hours runs all day")
+    return str(hours)
 
 
 def hours_words(window: ScrubWindow, state: str, local: datetime) -> str:
@@ -77,13 +80,13 @@ def hours_words(window: ScrubWindow, state: str, local: datetime) -> str:
     """
     inside = day_hours(window.hours).includes(local)
     if not state and window.begun:
-        return "ended"
+        return "its scrub has ended"
     if not state:  # inside, something may keep it from starting
         return "not started" if inside else f"starts at {window.begins}"
     if state != "paused" and not inside:
         return "outside its hours, will be paused"
     if state != "paused":
-        return "running" if window.begins == window.ends else f"running until {window.ends}"
+        return f"running until {window.ends}"
     if not window.paused:
         return "paused by hand, stays paused"
     return "resumes now" if inside else f"paused until {window.begins}"
@@ -115,7 +118,8 @@ def plan_window(situation: Situation, hours: str | None = None) -> ActionPlan:
             *(() if hours is None else (_now(situation, hours),)),
             "paused outside the hours; keeps its progress, also over a reboot",
             "a background process does it until this scrub ends; after a reboot, the next console"
-            " starts that again, or a unit does (zconsole export --print rebalance-unit)",
+            " starts that again, or the unit that resumes rebalances does, which keeps the hours,"
+            " too (zconsole export --print rebalance-unit)",
         ),
         warnings=(
             "a replace, attach or resilver discards the scrub, also while it is paused",
@@ -142,7 +146,7 @@ def window_of(situation: Situation, windows: Iterable[ScrubWindow]) -> ScrubWind
 def plan_beside_window(situation: Situation, windows: tuple[ScrubWindow, ...] = ()) -> ActionPlan:
     """Plan to start or resume a scrub, with a warning if a window would pause it."""
     made, window = plan_scrub(situation), window_of(situation, windows)
-    if window is None or window.begins == window.ends:
+    if window is None:
         return made
     said = f"hours are set ({window.hours}): "
     if day_hours(window.hours).includes(local_time(situation.t)):
@@ -166,6 +170,21 @@ def plan_pause_beside_window(
     return replace(made, consequences=(*made.consequences, stays))
 
 
+def plan_stop_beside_window(
+    situation: Situation, windows: tuple[ScrubWindow, ...] = ()
+) -> ActionPlan:
+    """Plan to cancel the scrub, and its hours, if any are set: they end with it."""
+    made, window = plan_stop(situation), window_of(situation, windows)
+    if window is None or made.refused is not None or situation.active("scrub") is None:
+        return made
+    drops = f"its hours ({window.hours}) are dropped, too"
+    return replace(
+        made,
+        steps=(*made.steps, _step_off(situation, "drop its hours")),
+        consequences=(*made.consequences, drops),
+    )
+
+
 def plan_window_off(situation: Situation, windows: tuple[ScrubWindow, ...]) -> ActionPlan:
     """Plan to let the scrub run at any hour again."""
     set_now = window_of(situation, windows)
@@ -176,19 +195,19 @@ def plan_window_off(situation: Situation, windows: tuple[ScrubWindow, ...]) -> A
     plan = ActionPlan(
         action="scrub-window",
         title=f"Scrub {situation.pool.name} at any hour again",
-        steps=(
-            Step(
-                ("zconsole", "scrub", "off", situation.pool.name),
-                "scrub at any hour again",
-                window=opened(situation, ""),
-            ),
-        ),
+        steps=(_step_off(situation, "scrub at any hour again"),),
         consequences=(
             f"drops the hours{f' {set_now.hours}' if set_now else ''}; the scrub stays " + stays,
         ),
         preconditions=(Precondition("hours are set for its scrub", lambda _: none),),
     )
     return decide(plan, situation)
+
+
+def _step_off(situation: Situation, why: str) -> Step:
+    """Return the step that drops the hours of the pool's scrub."""
+    command = ("zconsole", "scrub", "off", situation.pool.name)
+    return Step(command, why, window=opened(situation, ""))
 
 
 def opened(situation: Situation, hours: str) -> ScrubWindow:

@@ -37,5 +37,5 @@ class ScrubWindow:
 
     @property
     def ends(self) -> str:
-        """End of the hours, such as ``06:00``; equal to ``begins`` if they are the whole day."""
+        """End of the hours, such as ``06:00``."""
         return self.hours.partition("-")[2]

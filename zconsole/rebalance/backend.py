@@ -185,6 +185,11 @@ class JobView(JobStatus):
         return self.bytes_total if self.bytes_goal is None else self.bytes_goal
 
     @property
+    def whole(self) -> bool:
+        """Whether it goes on to its last file: neither a limit nor a wanted spread ends it."""
+        return self.goal == self.bytes_total
+
+    @property
     def total_changed(self) -> tuple[str, ...]:
         """The note, if any, that explains why ``goal`` has changed."""
         return tuple(note for note in self.notes if note.startswith(TOTAL_CHANGED))

@@ -85,6 +85,20 @@ class PastRates(NamedTuple):
         return tuple(mark.t for mark in self.marks if _TUNED.search(mark.text))
 
     @property
+    def running(self) -> tuple[float | None, ...]:
+        """The rates, with None for the steps in which the scan was paused."""
+        rates, paused = list(self.rates), inf
+        for mark in (*self.marks, Mark(self.end, "resumed")):
+            if mark.text == "paused":
+                paused = mark.t
+            elif mark.text == "resumed" and paused < inf:
+                first, last = (int((t - self.begin) // self.step) for t in (paused, mark.t))
+                steps = range(max(0, first), min(last + 1, len(rates)))
+                rates[steps.start : steps.stop] = [None] * len(steps)
+                paused = inf
+        return tuple(rates)
+
+    @property
     def trend(self) -> float | None:
         """Share by which the rate has grown recently: 0.1 for a tenth; None while unknown.
 
@@ -100,8 +114,9 @@ class PastRates(NamedTuple):
         half = count - begin
         if half * self.step < TREND_LEAST:
             return None
-        late = _mean(self.rates[begin:])
-        early = _mean(self.rates[max(0, end - half * TREND_BEFORE) : end])
+        rates = self.running
+        late = _mean(rates[begin:])
+        early = _mean(rates[max(0, end - half * TREND_BEFORE) : end])
         return None if late is None or not early else late / early - 1
 
 
@@ -267,7 +282,12 @@ def rate_lag(
     told = f"ETA {units.duration(left / rate)} if it holds"
     # Time since the rate crossed the level between the present and the expected rate.
     newest_first, level = past.rates[::-1], sqrt(rate * expected)
-    sides = (each if each is None else each > level for each in newest_first)
+    ran = past.running[::-1]
+    # Idle time, such as the metadata walk, and the step in which it ended, show no change.
+    sides = (
+        None if each is None or 0.0 in (each, before) else each > level
+        for each, before in zip(ran, (*ran[1:], None), strict=False)
+    )
     steps = next((n for n, side in enumerate(sides) if side is (rate <= expected)), None)
     if steps is None or newest_first[:steps].count(None) * past.step > HOLE:
         return f"at the present rate: {told}"  # the change was not seen, or there was none

@@ -482,7 +482,7 @@ class ScanTrack:
             why = "no estimate: the total is unknown"
         elif work.issued <= 0:
             walks = scan.stage == "scanning" and scan.function != "rebuild"
-            why = f"{'scanning metadata, ' if walks else ''}nothing issued yet"
+            why = f"{'finding blocks, ' if walks else ''}nothing issued yet"
         # Rates of a pass are computed at the time of the sample, which saved JSON lacks.
         elif not sample.dated and scan.pass_start is not None:
             why = "no estimate: the time it was saved is unknown"

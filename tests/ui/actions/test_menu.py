@@ -10,7 +10,7 @@ import pytest
 
 from tests.table import rows
 from tests.ui.actions.acting import acting, reach
-from tests.ui.actions.scripted import AGREED, ENTER, ESC, Run, ScriptedSession
+from tests.ui.actions.scripted import AGREED, ENTER, ESC, Run, ScriptedSession, kept
 from tests.ui.drawn import plain, text
 from tests.unit.actions.pools import mirror, raidz2
 from zconsole.errors import ZconsoleError
@@ -29,7 +29,7 @@ from zconsole.ui.display_format import ASCII, UNICODE, DisplayFormat
 from zconsole.ui.widgets.draw import Span, at_most, width_of
 
 LOOK = DisplayFormat(UNICODE)
-LAST = "zfs_scrub_after_expand"
+LAST = "zfs_prefetch_disable"
 
 
 async def test_the_line_at_the_cursor_of_a_list_is_in_sight_also_when_one_comes_back_to_it():
@@ -262,6 +262,39 @@ async def test_a_scrub_is_kept_to_some_hours_until_they_are_dropped():
     ui.pass_time(1.0, 1.0)
     shown = [view.activity.kind for view in ui.frame.activities]
     assert "scrub hours" not in shown, "it is known at once"
+
+
+async def test_a_scrub_that_its_hours_paused_is_never_said_to_be_paused_by_hand():
+    """Samples may be further apart than the looks at what is kept: in the demo, or by choice."""
+    ui = ScriptedSession("healthy")
+    now = datetime.fromtimestamp(ui.backend.clock(), UTC).astimezone()
+    hours = f"{(now.hour + 2) % 24:02}:00-{(now.hour + 3) % 24:02}:00"
+    ui.answers.extend(("Scrub only in some hours", hours, AGREED))
+    await scans_flow(ui, "")
+    ui.answers.extend(("Start or resume a scrub", AGREED))
+    await scans_flow(ui, "")
+    notes = []
+    for _ in range(6):
+        ui.stepped.step(30.0)
+        await ui.silent.rest()  # what is kept is read before the keeper pauses the scrub
+        await kept(ui.backend)
+        notes += [v.activity.note for v in ui.frame.activities if v.activity.kind == "scrub hours"]
+    assert notes[-1] == f"paused until {hours[:5]}"
+    assert not [note for note in notes if "by hand" in note], notes
+
+
+async def test_a_scrub_that_is_stopped_drops_its_hours_at_once():
+    ui = ScriptedSession("mirror-scrub", "Scrub only in some hours", "22:00-06:00", AGREED)
+    await scans_flow(ui, "")
+    ui.answers.extend(("Stop the scrub", AGREED, "Start or resume a scrub"))
+    await scans_flow(ui, "")
+    assert "its hours (22:00-06:00) are dropped, too" in ui.plan
+    assert "zconsole scrub off mirrors" in ui.plan
+    assert ui.backend.windows.windows() == ()
+    ui.pass_time(1.0, 1.0)
+    assert not [view for view in ui.frame.activities if view.activity.kind == "scrub hours"]
+    await scans_flow(ui, "")
+    assert "(set: " not in ui.shown[-2]
 
 
 async def test_the_question_for_hours_says_what_is_set():

@@ -19,6 +19,7 @@ from zconsole.ui.actions.plan_lines import (
     said_lines,
 )
 from zconsole.ui.actions.tunables_pane import (
+    ChangeEffect,
     TunableRow,
     about_lines,
     changes_text,
@@ -124,8 +125,8 @@ def test_the_harm_comes_with_what_is_suggested_before_what_was_done() -> None:
 @rows(
     ("before", "over", "said"),
     [
-        (None, True, "effect unknown: no scan watched long enough before it"),
-        (1e8, True, "effect unknown: no scan watched long enough after it"),
+        (None, True, "effect unknown, no scan watched long enough before it"),
+        (1e8, True, "effect unknown, no scan watched long enough after it"),
         (1e8, False, "after some minutes"),
     ],
 )
@@ -136,7 +137,7 @@ def test_an_effect_is_promised_only_while_it_may_come_else_why_it_is_unknown(
     change = Change(1.0, "zfs_resilver_min_time_ms", 3000, 6000)
     effect = TunableEffect(before, None, None, None, over=over)
     for together in (1, 12):
-        shown = TunableRow(setting, change=change, effect=effect, together=together)
+        shown = TunableRow(setting, done=ChangeEffect(change, effect, together))
         assert any(said in plain(line) for line in about_lines(shown, LOOK, 80)), "not cut"
 
 
@@ -144,10 +145,25 @@ def test_what_a_preset_did_is_told_once_and_claimed_of_none_of_its_tunables() ->
     setting = Setting(named("zfs_vdev_nia_delay"), 2, 5, "", 2, 5)
     change = Change(1.0, "zfs_vdev_nia_delay", 5, 2)
     effect = TunableEffect(120 << 20, 150 << 20, None, None, issue_clear=True)
-    shown = TunableRow(setting, change=change, effect=effect, together=7)
+    shown = TunableRow(setting, done=ChangeEffect(change, effect, 7))
     assert "%" not in plain(tunable_lines([shown], LOOK, 140)[0])
     about = "\n".join(map(plain, about_lines(shown, LOOK, 140)))
     assert "7 tunables at once: issued 120M/s before, 150M/s after (+25 %)" in about
+
+
+def test_what_a_restore_did_is_not_taken_for_what_the_preset_did() -> None:
+    setting = Setting(named("zfs_vdev_nia_delay"), 5, 5, "")
+    slower = TunableEffect(270 << 20, 221 << 20, 0.035, 0.051, issue_clear=True)
+    faster = TunableEffect(200 << 20, 270 << 20, None, None, issue_clear=True)
+    undone = ChangeEffect(Change(1.0, "zfs_vdev_nia_delay", 5, 2), faster, 11)
+    done = ChangeEffect(Change(2.0, "zfs_vdev_nia_delay", 2, 5), slower, 11)
+    told = " ".join(
+        plain(line).strip()
+        for line in about_lines(TunableRow(setting, done=done, undone=undone), LOOK, 80)
+    )
+    assert "restored: issued 270M/s before, 221M/s after (-18 %); latency" in told
+    assert "latency 35ms before, 51ms after: it varies by as much" in told
+    assert "set before (11 tunables at once): issued 200M/s before, 270M/s after (+35 %)" in told
 
 
 def test_a_switch_is_one_of_two() -> None:
@@ -165,12 +181,12 @@ def test_an_effect_is_claimed_only_where_it_is_clear(clear: bool, said: str) -> 
     setting = Setting(named("zfs_resilver_min_time_ms"), 6000, 3000, "", 6000, 3000)
     change = Change(1.0, "zfs_resilver_min_time_ms", 3000, 6000)
     effect = TunableEffect(120 << 20, 150 << 20, None, None, issue_clear=clear)
-    shown = TunableRow(setting, change=change, effect=effect)
+    shown = TunableRow(setting, done=ChangeEffect(change, effect))
     lines = [*about_lines(shown, LOOK, 120), *tunable_lines([shown], LOOK, 120)]
     text = "\n".join(map(plain, lines))
     assert said in text
-    assert ("+25 %, within what it varies by" in text) != clear
-    assert "150M/s after (+25 %" in text
+    assert ("150M/s after: it varies by as much" in text) != clear
+    assert ("150M/s after (+25 %" in text) == clear
     listed = plain(tunable_lines([shown], LOOK, 120)[0])
     assert ("+25 %" in listed, "no clear effect" in listed) == (clear, not clear)
     assert ("+25 %" in changes_text([change], effect)) == clear
@@ -181,7 +197,7 @@ def test_where_an_effect_cannot_be_the_tunables_the_reason_is_told_and_no_percen
     change = Change(1.0, "zfs_resilver_min_time_ms", 3000, 6000)
     effect = TunableEffect(120 << 20, 158 << 20, None, None, doubt="limited by a slow disk")
     for together in (1, 7):
-        shown = TunableRow(setting, change=change, effect=effect, together=together)
+        shown = TunableRow(setting, done=ChangeEffect(change, effect, together))
         about = " ".join(plain(line).strip() for line in about_lines(shown, LOOK, 120))
         assert "issued 120M/s before, 158M/s after" in about
         assert "effect unmeasurable: limited by a slow disk" in about

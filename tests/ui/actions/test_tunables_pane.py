@@ -10,13 +10,18 @@ import pytest
 from tests.table import rows
 from tests.ui.actions.acting import RUN, acting
 from tests.ui.actions.scripted import AGREED, ESC, ScriptedSession, asking
-from tests.ui.drawn import LOOK, flat, plain
+from tests.ui.drawn import LOOK, flat, plain, text
 from zconsole.system.state_dir import StateError
 from zconsole.tunables.catalog import named
 from zconsole.tunables.control import Setting
 from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.actions.tunables_flow import tunables_flow
-from zconsole.ui.actions.tunables_pane import TunableRow, TunablesScreen, tunable_lines
+from zconsole.ui.actions.tunables_pane import (
+    TunableRow,
+    TunablesScreen,
+    about_lines,
+    tunable_lines,
+)
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.help import keys_line
 
@@ -76,7 +81,7 @@ async def test_the_list_opens_on_the_tunable_that_is_suggested_and_says_so():
             rows = (await a.read(a.resize(size))).splitlines()
             (row,) = (row for row in rows if row.startswith("›"))
             assert name in row, size
-            assert size[0] < 80 or "suggested" in row
+            assert size[0] < 80 or "→ 8" in row
             assert any(row.startswith(" Suggested: set it to 8 (now 1)") for row in rows), size
 
 
@@ -109,6 +114,39 @@ async def test_a_faster_preset_makes_the_simulated_resilver_faster():
     assert effect.gain is not None
     assert effect.gain > 0
     assert list(ui.effects.events(ui.frame, changes))
+
+
+async def test_what_the_pane_tells_of_a_tunable_can_be_read_to_its_end():
+    """It ended with "when the scan ends: E…" while something was suggested, too."""
+    async with acting("few-requests", (80, 24)) as a:
+        await a.pass_time(300, 20)
+        await a.press("T", "F", *RUN, "escape", "escape")
+        await a.pass_time(400, 20)
+        await a.press("T", "g")
+        for _ in range(20):
+            detail = a.app.screen.query_one("#about")._lines
+            assert not plain(detail[-1]).endswith("…"), "\n".join(map(plain, detail))
+            await a.press("j")
+
+
+async def test_after_a_restore_the_pane_tells_of_the_restore():
+    ui = ScriptedSession("few-requests")
+    ui.pass_time(300.0, 20.0)
+    ui.answers.extend((asking("faster-resilver"), AGREED))
+    await tunables_flow(ui, "")
+    await ui.wait(400.0, 10.0)
+    ui.answers.extend((asking("restore"), AGREED))
+    await tunables_flow(ui, "")
+    await ui.wait(400.0, 10.0)
+    ui.answers.append(lambda screen: seen.extend(screen._now))
+    seen: list[TunableRow] = []
+    await tunables_flow(ui, "")
+    (row,) = (
+        each for each in seen if each.setting.tunable.name == "zfs_vdev_async_write_min_active"
+    )
+    told = flat(text(about_lines(row, LOOK, 80)))
+    assert "restored: issued" in told
+    assert "set before (" in told
 
 
 async def test_a_tunable_is_set_put_back_and_refused_out_of_range():

@@ -44,7 +44,7 @@ def swap() -> Frame:
         900 * MIB,
         300 * MIB,
         60.0,
-        Estimate(None, None, None, "still scanning metadata"),
+        Estimate(None, None, None, "still finding blocks"),
         0,
         full=Estimate(90000, 60000, 130000, "two more disks wait for their turn"),
     )

@@ -15,8 +15,8 @@ class TestBalance:
     def test_spread_and_shares(self):
         frame = frames.imbalance()
         for width, amount in (
-            (80, "  24.8T to move (raw) "),
-            (60, "  24.8T to move "),
+            (80, "  24.8T above the mean (raw) "),
+            (60, "  24.8T surplus "),
             (50, " ─"),
         ):
             title = plain(balance_title(frame.balance, LOOK, width))

@@ -165,15 +165,15 @@ def test_the_best_rate_is_told_also_where_no_share_of_it_is_reached():
 
 
 def test_of_a_reason_without_room_whole_clauses_are_told():
-    why = "still scanning metadata, nothing issued yet"
+    why = "still finding blocks, nothing issued yet"
     scanning = of_scan(estimate=Estimate(None, None, None, why))
-    assert said(scanning)[1].startswith(" still scanning metadata  ")
+    assert said(scanning)[1].startswith(" still finding blocks  ")
     assert why in said(scanning, 120)[1]
 
 
 @rows(("width", "told"), [(60, " 9h02m to go "), (80, " 9h02m to go, as last scrub ")])
 def test_what_is_foreseen_stands_below_the_eta_that_is_not_known(width, told):
-    reason = "9h02m to go, as last scrub; scanning metadata, nothing issued yet"
+    reason = "9h02m to go, as last scrub; finding blocks, nothing issued yet"
     first, second = said(of_scan(estimate=nothing(reason)), width)
     assert first.startswith(" ETA not known yet ")
     assert second.startswith(told)
@@ -326,7 +326,7 @@ def crowded():
 def _crowded():
     yield from (made() for made in frames.ALL.values())
     yield of_scan(estimate=Estimate(9e6, 8e6, 9e7, ""), issue_rate=1023 * 2.0**20)
-    yield of_scan(estimate=nothing("9h02m to go, as last scrub; scanning metadata"))
+    yield of_scan(estimate=nothing("9h02m to go, as last scrub; finding blocks"))
     both = (Redundancy("raidz2-10", 2), Redundancy("raidz2-11", 2))
     yield replace(frames.flaky(), redundancy=both, troubles=frames.flaky().troubles * 99)
     base = frames.unrestored()

@@ -145,7 +145,7 @@ async def test_of_a_finished_job_the_figures_agree():
     assert f"and {skipped - 20:,} more" in said
     moved = job.files_done - skipped
     assert f"{moved:,} of {job.files_total:,} files moved, {skipped} skipped" in said
-    assert "start a new job on the same directories" in said
+    assert "Only a new job tries skipped files again" in said
     assert "after it began" in said
     assert f"job {job.job} is over" in news.text
     assert news.text in [event.text for event in ui.follow_up.events(pool)]

@@ -9,7 +9,7 @@ import pytest
 from tests.records import replace
 from tests.ui import frames
 from tests.ui.actions.acting import acting
-from tests.ui.rebalance.steps import SCENARIO, to_tree
+from tests.ui.rebalance.steps import SCENARIO, to_tree, until
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.settings import EVEN, Limits, Settings
 from zconsole.ui.display_format import DisplayFormat
@@ -47,3 +47,14 @@ def test_a_pool_that_no_pass_evens_out_says_what_spread_is_left():
     fixed = free._replace(allocating=False)
     said = evening_words(replace(full, root=full.root._replace(children=(nearly, fixed))), LOOK)
     assert said.startswith("Marking everything leaves a spread of ")
+
+
+async def test_a_directory_without_directories_inside_is_not_offered_to_be_opened():
+    async with acting(SCENARIO, size=(80, 24)) as a:
+        await to_tree(a, mark=False)
+        await a.press("j")
+        assert "Right open" in a.screen
+        await a.press("right")
+        await until(a, lambda: "no directories inside" in a.screen)
+        assert "Right open" not in a.screen
+        assert "[+]" in await a.read(a.press("question_mark"))

@@ -128,7 +128,7 @@ def test_the_head_names_the_columns_where_they_are():
             assert head.index("SIZE") + 4 == line.index("T") + 1
             assert head.index("FILES") + 5 == line.index("K") + 1
             assert head.index("DIRECTORY") == line.index("a", line.index("K")) - 2
-            assert ("OF LARGEST" in head) == (width >= 70)
+            assert ("SHARE" in head) == (width >= 70)
 
 
 def test_what_is_older_than_the_newest_vdev_has_a_column_where_it_is_known():

@@ -59,7 +59,7 @@ def test_files_that_another_job_moved_are_counted_apart():
     assert "Skipped 2: changed" in said
     assert "and 1 more; y copies the command that lists more" in said
     finished = replace(job, state="finished", skipped={REPLACED: 1000})
-    assert "To try skipped files" not in text(job_lines(finished, 0.0, {}, DisplayFormat(), 120))
+    assert "tries skipped files" not in text(job_lines(finished, 0.0, {}, DisplayFormat(), 120))
 
 
 def test_names_that_the_walk_left_out_are_none_of_the_files_that_were_done():
@@ -150,11 +150,24 @@ def test_a_job_tells_the_spread_it_stops_at_as_the_options_and_the_plan_do():
     assert "stop at a spread of 5 % (even)" in said
 
 
-def test_a_job_without_a_target_says_that_all_files_move():
+def test_a_job_without_a_target_does_not_stop_early_and_says_so_until_it_has_ended():
+    """ "all files move" stood beside skipped files, and after the end."""
     endless = replace(JOB, limits=replace(JOB.limits, until_spread=None))
     said = text(job_lines(endless, 0.0, {}, DisplayFormat(), 80))
-    assert "all files move" in said
+    assert "no early stop" in said
     assert "spread of none" not in said
+    ended = replace(endless, state="finished", t=5.0)
+    assert "early stop" not in text(job_lines(ended, 10.0, {}, DisplayFormat(), 80))
+
+
+@rows(
+    ("goal", "moved", "left"), [(None, "7 of 40 files", " in 20 files"), (3 << 30, "7 files", "")]
+)
+def test_files_are_counted_against_all_only_if_the_bytes_are(goal, moved, left):
+    job = replace(JOB, bytes_goal=goal)
+    assert f"{moved} moved, 12 skipped" in text(job_lines(job, 0.0, {}, DisplayFormat(), 100))
+    said = text(job_lines(replace(job, state="stopped"), 0.0, {}, DisplayFormat(), 100))
+    assert f"G logical{left} left." in said
 
 
 TWO_DAYS = (

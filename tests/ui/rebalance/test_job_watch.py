@@ -103,18 +103,28 @@ async def test_frames_are_marked_with_the_job_at_work_or_interrupted():
     watch = JobWatch(
         lambda: Backend((JOB,), (replace(JOB, state="dead"),), UnavailableError("stuck"))
     )
-    assert frame.joined(Additions(watch.shown("tank"))) is frame
+    assert frame.joined(Additions(watch.shown("tank", 0.0))) is frame
     await watch.look("tank")
-    marked = frame.joined(Additions(watch.shown("tank")))
+    marked = frame.joined(Additions(watch.shown("tank", 0.0)))
     assert "REBALANCE" in marked.flags
     assert marked.activities[-1].activity.percent == 25.0
     await watch.look("tank")
-    marked = frame.joined(Additions(watch.shown("tank")))
+    marked = frame.joined(Additions(watch.shown("tank", 0.0)))
     assert "REBALANCE" not in marked.flags
     assert marked.activities[-1].activity.state == "interrupted"
     await watch.look("tank")
     assert watch.problem == "stuck"
-    assert frame.joined(Additions(watch.shown("tank"))) == marked
+    assert frame.joined(Additions(watch.shown("tank", 0.0))) == marked
+
+
+async def test_a_job_that_is_over_is_told_for_a_day():
+    over = replace(JOB, state="finished", why="target spread reached", t=1000.0, failed={})
+    watch = JobWatch(lambda: Backend((over,)))
+    await watch.look("tank")
+    (view,) = watch.shown("tank", 1000.0 + 80_000.0)
+    assert (view.activity.state, view.activity.end, view.flag) == ("finished", 1000.0, "")
+    assert view.activity.note == "logical sizes, 12 files skipped, target spread reached"
+    assert watch.shown("tank", 1000.0 + 90_000.0) == ()
 
 
 async def test_the_newest_job_is_shown_while_it_is_stopped_and_older_ones_are_not():
@@ -124,8 +134,8 @@ async def test_the_newest_job_is_shown_while_it_is_stopped_and_older_ones_are_no
     watch, shown = JobWatch(lambda: backend), []
     for _ in range(4):
         await watch.look("tank")
-        shown.append([view.activity.state for view in watch.shown("tank")])
-    assert shown == [["stopped"], [JOB.state], ["stopped"], []]
+        shown.append([view.activity.state for view in watch.shown("tank", 0.0)])
+    assert shown == [["stopped"], [JOB.state], ["stopped"], ["finished"]]
     note = activity(stopped).activity.note
     said = DisplayFormat().said(note)
     assert said.startswith("at 25.0 %  (B lists it, P resumes it)  /")

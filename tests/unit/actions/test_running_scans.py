@@ -15,7 +15,7 @@ from zconsole.actions.target import Swap
 from zconsole.pool.model import Scan
 
 
-@rows(("stage", "said"), [("scanning", "0.0 %, metadata 2.2 %"), ("issuing", "0.0 %")])
+@rows(("stage", "said"), [("scanning", "0.0 %, finding blocks 2.2 %"), ("issuing", "0.0 %")])
 def test_how_far_a_scan_is_includes_the_metadata_while_that_is_scanned(stage, said):
     scan = Scan("scrub", "running", stage=stage, percent=0.0, total_bytes=1000, scanned_bytes=22)
     assert progress(scan) == said

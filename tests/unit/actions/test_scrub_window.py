@@ -55,12 +55,11 @@ def test_what_is_due_follows_from_the_clock_and_the_scrub(window, scans, local, 
         ({}, "", OUT, "starts at 22:00"),
         ({"begun": True}, "running", IN, "running until 06:00"),
         ({"begun": True}, "running", OUT, "outside its hours, will be paused"),
-        ({"begun": True, "hours": "00:00-00:00"}, "running", OUT, "running"),
         ({"begun": True, "paused": True}, "running", IN, "running until 06:00"),
         ({"begun": True, "paused": True}, "paused", IN, "resumes now"),
         ({"begun": True, "paused": True}, "paused", OUT, "paused until 22:00"),
         ({"begun": True}, "paused", IN, "paused by hand, stays paused"),
-        ({"begun": True}, "", OUT, "ended"),
+        ({"begun": True}, "", OUT, "its scrub has ended"),
     ],
 )
 def test_it_is_told_how_the_scrub_fares_that_is_kept_to_hours(window, state, local, words):
@@ -107,6 +106,12 @@ def test_hours_are_read(text, hours):
 @rows("text", ["", "night", "22-6", "22:00", "25:00-26:00", "22:00-06:00-07:00"])
 def test_what_are_no_hours_is_refused(text):
     with pytest.raises(ZconsoleError, match="not hours"):
+        read_hours(text)
+
+
+@rows("text", ["22:00-22:00", "00:00-24:00"])
+def test_the_whole_day_is_refused_as_hours(text):
+    with pytest.raises(ZconsoleError, match="the whole day"):
         read_hours(text)
 
 

@@ -16,6 +16,7 @@ from zconsole.timeline.scan_rate import (
     MOST_MARKS,
     MOST_STEPS,
     PRESENT_SECONDS,
+    Mark,
     PastRates,
     PastRecorder,
     alternating_rate,
@@ -241,6 +242,22 @@ def test_a_moment_is_told_of_a_change_that_was_seen(unseen, words):
     rates = (1.0, 1.0, *[None] * int(unseen / STEP), 4.0, 4.0, 4.0, 4.0)
     found = rate_lag(4.0, 4.0 * 3600, 2 * 3600.0, PastRates(0.0, STEP, rates), False)
     assert found == words
+
+
+@rows(("before", "words"), [(4.1, "at the present rate: "), (1.0, "rate rose 2m08s ago; ")])
+def test_the_end_of_a_pause_is_no_rise(before, words):
+    """A scrub that ran slower than before its pause had "risen" since that ended."""
+    rates = (before,) * 20 + (0.0,) * 10 + (4.0,) * 6
+    marks = (Mark(20 * STEP + 4.0, "paused"), Mark(30 * STEP + 4.0, "resumed"))
+    past = PastRates(0.0, STEP, rates, marks)
+    assert rate_lag(4.0, 4.0 * 3600, 2 * 3600.0, past, False).startswith(words)
+    assert (past.trend < 0.0) == (before > 4.0), "the trend, too, is one of the time it ran"
+
+
+def test_the_end_of_the_metadata_walk_is_no_rise():
+    past = PastRates(0.0, STEP, (0.0,) * 20 + (2.0,) + (4.0,) * 20)
+    found = rate_lag(4.0, 4.0 * 3600, 2 * 3600.0, past, False)
+    assert found == "at the present rate: ETA 1h00m if it holds"
 
 
 @rows(("rate", "back"), [(4.0, 3.0), (1.0, 1.5)])

@@ -168,7 +168,7 @@ def test_while_metadata_is_scanned_there_is_no_estimate_but_a_reason():
     ]
     found = view(watched(*walking), walking[-1])
     assert found.estimate.eta is None
-    assert found.estimate.reason == "scanning metadata, nothing issued yet"
+    assert found.estimate.reason == "finding blocks, nothing issued yet"
 
 
 def test_while_metadata_is_scanned_the_time_of_an_earlier_scan_is_foreseen_and_called_so():
@@ -179,7 +179,7 @@ def test_while_metadata_is_scanned_the_time_of_an_earlier_scan_is_foreseen_and_c
     found = timeline.frame.scans[0].estimate
     assert found.eta is None
     assert found.lacking == "not known yet"
-    assert found.reason == ("6m19s to go, as last scrub; scanning metadata, nothing issued yet")
+    assert found.reason == ("6m19s to go, as last scrub; finding blocks, nothing issued yet")
 
 
 def alternating(source: str):

@@ -21,7 +21,7 @@ CAUSES = {
     "bus": "a shared link",
     "smr": "a shingled new disk",
     "disks": "disk throughput",
-    "metadata": "metadata scanning",
+    "metadata": "finding blocks",
     "unclear": "unclear",
 }
 """All causes of a verdict as text; ``disks``: the scan keeps its disks streaming."""
@@ -197,6 +197,7 @@ TOO_LITTLE = Verdict("unclear", "unclear yet: too few samples")
 
 _UNITS: Mapping[str, Callable[[float], str]] = {
     "%": percent,
+    ".1%": lambda share: percent(share, 1),
     "B/s": rate,
     "B": size,
     "s": latency,

@@ -496,7 +496,7 @@ RULES = (
     LimitRule(
         "metadata",
         _walks,
-        ["scanning metadata ({walked:%})"],
+        ["finding blocks ({walked:.1%})"],
         advice.says("wait; more ARC for metadata shortens this"),
     ),
     LimitRule(

@@ -190,7 +190,7 @@ class VerdictFilter:
         if alternates and stage != "issuing" and shown is not None and self._stage == "issuing":
             if shown.sure == 0:
                 return found
-            walking = f"{shown.text}, while issuing; now scanning metadata"
+            walking = f"{shown.text}, while issuing; now finding blocks"
             return shown if shown.cause == "memory" else shown._replace(text=walking)
         if found is None or shown is None or shown.sure == 0 or stage != self._stage:
             self._shown, self._stage, self._other = found, stage, None

@@ -70,7 +70,10 @@ def job_lines(data: Mapping[str, Any]) -> Iterator[str]:
         yield "  lost writes were accepted: another program's write may be lost"
     if data["files_total"] is not None:
         pace = f", at {rate(data['rate'])}, ETA {duration(data['eta_seconds'])}"
-        yield f"  {data['files_done']} of {data['files_total']} files{pace if data['rate'] else ''}"
+        # It is unknown how many files a job has that ends before its last one.
+        whole = data.get("bytes_goal") in (None, data["bytes_total"])
+        total = f" of {data['files_total']}" * whole
+        yield f"  {data['files_done']}{total} files{pace if data['rate'] else ''}"
     if data["current"]:
         yield f"  now: {clean(data['current'])}"
     yield from vdev_lines(data["vdevs"] or ())

@@ -13,13 +13,13 @@ from zconsole.actions.scrub import (
     plan_scrub,
     plan_scrub_dates,
     plan_scrub_new,
-    plan_stop,
     plan_stop_resilver,
     read_dates,
 )
 from zconsole.actions.scrub_window import (
     plan_beside_window,
     plan_pause_beside_window,
+    plan_stop_beside_window,
     plan_window,
     plan_window_off,
     read_hours,
@@ -54,13 +54,14 @@ def scan_entries(situation: Situation, windows: tuple[ScrubWindow, ...] = ()) ->
     hours = f" (set: {window.hours})" if window else ""
     begin = partial(plan_beside_window, windows=windows)
     pause = partial(plan_pause_beside_window, windows=windows)
+    stop = partial(plan_stop_beside_window, windows=windows)
     again = not situation.active("resilver") and plan_resilver(situation).refused is None
     entries = [
         # The cursor starts here, possible or not, so that S and Enter never pause or stop a scrub;
         # only devices that wait for a resilver move it, to the restart of one.
         Entry("Start or resume a scrub", (begin,), wanted=not again),
         Entry("Pause the scrub", (pause,)),
-        Entry("Stop the scrub", (plan_stop,)),
+        Entry("Stop the scrub", (stop,)),
         Entry("Scrub only known errors", (lambda s: plan_scrub(s, errors_only=True),)),
         Entry("Scrub only what is new", (plan_scrub_new,)),
         Entry("Scrub a range of dates", (plan_scrub_dates,), dates_flow),

@@ -217,6 +217,8 @@ class FlowSession:
         """Tunables set from consoles, as of the last reading."""
         self.windows: tuple[ScrubWindow, ...] = ()
         """Scrub windows (hours of scrubs), as of the last reading."""
+        self.windows_read = float("-inf")
+        """When that reading began, epoch seconds."""
         self.autopilot: Status | None = None
         """State of the autopilot, as of the last reading; None if none runs."""
 
@@ -299,8 +301,10 @@ class FlowSession:
 
     async def read_windows(self) -> None:
         """Read the scrub windows; keep the last ones if that fails."""
+        began = self.backend.clock()
         with suppress(OSError, ZconsoleError):
             self.windows = await in_daemon_thread(self.backend.windows.windows)
+            self.windows_read = began
 
     async def read_autopilot(self) -> None:
         """Read the state of the machine's autopilot; keep the last one if that fails."""

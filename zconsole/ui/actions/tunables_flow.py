@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 
 from zconsole.actions.backend import FROZEN
-from zconsole.diagnosis.bottleneck.finding import OUT_OF_REACH
+from zconsole.diagnosis.bottleneck.finding import OUT_OF_REACH, Suggestion
 from zconsole.errors import UsageError, ZconsoleError
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.timeline.frame import Frame
@@ -16,9 +17,11 @@ from zconsole.tunables.control import Setting
 from zconsole.tunables.hold_latency import LEVERS
 from zconsole.tunables.holds import Hold, Setter, grouped, promise
 from zconsole.tunables.pilot import BELOW, HoldOrder, HoldPlan, order, plan, present, without_unit
+from zconsole.tunables.store import Change
 from zconsole.ui.actions.plan_lines import part, wrapped
 from zconsole.ui.actions.session import FlowSession, TextQuestion
 from zconsole.ui.actions.tunables_pane import (
+    ChangeEffect,
     TunableRow,
     TunablesScreen,
     allowed,
@@ -39,6 +42,8 @@ LIFTS = {
 }
 """Description of what a preset can improve, by limit."""
 
+_VERBS = ("raise", "restore", "wait")
+"""Acts of a suggestion that say what to do, also without a value."""
 _LIFTED = {"foreground": "txg-time", "random": "scan-reads", "memory": "memory"}
 """Maps a bottleneck's cause to a key of LIFTS."""
 
@@ -57,8 +62,8 @@ async def tunables_flow(ui: FlowSession, _: str) -> None:
             raise ZconsoleError("this machine has no ZFS tunables")
         await ui.read_autopilot()
         if row is None:
-            advised = (bool(_suggested_of(ui, each.tunable.name)) for each in settings)
-            row = next((index for index, is_it in enumerate(advised) if is_it), 0)
+            advised = (_suggestion_of(ui, each.tunable.name) for each in settings)
+            row = next((index for index, found in enumerate(advised) if found), 0)
         screen = _screen(ui, settings, row)
         picked = await ui.show(screen)
         if picked is None:
@@ -103,23 +108,36 @@ def _shown(ui: FlowSession, settings: tuple[Setting, ...]) -> tuple[TunableRow, 
     """Return the tunables with their newest changes, and the effects on the pool on show."""
     frame = ui.frame
     changes = ui.past.changes
-    newest = {change.name: change for change in changes}
+
+    def _done(change: Change) -> ChangeEffect:
+        effect = ui.effects.effect(frame, change, changes) if frame else None
+        return ChangeEffect(change, effect, sum(each.t == change.t for each in changes))
 
     def _shown_one(setting: Setting) -> TunableRow:
         name = setting.tunable.name
-        change = newest.get(name)
-        effect = ui.effects.effect(frame, change, changes) if frame and change else None
-        told = _suggested_of(ui, name)
-        together = sum(each.t == change.t for each in changes) if change else 1
-        return TunableRow(setting, _promised(ui, setting.hold), change, effect, together, told)
+        newest = [change for change in reversed(changes) if change.name == name][:2]
+        done = tuple(map(_done, newest))
+        restored = len(done) > 1 and not setting.ours and setting.value == newest[0].after
+        row = TunableRow(
+            setting,
+            _promised(ui, setting.hold),
+            done[0] if done else None,
+            done[1] if restored else None,
+        )
+        if (found := _suggestion_of(ui, name)) is None:
+            return row
+        advice = found.act if found.act in _VERBS else "suggested"
+        if found.value not in (None, setting.value):
+            advice = f"{ui.look.glyphs.arrow} {setting.tunable.exact(found.value)}"
+        return replace(row, suggested=found.beside, advice=advice)
 
     return tuple(map(_shown_one, settings))
 
 
-def _suggested_of(ui: FlowSession, name: str) -> str:
-    """Return what the pool's suggestion says to do with this tunable; empty if nothing."""
+def _suggestion_of(ui: FlowSession, name: str) -> Suggestion | None:
+    """Return the pool's suggestion if it is about this tunable, or None."""
     found = suggested(ui.frame) if ui.frame else None
-    return found.beside if found and found.tunable == name else ""
+    return found if found and found.tunable == name else None
 
 
 def _promised(ui: FlowSession, hold: Hold | None) -> str:
@@ -143,7 +161,8 @@ def _promised(ui: FlowSession, hold: Hold | None) -> str:
 async def _ask_value(ui: FlowSession, setting: Setting) -> None:
     """Ask until the answer is a permitted value, or the question is left."""
     name, tunable = setting.tunable.name, setting.tunable
-    lines = partial(question_lines, setting, _suggested_of(ui, name), ui.look)
+    found = _suggestion_of(ui, name)
+    lines = partial(question_lines, setting, found.beside if found else "", ui.look)
 
     def _read(answer: str) -> int:
         if (value := tunable.number(answer)) is None:
@@ -174,7 +193,8 @@ async def _preset(ui: FlowSession, name: str) -> None:
     doubt = hopeless(frame) if frame is not None else None
     remarks = (doubt or "", *chosen.warnings)
     action = f"preset {name}"
-    await _confirm_values(ui, action.capitalize(), values, *remarks, action=action, aims=aims)
+    title = f"Faster scans ({action})" if name == "faster-resilver" else action.capitalize()
+    await _confirm_values(ui, title, values, *remarks, action=action, aims=aims)
 
 
 async def _confirm_values(

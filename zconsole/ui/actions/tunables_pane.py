@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -26,8 +26,8 @@ from zconsole.units import percent
 
 UNCLEAR = "no clear effect"
 """Short verdict on a change after which the figures vary as much as before."""
-WITHIN = "within what it varies by: no clear effect"
-"""Full verdict on a change without a clear effect, for use beside its figures."""
+WITHIN = "it varies by as much"
+"""Verdict on a change without a clear effect, for use beside its figures."""
 UNMEASURABLE = "effect unmeasurable"
 """Verdict on a change in the rate that may have another cause; the cause is named after it."""
 SET_HERE, CHANGED = "*", "+"
@@ -37,10 +37,24 @@ _UNITS_FROM = 66
 """Smallest width in cells with a column of units; details on a tunable always have its unit."""
 _MEANING_FROM = 30
 """Cells that must be left in a line to begin a meaning in it."""
-_SUGGESTED = "suggested"
 _TO_COME = "its effect shows after some minutes of a running scan"
-_UNMEASURED = "effect unknown: no scan watched long enough"
+_UNMEASURED = "effect unknown, no scan watched long enough"
 """Verdict on a change of which nothing more will be measured; the missing side follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeEffect:
+    """A change of a tunable, and its effect on the pool on show."""
+
+    change: Change
+    effect: TunableEffect | None = None
+    together: int = 1
+    """Number of tunables set at the same time: the effect is that of all of them together."""
+
+    @property
+    def values(self) -> str:
+        """The change in words."""
+        return _values(self.change) if self.together == 1 else f"{self.together} tunables at once"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +64,21 @@ class TunableRow:
     setting: Setting
     promise: str = ""
     """When and by whom it is restored; empty if it was not set from here."""
-    change: Change | None = None
+    done: ChangeEffect | None = None
     """The newest change of the tunable."""
-    effect: TunableEffect | None = None
-    """Effect of the change on the pool on show."""
-    together: int = 1
-    """Number of tunables set at the same time: the effect is that of all of them together."""
+    undone: ChangeEffect | None = None
+    """The change that ``done`` took back, if that restored the value."""
     suggested: str = ""
     """What the main screen's suggestion says to do with it; empty if it is about another."""
+    advice: str = "suggested"
+    """The same in a word or two: for the list."""
 
 
 class TunablesScreen(PickScreen):
     """List of tunables with details on one; ``request`` tells with which key it was left."""
 
     groups = ("Tunables",)
+    about_share = 2  # a value set here has a long story: who restores it, what it did
     BINDINGS: ClassVar[list[BindingType]] = bindings("Tunables")
 
     def __init__(
@@ -156,19 +171,19 @@ def _line(shown: TunableRow, names: int, look: DisplayFormat, width: int) -> Lin
 
 def _said(shown: TunableRow, room: int) -> str:
     """Return the change made from here, then the meaning if there is room to begin it."""
-    setting = shown.setting
-    said = f"was {setting.tunable.exact(setting.original)}" * setting.ours
-    alone = shown.together == 1
-    if said and alone and shown.effect is not None and shown.effect.gain is not None:
-        gain = _signed(shown.effect.gain) if shown.effect.issue_clear else UNCLEAR
-        said += f", {UNMEASURABLE if shown.effect.doubt else gain}"
-    more = "; ".join(filter(None, (said, _SUGGESTED * bool(shown.suggested))))
+    setting, tunable = shown.setting, shown.setting.tunable
+    said = f"was {tunable.exact(setting.original)}" * setting.ours
+    effect = shown.done.effect if shown.done and shown.done.together == 1 else None
+    if said and effect is not None and effect.gain is not None:
+        gain = _signed(effect.gain) if effect.issue_clear else UNCLEAR
+        said += f", {UNMEASURABLE if effect.doubt else gain}"
+    more = "; ".join(filter(None, (said, shown.advice * bool(shown.suggested))))
     if len(more) <= room:  # otherwise only in the details below the list
         said = more
     if room < _MEANING_FROM:
         return said
     ends = f", {setting.hold.brief}" if setting.hold and setting.hold.brief else ""
-    return "; ".join(filter(None, (said + ends, setting.tunable.meaning)))
+    return "; ".join(filter(None, (said + ends, tunable.meaning)))
 
 
 def about_lines(
@@ -195,29 +210,34 @@ def about_lines(
     if not setting.ours and setting.default not in (None, setting.value):
         said = f"{CHANGED} not the default, and not set here"
         lines += wrapped(said, "warning", look, width, " ")
-    if shown.change is not None:
-        said = _measured(shown.change, shown.effect, shown.together, look)
+    for said in _effects(shown, look):
         lines += wrapped(said, "notice", look, width, " ")
     meaning = "; ".join(filter(None, (harm, tunable.meaning)))
     lines += wrapped(meaning, "", look, width, " ")
     return tuple(lines)
 
 
-def _measured(
-    change: Change, effect: TunableEffect | None, together: int, look: DisplayFormat
-) -> str:
-    """Describe a change: ``3000 to 6000: issued 120M/s before, 150M/s after (+25 %); …``."""
-    said = f"{_values(change) if together == 1 else f'{together} tunables at once'}: "
+def _effects(shown: TunableRow, look: DisplayFormat) -> Iterator[str]:
+    """Yield what the newest change did, and what the value did that this restored, if measured."""
+    done, undone = shown.done, shown.undone
+    if done is not None:
+        yield f"{'restored' if undone else done.values}: {_measured(done.effect, look)}"
+    if undone is not None and undone.effect is not None and undone.effect.gain is not None:
+        yield f"set before ({undone.values}): {_measured(undone.effect, look)}"
+
+
+def _measured(effect: TunableEffect | None, look: DisplayFormat) -> str:
+    """Describe an effect: ``issued 120M/s before, 150M/s after (+25 %); …``."""
     if effect is None or effect.gain is None:
         if effect is None or not effect.over:
-            return said + _TO_COME
-        return f"{said}{_UNMEASURED} {'before' if effect.issue_before is None else 'after'} it"
+            return _TO_COME
+        return f"{_UNMEASURED} {'before' if effect.issue_before is None else 'after'} it"
     rates = (effect.issue_before, effect.issue_after)
     parts = [_compared("issued", look.rate, *rates, effect.gain, effect.issue_clear, effect.doubt)]
     if effect.cost is not None:
         waits = (effect.latency_before, effect.latency_after)
         parts.append(_compared("latency", units.latency, *waits, effect.cost, effect.latency_clear))
-    return said + "; ".join(parts)
+    return "; ".join(parts)
 
 
 def _values(change: Change) -> str:
@@ -237,9 +257,10 @@ def _compared(
 
     With a ``doubt``, which names another possible cause, that replaces the relative change.
     """
-    change = _signed(share) if is_clear else f"{_signed(share)}, {WITHIN}"
-    change = f"{UNMEASURABLE}: {doubt}" if doubt else change
-    return f"{what} {show(before or 0.0)} before, {show(after or 0.0)} after ({change})"
+    figures = f"{what} {show(before or 0.0)} before, {show(after or 0.0)} after"
+    if not is_clear and not doubt:
+        return f"{figures}: {WITHIN}"
+    return f"{figures} ({f'{UNMEASURABLE}: {doubt}' if doubt else _signed(share)})"
 
 
 def question_lines(

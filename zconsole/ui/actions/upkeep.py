@@ -101,7 +101,7 @@ class Upkeep:
     def additions(self, frame: Frame) -> Additions:
         """Return the activities, events and flags of consoles and jobs for a pool's frame."""
         session, pool = self.session, frame.pool
-        jobs, swaps = session.jobs.shown(pool), session.swaps.shown(frame)
+        jobs, swaps = session.jobs.shown(pool, frame.t), session.swaps.shown(frame)
         scrub = self._scrub_hours(frame)
         set_here = session.effects.events(frame, session.past.changes)
         events = (*set_here, *session.follow_up.events(pool))
@@ -130,8 +130,10 @@ class Upkeep:
         scrubs = (view.scan for view in frame.scans if view.scan.function == "scrub")
         since = next((scan.paused_since for scan in scrubs if scan.active), None)
         inside = day_hours(window.hours).includes(local_time(frame.t))
-        if not inside and since is not None and frame.t - since < 2 * LOOK_SECONDS:
-            window = replace(window, paused=True)  # its file says so, but may not be read yet
+        # What pauses it is written before it is paused: only a later reading tells who did. ZFS
+        # gives the time of the pause in whole seconds.
+        if not inside and since is not None and self.session.windows_read < since + 1.0:
+            window = replace(window, paused=True)
         return hours_added(frame, window)
 
     def _autopilot(self, frame: Frame) -> tuple[ActivityView, ...]:

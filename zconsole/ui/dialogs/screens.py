@@ -33,8 +33,6 @@ Behind = Callable[[], Collection[int]]
 """Returns the indexes of lines that are folded into one line, which unfolds them."""
 _REST = -1
 """Index that stands for the line that unfolds others."""
-_ABOUT_SHARE = 3
-"""Details about the line at the cursor may take one in so many lines of the screen."""
 
 
 class Dialog(TypedAheadScreen[ScreenResultType]):
@@ -188,6 +186,8 @@ class PickScreen(TextScreen[int | None]):
 
     groups: ClassVar[tuple[str, ...]] = ("Menu",)
     lives = True
+    about_share: ClassVar[int] = 3
+    """Details about the line at the cursor may take one in so many lines of the screen."""
     BINDINGS: ClassVar[list[BindingType]] = bindings("Menu")
 
     def __init__(
@@ -332,7 +332,7 @@ class PickScreen(TextScreen[int | None]):
             return ((Span(" Enter lists them, each with the reason"),),)
         width, height = self.view.size.width or self.app.size.width, self.app.size.height
         free = height - self.view.line_count() - 3  # its title, the gap and the keys
-        most = max(1, free, height // _ABOUT_SHARE)
+        most = max(1, free, height // self.about_share)
         return at_most(most, self._about(index, width), self.look.glyphs.ellipsis)
 
     def action_open(self) -> None:

@@ -50,9 +50,10 @@ class BalancePane(Pane):
 def balance_title(
     balance: Balance, look: DisplayFormat, width: int, room: int | None = None
 ) -> Line:
-    """Return the title: spread, bytes to move, and headings; raw free space includes parity.
+    """Return the title: spread, bytes above the mean fill, and headings.
 
-    ``room`` is the number of lines below it; None if every vdev has one.
+    Raw free space includes parity. ``room`` is the number of lines below it; None if every vdev
+    has one.
     """
     columns = " raw free" if width >= _ROOMY else " free"
     columns += "    frag" * (width >= _WIDE)
@@ -77,10 +78,11 @@ def _evening(balance: Balance, look: DisplayFormat, room: int) -> str:
     if not balance.imbalance_bytes:
         return ""
     amount = look.size(balance.imbalance_bytes)
-    short = f" {amount} to move "
-    longer = (f"{short}for an even pool (raw) ", f"{short}(raw) ")
-    fitting = (text for text in longer if len(text) <= room - _MARKS)
-    return next(fitting, short if len(short) <= room else "")
+    short = f" {amount} surplus "
+    longer = f" {amount} above the mean (raw) "
+    if len(longer) <= room - _MARKS:
+        return longer
+    return short if len(short) <= room else ""
 
 
 def balance_lines(

@@ -78,6 +78,11 @@ class Folders:
         self.asked[path] = now
         return True
 
+    def unfolds(self, path: str) -> bool:
+        """Return whether ``open`` may show more."""
+        listing = self.listed.get(path)
+        return path not in self.opened and (listing is None or bool(listing.names))
+
     def close(self, path: str) -> str:
         """Fold a directory, or its nearest unfolded parent if it is folded; return which."""
         if path not in self.opened:
@@ -172,6 +177,12 @@ def inside(path: str, other: str) -> bool:
 
 
 AGED = " old: written before the newest vdev was added; worth moving"
+TOPICS = (
+    ("[x] [-]", "marked, and included in a marked directory"),
+    ("[+]", "not marked, but a directory in it is"),
+    ("SHARE", "of the size of the largest directory shown"),
+)
+"""Explanations for the help."""
 KEYS = ("mark", "go-on", "help", "back", "unfold", "fold-up")
 """Titles of the keys in the footer, the most important first."""
 _GAP = 0.2
@@ -185,6 +196,7 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
     """Screen for choosing directories; returns the chosen ones, or None if left."""
 
     groups = ("Directories",)
+    topics = TOPICS
     BINDINGS: ClassVar[list[BindingType]] = bindings("Directories")
 
     def __init__(
@@ -269,7 +281,8 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
             words["go-on"] = f"choose all of {name}"
         if here in marked:
             words["mark"] = "unmark"
-        parts = [titled_keys(self.look, title, words.get(title, "")) for title in KEYS]
+        offered = (key for key in KEYS if key != "unfold" or self._folders.unfolds(here))
+        parts = [titled_keys(self.look, title, words.get(title, "")) for title in offered]
         if marked:
             size, whole = self._folders.marked_bytes()
             text = f"{len(marked)} marked, {self.look.size(size)}{'' if whole else '+'}"
@@ -356,7 +369,7 @@ def evening_words(frame: Frame, look: DisplayFormat) -> str:
 
 def folder_head(look: DisplayFormat, width: int, aged: bool = False) -> Line:
     """Return the headings of the columns of ``folder_lines``."""
-    share = f"{fit('OF LARGEST', _BAR)} " if width >= _BARS_FROM else ""
+    share = f"{fit('SHARE', _BAR)} " if width >= _BARS_FROM else ""
     size, files = fit("SIZE", look.number + 1, right=True), fit("FILES", 5, right=True)
     old = f"{fit('OLD', _OLD, right=True)} " if aged else ""
     return (Span(f"     {size} {files} {old}{share}  DIRECTORY", "dim"),)

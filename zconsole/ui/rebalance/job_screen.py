@@ -143,8 +143,8 @@ def _rest(job: JobView, look: DisplayFormat) -> str:
     if job.goal is None or job.files_total is None:
         return way
     size = look.size(max(0, job.goal - job.bytes_handled))
-    files = counted(job.files_total - (job.files_done or 0), "file")
-    return f"{size} logical in {files} left. {way}"
+    files = f" in {counted(job.files_total - (job.files_done or 0), 'file')}" * job.whole
+    return f"{size} logical{files} left. {way}"
 
 
 def _pace(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator[Line]:
@@ -166,7 +166,8 @@ def _pace(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator
     ]
     for limit in set_ones:
         if limit is TARGET and job.limits.until_spread is None:
-            parts.append((Span("all files move", "bold"),))
+            if job.ended is None:
+                parts.append((Span("no early stop", "bold"),))
             continue
         label = f"{limit.label[0].lower()}{limit.label[1:]} "
         parts.append((Span(label, "dim"), Span(limit.shown(job.limits, look), "bold")))
@@ -177,8 +178,11 @@ def _pace(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator
 
 
 def _files(job: JobView) -> str:
-    """Return the numbers of files moved, needing no move, skipped and failed."""
-    done = f"{job.files_moved:,} of {job.files_total:,} files moved"
+    """Return the numbers of files moved, needing no move, skipped and failed.
+
+    It is unknown how many files will move if the job ends before its last one.
+    """
+    done = f"{job.files_moved:,}{f' of {job.files_total:,}' * job.whole} files moved"
     failed = sum(job.failed.values())
     but = ((job.replaced, "need no move"), (job.files_unmoved, "skipped"), (failed, "failed"))
     return ", ".join((done, *(f"{n:,} {word}" for n, word in but if n)))
@@ -229,7 +233,8 @@ def _retry_hints(job: JobView, look: DisplayFormat) -> Iterator[Line]:
     if any(job.failed.values()):
         yield (Span(f" {look.keys.shown('hold')} tries the failed files again", "dim"),)
     if job.files_unmoved:
-        yield (Span(" To try skipped files again, start a new job on the same directories", "dim"),)
+        again = " Only a new job tries skipped files again; it moves all the others again, too"
+        yield (Span(again, "dim"),)
 
 
 def _named(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:

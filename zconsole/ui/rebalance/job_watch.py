@@ -92,18 +92,30 @@ class JobWatch:
             return True
         return any(job.state != "finished" for jobs in self.jobs.values() for job in jobs)
 
-    def shown(self, pool: str) -> tuple[ActivityView, ...]:
+    def shown(self, pool: str, now: float) -> tuple[ActivityView, ...]:
         """Return a line for each live job of a pool, else for each interrupted one.
 
-        Without either, for the newest job if it was stopped: an older one was given up.
+        Without either, for the newest job if it was stopped (an older one was given up), or
+        finished in the day before ``now`` (epoch seconds).
         """
         jobs = self.jobs.get(pool, ())
         shown = [job for job in jobs if job.live] or [job for job in jobs if job.interrupted]
-        return tuple(map(activity, shown or [job for job in jobs[:1] if job.state == "stopped"]))
+        if not shown and jobs:
+            over = jobs[0].state == "finished" and now - (jobs[0].ended or 0.0) > DAY
+            shown = [] if over else [jobs[0]]
+        return tuple(map(activity, shown))
+
+
+DAY = 86_400.0
+"""Seconds for which a finished job is shown."""
 
 
 def activity(job: JobView) -> ActivityView:
     """Return the activity line of a job, for display among the scans."""
+    if job.state == "finished":
+        note = ", ".join(filter(None, (_notes(job), reason(job))))
+        over = Activity("rebalance", job.state, end=job.ended, done_bytes=job.bytes_handled)
+        return ActivityView(over._replace(note=note))
     if job.interrupted or job.state == "stopped":
         done = "" if job.share is None else f"at {percent(job.share, 1)}  "
         # The keys come before the directories, which may be cut.

@@ -60,7 +60,7 @@ def test_what_limits_for_a_moment_is_not_told():
 def test_while_it_walks_it_is_told_what_limits_it_when_it_issues():
     found = told(*[("issuing", NEW)] * 10, ("scanning", MEMORY))
     assert found.cause == "new-disk"
-    assert found.text == "the new disk sdx: 98% busy, while issuing; now scanning metadata"
+    assert found.text == "the new disk sdx: 98% busy, while issuing; now finding blocks"
     assert told(*[("issuing", MEMORY)] * 10, ("scanning", MEMORY)) == MEMORY
 
 

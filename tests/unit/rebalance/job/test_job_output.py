@@ -60,6 +60,12 @@ def test_a_running_job_is_told_whole() -> None:
     ]
 
 
+def test_files_are_counted_against_all_only_if_the_bytes_are() -> None:
+    short = JOB | {"bytes_goal": 5 * G, "bytes_total": 9 * G}
+    assert list(job_lines(short))[1] == "  40 files, at 200M/s, ETA 1h06m"
+    assert list(job_lines(short | {"bytes_goal": 9 * G}))[1].startswith("  40 of 90 files")
+
+
 def test_accepted_races_are_told() -> None:
     told = list(job_lines(JOB | {"accept_races": True}))
     assert told[1] == "  lost writes were accepted: another program's write may be lost"
