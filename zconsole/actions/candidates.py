@@ -69,7 +69,9 @@ def judge_device(pool: Pool, target: Target, device: Device, facts: Facts) -> Ca
 
 
 def _judged(device: Device, found: Sequence[Objection]) -> Candidate:
-    """Build the candidate from the objections to a device."""
+    """Build the candidate from the objections to a device; that it failed comes first."""
+    if device.failure:
+        found = (Objection(device.failure, fatal=False), *found)
     problems = tuple(each.text for each in found if each.fatal)
     cautions = tuple(each.text for each in found if not each.fatal)
     return Candidate(device, problems, cautions, problems[:1] in ((FAILED_DISK,), (OLD_DISK,)))
@@ -129,12 +131,12 @@ def own_ashift(target: Target, new: str, facts: Facts) -> tuple[str, ...]:
     return ()
 
 
-def order(candidate: Candidate) -> tuple[bool, bool]:
-    """Return a sort key: usable devices first, the device to be replaced last."""
-    return candidate.is_old, not candidate.usable
+def order(candidate: Candidate) -> tuple[bool, bool, bool]:
+    """Return a sort key: usable devices first, failed ones after them, the one to replace last."""
+    return candidate.is_old, not candidate.usable, bool(candidate.device.failure)
 
 
-def _fit(candidate: Candidate) -> tuple[bool, bool, int, int, str]:
+def _fit(candidate: Candidate) -> tuple[bool, bool, bool, int, int, str]:
     """Return a sort key: as ``order``, then fewest cautions, then the smallest size."""
     device = candidate.device
     return (*order(candidate), len(candidate.cautions), device.size or 0, device.path)

@@ -252,12 +252,18 @@ def _ways(
 
 
 def free_disks(view: MachineView, target: Target) -> list[Device]:
-    """Return the disks of the machine that could replace a device now, best first."""
+    """Return the disks that could replace a device now, best first; none that failed."""
     if partition_of(target.vdev) is not None:
         return []  # a new disk has to be partitioned first
     spare = spares(view.pool)
     usable = (c.device for c in ranked(view.pool, target, view.situation.facts) if c.usable)
-    return [d for d in usable if d.kind == "disk" and d.path not in spare]
+    fails = {path for path, smart in view.smart.items() if smart.passed is False}
+    return [
+        device
+        for device in usable
+        if device.kind == "disk" and device.path not in spare
+        if not device.failure and device.path not in fails
+    ]
 
 
 def _by_pulling(situation: Situation, target: Target, lost: tuple[Effect, ...]) -> SwapWay:

@@ -18,7 +18,13 @@ from textual.screen import Screen
 
 from zconsole.actions.backend import ActionBackend
 from zconsole.actions.executor import ExecutionEvent, Executor
-from zconsole.actions.facts import PATIENCE, Refresher, is_answer, situation_of
+from zconsole.actions.facts import (
+    PATIENCE,
+    Refresher,
+    is_answer,
+    situation_of,
+    with_failures,
+)
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts, Situation
 from zconsole.errors import UnavailableError, ZconsoleError
 from zconsole.pool.model import Event
@@ -256,7 +262,8 @@ class FlowSession:
         ``paths`` are devices to examine. Raises ZconsoleError without a pool.
         """
         bare = shown or self.situation_shown()
-        return replace(bare, facts=await self.backend.ask(bare.pool, bare.suspended, paths))
+        facts = await self.backend.ask(bare.pool, bare.suspended, paths)
+        return replace(bare, facts=with_failures(facts, self.app.view_state.frames))
 
     def scans(self, ended: Iterable[str] = ()) -> Scans:
         """Return the scans as of the newest round; ``ended`` are pools whose scan was seen to end.
