@@ -17,6 +17,7 @@ from zconsole.diagnosis.device_errors.faults import (
     DeviceFault,
     ProbeResults,
     likely_cause,
+    with_cause,
 )
 from zconsole.hardware.device import Device
 from zconsole.keyed_text import KeyedText
@@ -127,6 +128,10 @@ def choose(view: MachineView, key: str) -> SwapChoice | None:
         return None
     old = view.disk(target)
     fault = next((fault for fault in view.faults if fault.key == key), None)
+    if fault is not None and (smart := view.counts(view.device(old))) is not None:
+        # Judge by the counts that are shown: the fault's own were read at another time.
+        fault = with_cause(fault, (fault.signs or ProbeResults())._replace(smart=smart))
+        view = replace(view, faults=tuple(fault if f.key == key else f for f in view.faults))
     refused = refusal(view, target, old)
     lost = effects(view, old)
     gone = bool(view.devices) and view.device(old) is None

@@ -256,7 +256,7 @@ def test_a_wrong_disk_is_brought_back_into_each_pool_on_it(play: Play):
     play.do()
     play.hands.pull("Slot 06")
     stage = play.look()
-    assert stage.title.startswith("WRONG DISK: put Slot 06")
+    assert stage.title.startswith("WRONG DISK: put Slot 07 online again, then put Slot 06")
     assert {"tank needs the data on it.", "fast needs the data on it."} <= {*stage.text}
     play.hands.insert(len(play.hands.drawer()) - 1, "Slot 06")
     play.look()

@@ -515,8 +515,17 @@ class FlowSession:
 def _said(event: ExecutionEvent, plan: ActionPlan) -> list[Span]:
     role = _ROLES.get(event.kind, "")
     done = "Started." if plan.begins else "Done."
-    words = {"begun": f"$ {event.text}", "done": done, "skipped": f"Not needed: {event.text}"}
+    words = {
+        "begun": f"$ {event.text}",
+        "done": done,
+        "skipped": f"Not needed: {event.text}",
+        "refused": f"Not run: {event.text}",
+    }
     said = [Span(words.get(event.kind, event.text), role)]
+    if event.kind == "refused" and event.step is not None:
+        first = event.step is plan.steps[0]
+        rest = "Nothing was changed: plan it again." if first else "No further command was run."
+        said = [*said, Span(rest, role)]
     if event.kind == "failed" and event.step is not None:
         said = [Span("Failed. No further command was run.", role)]
     return [*said, Span(event.meaning, "warning")] if event.meaning else said

@@ -230,7 +230,10 @@ def _doing(stage: SwapStage, look: DisplayFormat, width: int) -> Iterator[Line]:
         labeled.append(("Not now: ", plan.refused, "warning"))
     for label, text, role in labeled:
         yield from beside(Span(f" {label}", role), look.text(text), width - 1, role)
-    keyed = [("answer", answer.text) for answer in stage.answers]
+    # One key for every answer: with several, its question shows them one by one.
+    answers = "; or: ".join(answer.text for answer in stage.answers)
+    several = len(stage.answers) > 1
+    keyed = [("answer", f"Choose: {answers}" if several else answers)] if answers else []
     if stage.alarm and plan is None:
         keyed.insert(0, ("do", "Look at the machine again now"))
     elif plan is not None and plan.refused is None:
