@@ -63,6 +63,26 @@ def test_the_failed_disk_is_listed_last():
     assert listed == [new_disk().path, small.path, OLD]
 
 
+def test_a_disk_that_failed_is_listed_after_every_other_that_can_be_used():
+    failed = new_disk(path="/dev/disk/by-id/failed", failure="this disk failed")
+    small = new_disk(path="/dev/disk/by-id/small", size=1)
+    rough = new_disk(path="/dev/disk/by-id/rough", contents=Contents(unread=True), physical=2**16)
+    s, target = _failed("FAULTED", failed, small, rough, new_disk())
+    listed = ranked(s.pool, target, s.facts)
+    assert [each.device.path for each in listed] == [
+        device.path for device in (new_disk(), rough, failed, small)
+    ]
+    assert listed[2].cautions[0] == "this disk failed"
+
+
+def test_a_refused_device_is_refused_for_every_reason():
+    used = new_disk(size=1, contents=Contents(("ext4",)))
+    s, target = _failed("FAULTED", used)
+    problems = judge_device(s.pool, target, used, s.facts).problems
+    assert len(problems) == 2
+    assert plan_replace(s, Swap("1000", used.path)).refused == f"{used.path}: {'; '.join(problems)}"
+
+
 def test_a_new_disk_where_the_old_one_was_can_be_used_unless_something_is_on_it():
     s, target = _failed("UNAVAIL", _old())
     assert judge_device(s.pool, target, _old(Contents()), s.facts).usable

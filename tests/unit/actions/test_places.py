@@ -35,7 +35,7 @@ def situation(*devices: Device) -> Situation:
 def test_offline_and_detach_name_the_bay_and_serial_number():
     for plan in (plan_offline, plan_detach):
         (said,) = plan(situation(), "1001").where
-        assert said.endswith(": Slot 01, serial S1")
+        assert said == "d01 by its GUID: Slot 01, serial S1"
 
 
 def test_plans_call_disks_by_bay_and_serial_number_and_commands_by_what_they_take():
@@ -49,7 +49,7 @@ def test_plans_call_disks_by_bay_and_serial_number_and_commands_by_what_they_tak
 
 def test_a_replace_names_the_old_disk_and_the_new_one():
     old, new = plan_replace(situation(NEW), Swap("1001", NEW.path)).where
-    assert old.startswith("d01: Slot 01, serial S1")
+    assert old.startswith("d01 by its GUID: Slot 01, serial S1")
     assert new == "new: Slot 09, serial NEW1"
 
 
@@ -58,9 +58,10 @@ def test_what_is_known_of_the_machine_serves_where_the_sample_knows_nothing():
     leaf = next(iter(made.pool.root.leaves()))
     device = Device(leaf.path, bay="A1", serial="S1")
     assert places({leaf.guid}, at(made.pool, Facts(devices=(device,)))) == (
-        f"{leaf.name}: bay A1, serial S1",
+        f"{leaf.name} by its GUID: bay A1, serial S1",
     )
-    assert places({leaf.guid}, made) == ()
+    assert places({leaf.guid}, made) == (f"{leaf.name} by its GUID",)
+    assert places({leaf.path}, made) == ()
 
 
 def test_a_bay_that_is_the_name_of_the_device_is_not_said_twice():
@@ -68,7 +69,7 @@ def test_a_bay_that_is_the_name_of_the_device_is_not_said_twice():
     leaf = next(iter(made.pool.root.leaves()))
     device = Device(leaf.path, bay=leaf.name, serial="S1")
     assert places({leaf.guid}, at(made.pool, Facts(devices=(device,)))) == (
-        f"{leaf.name}: serial S1",
+        f"{leaf.name} by its GUID: serial S1",
     )
 
 
@@ -87,7 +88,7 @@ def test_a_disk_that_took_over_the_path_of_a_failed_leaf_is_not_named_for_it():
     sdb = Device("/dev/disk/by-id/h", "/dev/sdb", ("/dev/sdb1",), serial="HEALTHY", bay="Slot 03")
     found = at(pool(tree), Facts(devices=(sdb,)))
     assert not any("HEALTHY" in said for said in plan_replace(found, Swap("1000", NEW.path)).where)
-    assert plan_offline(found, "1001").where == ("d01: Slot 03, serial HEALTHY",)
+    assert plan_offline(found, "1001").where == ("d01 by its GUID: Slot 03, serial HEALTHY",)
 
 
 def test_a_disk_that_the_machine_has_no_longer_is_said_to_be_out():

@@ -285,6 +285,16 @@ def test_a_disk_that_another_pool_cannot_do_without_is_not_pulled(play: Play):
     assert "loses data of" in choice.refused
 
 
+@rows("mode, what", [(REPLACE_FIRST, "take the disk out"), (PULL_FIRST, "swap the disk")])
+def test_a_machine_without_hot_plug_is_powered_off_for_what_is_left_to_do(mode, what):
+    play = Play()
+    play.hands.insert(NEW, EMPTY)
+    play.begin(mode)
+    play.do()
+    stage = play.until("pull")
+    assert [what in text for text in stage.text if text.startswith("Without hot-plug")] == [True]
+
+
 def test_a_disk_that_leaves_before_its_turn_is_not_taken_for_the_pull(play: Play):
     play.begin()
     play.hands.pull(OLD)
