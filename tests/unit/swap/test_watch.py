@@ -167,7 +167,7 @@ def test_a_wrong_disk_counts_as_out_before_the_pool_has_noticed(play: Play):
     play.do()
     play.devices = lambda found: tuple(d for d in found if d.bay != "Slot 06")
     stage = play.look()
-    assert "WRONG DISK: put Slot 06" in stage.title
+    assert "then put Slot 06" in stage.title
     assert stage.text[0] == "raidz2-0 has no redundancy left."
 
 

@@ -332,8 +332,9 @@ class SwapScreen(Dialog[SwapDisk | None]):
         """Ask the operator to confirm one of the step's answers."""
         questions: list[Confirmation] = []
         for answer in stage.answers:
-            warned = (Span(sentence(text), "error") for text in stage.warnings)
-            said = [Span(answer.means), *warned]
+            said = [Span(answer.means)]
+            if answer.typed:  # other answers don't do what the step warns of
+                said += [Span(sentence(text), "error") for text in stage.warnings]
             do = partial(self._followed.write, self._followed.guide.answer, answer)
             questions.append(self._question(answer.text, said, do, answer.typed))
         await self._put(*questions)
