@@ -42,6 +42,12 @@ class Candidate:
     """Whether it is the device to be replaced itself."""
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """The cautions where they stand alone, and could be of another disk."""
+        failure = self.device.failure
+        return tuple(f"the new disk {text}" if text == failure else text for text in self.cautions)
+
+    @property
     def usable(self) -> bool:
         """Whether zpool would accept it, as far as is known."""
         return not self.problems
@@ -95,7 +101,7 @@ def cautions(pool: Pool, target: Target, new: str, facts: Facts) -> tuple[str, .
     device = facts.named(new)
     if device is None:
         return (f"{new} not examined: its size and content are unknown",)
-    found = judge_device(pool, target, device, facts).cautions
+    found = judge_device(pool, target, device, facts).warnings
     parts = ((v.name, partition_of(v)) for v in target.vdev.leaves())
     name, part = next((each for each in parts if each[1] is not None), ("", None))
     if part is None or device.kind != "disk" or partition_in(new) is not None:

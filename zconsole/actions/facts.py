@@ -113,7 +113,7 @@ async def with_smart(runner: CommandRunner, devices: tuple[Device, ...]) -> tupl
         found = await smart_of(runner, device.path) if device.kind == "disk" else None
         if found is None:
             return device
-        fails = f"SMART reports a failing disk: {found.words()}" if found.passed is False else ""
+        fails = f"fails by its own SMART: {found.words()}" if found.passed is False else ""
         failure = device.failure or fails
         return replace(device, temperature=found.temperature, failure=failure)
 
@@ -123,7 +123,7 @@ async def with_smart(runner: CommandRunner, devices: tuple[Device, ...]) -> tupl
 def with_failures(facts: Facts, frames: Iterable[Frame]) -> Facts:
     """Mark the devices that failed in any of these pools and have left it since."""
     known = {
-        serial: f"this disk failed in {frame.pool}: {how}"
+        serial: f"failed in {frame.pool}: {how}"
         for frame in frames
         for serial, how in frame.failed_disks.items()
     }

@@ -58,7 +58,7 @@ class Device:
     temperature: float | None = None
     """Degrees Celsius, if smartctl reported it."""
     failure: str = ""
-    """How it failed in a pool, or that SMART says so; empty if nothing is known."""
+    """``failed in tank: FAULTED``, or that its SMART says so; empty if nothing is known."""
     locate: str | None = None
     """LED file of its enclosure slot in /sys, if any."""
     enclosure: str = ""

@@ -330,7 +330,7 @@ def _doubts(
 ) -> Iterator[str]:
     """Yield cautions about an inserted disk, or its partition, that can be used."""
     if given is not None:
-        yield from judge_device(view.pool, target, given, view.situation.facts).cautions
+        yield from judge_device(view.pool, target, given, view.situation.facts).warnings
     if device is not None:
         smart = view.counts(device)
         if smart is not None and (smart.reallocated or smart.pending or smart.uncorrectable):

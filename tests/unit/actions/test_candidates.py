@@ -64,7 +64,7 @@ def test_the_failed_disk_is_listed_last():
 
 
 def test_a_disk_that_failed_is_listed_after_every_other_that_can_be_used():
-    failed = new_disk(path="/dev/disk/by-id/failed", failure="this disk failed")
+    failed = new_disk(path="/dev/disk/by-id/failed", failure="failed in x")
     small = new_disk(path="/dev/disk/by-id/small", size=1)
     rough = new_disk(path="/dev/disk/by-id/rough", contents=Contents(unread=True), physical=2**16)
     s, target = _failed("FAULTED", failed, small, rough, new_disk())
@@ -72,7 +72,7 @@ def test_a_disk_that_failed_is_listed_after_every_other_that_can_be_used():
     assert [each.device.path for each in listed] == [
         device.path for device in (new_disk(), rough, failed, small)
     ]
-    assert listed[2].cautions[0] == "this disk failed"
+    assert listed[2].cautions[0] == "failed in x"
 
 
 def test_a_refused_device_is_refused_for_every_reason():

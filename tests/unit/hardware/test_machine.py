@@ -710,7 +710,7 @@ async def test_temperatures_only_where_smartctl_gives_them(tree):
 
 async def test_a_disk_that_fails_by_its_own_smart_is_known_to(tree):
     tree.disk("sda")
-    for passed, failure in ((False, "SMART reports a failing disk: FAILS"), (True, "")):
+    for passed, failure in ((False, "fails by its own SMART: FAILS"), (True, "")):
         text = json.dumps({"smart_status": {"passed": passed}})
         (found,) = await with_smart(Answers(smartctl=text), disks(tree.root))
         assert found.failure == failure
