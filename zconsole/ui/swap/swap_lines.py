@@ -240,7 +240,9 @@ def _doing(stage: SwapStage, look: DisplayFormat, width: int) -> Iterator[Line]:
         what = ", ".join(dict.fromkeys(" ".join(step.argv[:2]) for step in plan.steps))
         keyed.insert(0, ("do", f"See the plan, then run it ({what})"))
     if stage.back is not None:
-        keyed.append(("stop" if stage.back.closes else "undo", stage.back.text))
+        # In an alarm that no plan ends yet, it is what the headline says to do first.
+        place = 0 if stage.alarm and plan is None else len(keyed)
+        keyed.insert(place, ("stop" if stage.back.closes else "undo", stage.back.text))
     for action, text in keyed:
         yield from _keyed(look, action, sentence(text), width)
 
