@@ -274,7 +274,7 @@ def _free(layout: Layout, path: str) -> Precondition:
         if device is None:
             return f"{path} is not a device of this machine" if situation.facts.devices else None
         problems = judge_new(situation.pool, device, wanted_shift(situation, layout)).problems
-        return f"{path}: {problems[0]}" if problems else None
+        return f"{path}: {'; '.join(problems)}" if problems else None
 
     return Precondition(f"{path} is there, free and fits", _check)
 

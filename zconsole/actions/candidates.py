@@ -42,6 +42,12 @@ class Candidate:
     """Whether it is the device to be replaced itself."""
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """The cautions where they stand alone, and could be of another disk."""
+        failure = self.device.failure
+        return tuple(f"the new disk {text}" if text == failure else text for text in self.cautions)
+
+    @property
     def usable(self) -> bool:
         """Whether zpool would accept it, as far as is known."""
         return not self.problems
@@ -69,7 +75,9 @@ def judge_device(pool: Pool, target: Target, device: Device, facts: Facts) -> Ca
 
 
 def _judged(device: Device, found: Sequence[Objection]) -> Candidate:
-    """Build the candidate from the objections to a device."""
+    """Build the candidate from the objections to a device; that it failed comes first."""
+    if device.failure:
+        found = (Objection(device.failure, fatal=False), *found)
     problems = tuple(each.text for each in found if each.fatal)
     cautions = tuple(each.text for each in found if not each.fatal)
     return Candidate(device, problems, cautions, problems[:1] in ((FAILED_DISK,), (OLD_DISK,)))
@@ -93,7 +101,7 @@ def cautions(pool: Pool, target: Target, new: str, facts: Facts) -> tuple[str, .
     device = facts.named(new)
     if device is None:
         return (f"{new} not examined: its size and content are unknown",)
-    found = judge_device(pool, target, device, facts).cautions
+    found = judge_device(pool, target, device, facts).warnings
     parts = ((v.name, partition_of(v)) for v in target.vdev.leaves())
     name, part = next((each for each in parts if each[1] is not None), ("", None))
     if part is None or device.kind != "disk" or partition_in(new) is not None:
@@ -129,12 +137,12 @@ def own_ashift(target: Target, new: str, facts: Facts) -> tuple[str, ...]:
     return ()
 
 
-def order(candidate: Candidate) -> tuple[bool, bool]:
-    """Return a sort key: usable devices first, the device to be replaced last."""
-    return candidate.is_old, not candidate.usable
+def order(candidate: Candidate) -> tuple[bool, bool, bool]:
+    """Return a sort key: usable devices first, failed ones after them, the one to replace last."""
+    return candidate.is_old, not candidate.usable, bool(candidate.device.failure)
 
 
-def _fit(candidate: Candidate) -> tuple[bool, bool, int, int, str]:
+def _fit(candidate: Candidate) -> tuple[bool, bool, bool, int, int, str]:
     """Return a sort key: as ``order``, then fewest cautions, then the smallest size."""
     device = candidate.device
     return (*order(candidate), len(candidate.cautions), device.size or 0, device.path)

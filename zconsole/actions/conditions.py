@@ -187,7 +187,7 @@ def fits(situation: Situation, target: Target, new: str, spare_serves: bool) -> 
         if device is None:
             return f"{new} is not a device of this machine" if fresh.facts.devices else None
         problems = judge_device(fresh.pool, now, device, fresh.facts).problems
-        return f"{new}: {problems[0]}" if problems else None
+        return f"{new}: {'; '.join(problems)}" if problems else None
 
     is_spare = spare_serves and new in spares(situation.pool)
     what = "an available hot spare" if is_spare else "there, free"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
@@ -106,16 +106,33 @@ class MachineFacts:
         return (await _ask(self._runner, argv) or "").strip() or None
 
 
-async def with_temperatures(
-    runner: CommandRunner, devices: tuple[Device, ...]
-) -> tuple[Device, ...]:
-    """Return the devices with temperatures from smartctl, where available."""
+async def with_smart(runner: CommandRunner, devices: tuple[Device, ...]) -> tuple[Device, ...]:
+    """Return the devices with temperature and failure from smartctl, where available."""
 
     async def _warm(device: Device) -> Device:
         found = await smart_of(runner, device.path) if device.kind == "disk" else None
-        return device if found is None else replace(device, temperature=found.temperature)
+        if found is None:
+            return device
+        fails = f"fails by its own SMART: {found.words()}" if found.passed is False else ""
+        failure = device.failure or fails
+        return replace(device, temperature=found.temperature, failure=failure)
 
     return tuple(await asyncio.gather(*map(_warm, devices)))
+
+
+def with_failures(facts: Facts, frames: Iterable[Frame]) -> Facts:
+    """Mark the devices that failed in any of these pools and have left it since."""
+    known = {
+        serial: f"failed in {frame.pool}: {how}"
+        for frame in frames
+        for serial, how in frame.failed_disks.items()
+    }
+
+    def _marked(device: Device) -> Device:
+        how, parts = known.get(device.serial), tuple(map(_marked, device.parts))
+        return device if how is None else replace(device, failure=how, parts=parts)
+
+    return replace(facts, devices=tuple(map(_marked, facts.devices))) if known else facts
 
 
 def label_of(text: str) -> str:

@@ -311,7 +311,7 @@ MOST_PLACES = 12
 def places(words: Collection[str], situation: Situation) -> tuple[str, ...]:
     """Return ``sda: Slot 05, serial ZC1A2B3C`` for each disk named in these command words.
 
-    Empty if neither place nor serial number is known.
+    A disk is left out if neither place nor serial number is known, unless it is named by GUID.
     """
     found = tuple(dict.fromkeys(_places(words, situation)))
     more = (f"and {len(found) - MOST_PLACES} more",) if len(found) > MOST_PLACES else ()
@@ -332,7 +332,7 @@ def _places(words: Collection[str], situation: Situation) -> Iterator[str]:
         known = leaf.disk or (LeafDisk() if device is None else _of_device(device))
         serial = leaf.disk.serial if leaf.disk and device is None else ""
         out = bool(serial and devices) and all(each.serial != serial for each in devices)
-        yield from _said(leaf.name, known, " (not there now)" * out)
+        yield from _said(leaf.name, known, " (not there now)" * out, leaf.guid in words)
     for device in devices:
         names = {device.path, device.node, device.locate, *device.aliases}
         if device not in told and names & set(words):
@@ -345,10 +345,15 @@ def called(path: str, situation: Situation) -> str:
     return _of_device(device).called(path) if device is not None and device.bay else path
 
 
-def _said(name: str, disk: LeafDisk, more: str = "") -> Iterator[str]:
-    """Yield a disk's place and serial number if they add to its name; ``more`` is appended."""
-    if text := disk.words(name if disk.bay == name else ""):
-        yield f"{name}: {text}{more}"
+def _said(name: str, disk: LeafDisk, more: str = "", by_guid: bool = False) -> Iterator[str]:
+    """Yield a disk's place and serial number if they add to its name; ``more`` is appended.
+
+    ``by_guid``: the command has its GUID in place of its name.
+    """
+    text = disk.words(name if disk.bay == name else "")
+    if by_guid or text:
+        called = f"{name} by its GUID" if by_guid else name
+        yield f"{called}: {text}{more}" if text else called
 
 
 def _of_device(device: Device) -> LeafDisk:

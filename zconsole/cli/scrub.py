@@ -77,7 +77,9 @@ async def _switch(backend: ActionBackend, pool: str, hours: str) -> int:
             if event.kind == "begun":
                 for text in plan.consequences:
                     say(text)
-            elif event.kind in ("failed", "refused"):
+            elif event.kind == "refused":
+                raise ZconsoleError(f"not run: {event.text}")
+            elif event.kind == "failed":
                 raise ZconsoleError(event.text)
             elif event.kind in ("output", "warning"):
                 say(event.text)

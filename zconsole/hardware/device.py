@@ -57,6 +57,8 @@ class Device:
     read_only: bool = False
     temperature: float | None = None
     """Degrees Celsius, if smartctl reported it."""
+    failure: str = ""
+    """``failed in tank: FAULTED``, or that its SMART says so; empty if nothing is known."""
     locate: str | None = None
     """LED file of its enclosure slot in /sys, if any."""
     enclosure: str = ""

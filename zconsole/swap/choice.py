@@ -17,6 +17,7 @@ from zconsole.diagnosis.device_errors.faults import (
     DeviceFault,
     ProbeResults,
     likely_cause,
+    with_cause,
 )
 from zconsole.hardware.device import Device
 from zconsole.keyed_text import KeyedText
@@ -127,6 +128,10 @@ def choose(view: MachineView, key: str) -> SwapChoice | None:
         return None
     old = view.disk(target)
     fault = next((fault for fault in view.faults if fault.key == key), None)
+    if fault is not None and (smart := view.counts(view.device(old))) is not None:
+        # Judge by the counts that are shown: the fault's own were read at another time.
+        fault = with_cause(fault, (fault.signs or ProbeResults())._replace(smart=smart))
+        view = replace(view, faults=tuple(fault if f.key == key else f for f in view.faults))
     refused = refusal(view, target, old)
     lost = effects(view, old)
     gone = bool(view.devices) and view.device(old) is None
@@ -252,12 +257,18 @@ def _ways(
 
 
 def free_disks(view: MachineView, target: Target) -> list[Device]:
-    """Return the disks of the machine that could replace a device now, best first."""
+    """Return the disks that could replace a device now, best first; none that failed."""
     if partition_of(target.vdev) is not None:
         return []  # a new disk has to be partitioned first
     spare = spares(view.pool)
     usable = (c.device for c in ranked(view.pool, target, view.situation.facts) if c.usable)
-    return [d for d in usable if d.kind == "disk" and d.path not in spare]
+    fails = {path for path, smart in view.smart.items() if smart.passed is False}
+    return [
+        device
+        for device in usable
+        if device.kind == "disk" and device.path not in spare
+        if not device.failure and device.path not in fails
+    ]
 
 
 def _by_pulling(situation: Situation, target: Target, lost: tuple[Effect, ...]) -> SwapWay:

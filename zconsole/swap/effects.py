@@ -201,13 +201,17 @@ def marked(view: MachineView) -> MachineView:
     return replace(view, situation=with_filled(view.situation), others=others)
 
 
-def without(view: MachineView, disks: Iterable[SwapDisk]) -> MachineView:
+def without(
+    view: MachineView, disks: Iterable[SwapDisk], also_present: bool = False
+) -> MachineView:
     """Return the view with the leaves of disks that left the machine counted as lost.
 
     A pool notices a pull only at its next read or write, and its state is sampled later still.
+    ``also_present``: whether the disks that are in the machine count as lost, too.
     """
     for disk in disks:
-        found = None if view.device(disk) is not None else view.leaf_of(disk)
+        out = also_present or view.device(disk) is None
+        found = view.leaf_of(disk) if out else None
         if found is None or found[1].vdev.state in FAILED:
             continue
         situation, target = found

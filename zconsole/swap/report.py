@@ -134,12 +134,12 @@ def still_out(swap: Checklist, view: MachineView) -> Iterator[str]:
 
 def old_first(swap: Checklist, view: MachineView) -> Iterator[str]:
     """Yield the advice to put the old disk online again if that restores redundancy at once."""
-    if _old_helps(swap, view):
+    if old_helps(swap, view):
         first = f"Put {swap.old.spot} online again first"
         yield KeyedText(f"{first}.", f"{first} ({{keys}}).", "undo-step")
 
 
-def _old_helps(swap: Checklist, view: MachineView) -> bool:
+def old_helps(swap: Checklist, view: MachineView) -> bool:
     """Return whether the old disk is in and only OFFLINE, so that it could restore redundancy."""
     target = view.target(swap.old.key)
     out = any(disk.pool == swap.pool for disk in (*swap.wrong, *swap.meant))
@@ -190,7 +190,7 @@ def way_back(swap: Checklist, view: MachineView, stage: SwapStage, clean: bool) 
 
     ``clean``: nothing is left undone, so giving up the swap needs no command.
     """
-    helps = _old_helps(swap, view)
+    helps = old_helps(swap, view)
     if stage.alarm:  # of the devices on the disk, its own comes last
         return [*undo_offline(swap, view)][-1] if helps else None
     stands = [back for back in all_ways_back(swap, view, stage.step) if back.text]

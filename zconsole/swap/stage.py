@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from zconsole.actions.plan import ActionPlan
+from zconsole.hardware.light import LASTING
 from zconsole.swap.disk import REPLACE_FIRST, Checklist, SwapDisk
 from zconsole.swap.way_back import WayBack
 
@@ -19,14 +20,14 @@ class Answer:
     """The full statement: ``I have pulled it``."""
     key: str
     """A label of a word or two beside the key: ``done``, ``skip light``."""
+    means: str
+    """What giving it does, for the question whether to give it."""
     passes: str = ""
     """The step that it marks as passed, if any."""
     change: Callable[[Checklist, float], Checklist] = lambda swap, _: swap
     """Returns the checklist with what else it means; takes the time in epoch seconds."""
     typed: str | None = None
     """A word to type first, where a mistake would cost data."""
-    means: str = ""
-    """The consequence, where the text of the step describes the other choice."""
 
     def given(self, swap: Checklist, now: float) -> Checklist:
         """Return the checklist once the operator gave this answer at ``now``."""
@@ -87,31 +88,61 @@ SKIP_LIGHT = Answer(
     "no-light",
     "Go on without the light: I know the bay",
     "skip light",
+    "No light is switched on. Be sure of the bay: compare the label before you pull.",
     passes="light",
-    means="No light is switched on. Be sure of the bay: compare the label before you pull.",
-)
-PULLED = Answer(
-    "pulled",
-    "I have pulled it, and its label says so",
-    "done",
-    change=lambda swap, now: replace(swap, pulled=now, unseen=not swap.was_gone),
-    typed="pulled",
 )
 SAME = Answer(
     "same",
     "The same disk is back, with a better contact",
     "same disk",
+    "The next step puts it online again: no new disk takes its place.",
     change=lambda swap, _: replace(swap, unseen=False),
 )
-ELSEWHERE = Answer("elsewhere", "Use the new disk where it is", "use it there", passes="elsewhere")
-LEAVE_LIT = Answer("leave-lit", "Leave the light as it is", "leave light on", passes="light-off")
-NO_SCRUB = Answer("no-scrub", "Skip the scrub", "skip scrub", passes="scrub")
+LEAVE_LIT = Answer(
+    "leave-lit",
+    "Leave the light as it is",
+    "leave light on",
+    f"Skips the step: the light stays on, and goes off {LASTING / 3600:g} hours after it went on.",
+    passes="light-off",
+)
+NO_SCRUB = Answer(
+    "no-scrub",
+    "Skip the scrub",
+    "skip scrub",
+    "Skips the step: damage that the old disk may have left stays unknown until a later scrub.",
+    passes="scrub",
+)
 NO_WAIT = Answer(
     "no-wait",
     "Stop waiting for the scrub: it goes on by itself",
     "skip the wait",
+    "Ends the checklist without the result of the scrub.",
     passes="scrub",
 )
+
+
+def pulled(old: SwapDisk) -> Answer:
+    """Return the answer that the old disk is out."""
+    label = f"Its label must say {old.mark}." if old.mark else "Be sure that it was the right bay."
+    return Answer(
+        "pulled",
+        "I have pulled it, and its label says so",
+        "done",
+        f"Goes on to the next step, with {old.words} out. {label}",
+        change=lambda swap, now: replace(swap, pulled=now, unseen=not swap.was_gone),
+        typed="pulled",
+    )
+
+
+def elsewhere(new: SwapDisk, spot: str) -> Answer:
+    """Return the answer that the new disk stays in another bay than the old one's, ``spot``."""
+    return Answer(
+        "elsewhere",
+        "Use the new disk where it is",
+        "use it there",
+        f"The new disk stays in {new.spot}, and {spot} stays empty.",
+        passes="elsewhere",
+    )
 
 
 def replacing_first(swap: Checklist, new: SwapDisk) -> Checklist:
@@ -132,6 +163,6 @@ def use_now(new: SwapDisk, old: SwapDisk) -> Answer:
         "use-now",
         f"Go on with {new.words}, which is new and fits: replace first, pull {old.spot} afterwards",
         "use new disk",
+        f"Safer: {old.words} stays in until the new disk is filled, and is pulled then.",
         change=_change,
-        means=f"Safer: {old.words} stays in until the new disk is filled, and is pulled then.",
     )

@@ -24,8 +24,8 @@ from zconsole.actions.target import Swap, Target, find_path, partition_of, stand
 from zconsole.hardware.device import Device
 from zconsole.hardware.light import LASTING
 from zconsole.keyed_text import KeyedText
-from zconsole.pool.model import FAILED
-from zconsole.pool.redundancy import is_complete
+from zconsole.pool.model import FAILED, Pool
+from zconsole.pool.redundancy import REPAIRS, is_complete
 from zconsole.pool.scan_outcome import settling
 from zconsole.swap.disk import (
     PULL_FIRST,
@@ -50,14 +50,14 @@ from zconsole.swap.effects import (
     waits_its_turn,
 )
 from zconsole.swap.stage import (
-    ELSEWHERE,
     LEAVE_LIT,
     NO_SCRUB,
     NO_WAIT,
-    PULLED,
     SAME,
     SKIP_LIGHT,
     SwapStage,
+    elsewhere,
+    pulled,
 )
 from zconsole.swap.way_back import (
     WayBack,
@@ -91,7 +91,7 @@ def spare_stage(swap: Checklist, view: MachineView, now: float) -> SwapStage | N
     situation, target = view.situation, view.target(swap.old.key)
     if swap.pulled is not None or target is None:
         return None
-    if stands_in(target) and not just_ran(swap, now):
+    if stands_in(target) and not just_ran(swap, view.pool, now):
         return None
     if target.group is not None:
         return SwapStage(
@@ -185,7 +185,7 @@ def pull_stage(swap: Checklist, view: MachineView, now: float) -> SwapStage | No
         )
     stay = ", ".join(disk.spot for disk in untouchable(view.situation, old))
     warned = f"Pulling any of these loses data: {stay}." if stay else "Pull no other disk."
-    return SwapStage(title, text, warnings=(warned,), waits=waits, answers=(PULLED,))
+    return SwapStage(title, text, warnings=(warned,), waits=waits, answers=(pulled(old),))
 
 
 def _how_found(swap: Checklist, view: MachineView, now: float) -> Iterator[str]:
@@ -206,9 +206,10 @@ def _how_found(swap: Checklist, view: MachineView, now: float) -> Iterator[str]:
             yield f"The serial number stands {locate.ON_LABEL}."
     else:
         yield "Its serial number is unknown: be sure of the bay."
+    what = "take the disk out" if swap.mode == REPLACE_FIRST else "swap the disk"
     yield (
-        "Without hot-plug: power the machine off, swap the disk, power on; this checklist goes on"
-        " after the boot."
+        f"Without hot-plug: power the machine off, {what}, power on; this checklist goes on after"
+        " the boot."
     )
     for disk in absent_disks(swap, view):
         if not disk.pool:
@@ -281,7 +282,7 @@ def insert_stage(swap: Checklist, view: MachineView, _: float) -> SwapStage | No
     if verdict == "elsewhere":
         title = f"The new disk is in {new.spot}, not in {spot}"
         text = (f"Move it to {spot}, or use it where it is: {new.words}.",)
-        return SwapStage(title, text, waits=f"a disk in {spot}", answers=(ELSEWHERE,))
+        return SwapStage(title, text, waits=f"a disk in {spot}", answers=(elsewhere(new, spot),))
     if verdict == "unfit":
         pull = (
             f"Pull {new.words} again, then insert" if old.shares_place(found.device) else "Insert"
@@ -329,7 +330,7 @@ def _doubts(
 ) -> Iterator[str]:
     """Yield cautions about an inserted disk, or its partition, that can be used."""
     if given is not None:
-        yield from judge_device(view.pool, target, given, view.situation.facts).cautions
+        yield from judge_device(view.pool, target, given, view.situation.facts).warnings
     if device is not None:
         smart = view.counts(device)
         if smart is not None and (smart.reallocated or smart.pending or smart.uncorrectable):
@@ -355,18 +356,20 @@ def _online(swap: Checklist, view: MachineView, target: Target) -> SwapStage | N
     )
 
 
-def just_ran(swap: Checklist, now: float) -> bool:
+def just_ran(swap: Checklist, pool: Pool, now: float) -> bool:
     """Return whether a command ran so recently that its resilver may not have begun."""
     begun = (entry for entry in swap.log if entry.command.startswith(FILLING))
+    # The kernel's start time is in whole seconds.
+    newest = max((scan.start or 0.0 for scan in pool.scans if scan.function in REPAIRS), default=0)
     # Below 0 if the clock was set back: such a command doesn't count.
-    return any(0.0 <= now - entry.t < BEGINNING for entry in begun)
+    return any(0.0 <= now - entry.t < BEGINNING and newest < int(entry.t) for entry in begun)
 
 
 def resilver_stage(swap: Checklist, view: MachineView, now: float) -> SwapStage | None:
     """Return the stage that waits until the new disk is filled; None once the vdev is whole."""
     situation, old = view.situation, view.target(swap.old.key)
     leaf, group = old if swap.same else new_leaf(swap, view), replacing(old)
-    waits = repairs(situation) or just_ran(swap, now)
+    waits = repairs(situation) or just_ran(swap, view.pool, now)
     if group is None and (waits or (leaf is not None and not is_complete(leaf.vdev))):
         return _waiting(swap, view, leaf)
     if group is None:
@@ -538,7 +541,7 @@ STEPS = {
     "resilver": SwapStep(
         "Wait for the resilver",
         resilver_stage,
-        final="No way back: when it ends, the old disk leaves the pool for good",
+        final="No way back once it ends: the old disk then leaves the pool for good",
         brief="no way back after this",
     ),
     "return-spare": SwapStep(

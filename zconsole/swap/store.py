@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 
 from zconsole.actions.backend import ActionBackend
 from zconsole.actions.executor import ExecutionEvent
-from zconsole.actions.facts import situation_of
+from zconsole.actions.facts import situation_of, with_failures
 from zconsole.actions.plan import ActionPlan, Facts, Situation
 from zconsole.diagnosis.device_errors.faults import SmartCounts
 from zconsole.diagnosis.device_errors.probes import smart_of
@@ -251,7 +251,7 @@ class SwapSession:
         if own is None:
             return None
         frame, mine = own
-        facts = await self._backend.ask(mine.pool, mine.suspended)
+        facts = with_failures(await self._backend.ask(mine.pool, mine.suspended), frames)
         rest = (situation for _, situation in bare if situation is not mine)
         others = await asyncio.gather(*(self._other(situation, facts) for situation in rest))
         smart = await self._asked(facts.devices, disk, frame.t)

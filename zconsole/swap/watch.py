@@ -34,7 +34,7 @@ from zconsole.swap.disk import (
 from zconsole.swap.effects import filling, inserted, is_same, marked, repairs, vdev_words, without
 from zconsole.swap.report import (
     beside_left,
-    old_first,
+    old_helps,
     reminders,
     still_out,
     summary,
@@ -407,7 +407,7 @@ def is_back(swap: Checklist, disk: SwapDisk, view: MachineView, now: float) -> b
     if leaf.vclass in ("spare", "cache") or leaf.shared:
         return True
     whole = not situation.suspended and is_complete(leaf)
-    repaired = repairs(situation) or just_ran(swap, now)
+    repaired = repairs(situation) or just_ran(swap, situation.pool, now)
     return whole and disk.key in swap.noticed and not repaired
 
 
@@ -445,18 +445,17 @@ def put_back(swap: Checklist, view: MachineView) -> SwapStage | None:
             plan = plan_online(situation, target.key)
         elif disk.key not in swap.noticed:
             plan = plan_online(situation, target.key, reopen=True)
-    first = tuple(old_first(swap, view))
-    final = "" if first else "No undo is needed here"
-    if plan is not None and plan.action == "clear":
-        final = "Error counts are reset. Cannot be undone"
+    clears = plan is not None and plan.action == "clear"
+    final = "Error counts are reset. Cannot be undone" if clears else ""
+    # Redundancy does not count a disk that is in again before it is complete.
+    seen = without(view, swap.wrong, also_present=True)
     if out:
-        stage = _still_out(swap, view, out, None if back is None or plan is None else back[0])
+        stage = _still_out(swap, seen, out, None if back is None or plan is None else back[0])
     elif back is not None:
-        stage = _coming_back(swap, view, *back, plan)
+        stage = _coming_back(swap, seen, *back, plan)
     else:
         return None
-    left, *rest = stage.text
-    return replace(stage, text=(left, *first, *rest), plan=plan, final=final, alarm=True)
+    return replace(stage, plan=plan, final=final, alarm=True)
 
 
 def _coming_back(
@@ -473,7 +472,7 @@ def _coming_back(
         if view.device(swap.old) is not None
         else f"Pull nothing else before {back.spot} is complete."
     )
-    text = (*_redundancy(*leaf), f"{back.words} is in again. {hold}")
+    text = (*_redundancy(*(view.leaf_of(back) or leaf)), f"{back.words} is in again. {hold}")
     if plan is not None and target.vdev.state not in FAILED and not situation.suspended:
         text += (
             f"{situation.pool.name} has not noticed that it was out, and may still use it as it was"
@@ -481,9 +480,10 @@ def _coming_back(
         )
 
     def _what(disk: str) -> str:
-        if plan is None:
-            return f"wait until {disk} is complete again"
-        return f"bring {disk} back into {situation.pool.name}"
+        if plan is not None:
+            return f"bring {disk} back into {situation.pool.name}"
+        wait = f"wait until {disk} is complete again"
+        return f"put {swap.old.spot} online again, then {wait}" if old_helps(swap, view) else wait
 
     waits = filling(situation) if plan is None else ""
     return SwapStage(
@@ -502,7 +502,12 @@ def _still_out(
     names = " and ".join(disk.words for disk in disks)
     several = len(disks) > 1
     they, them, each = ("they", "them", "disks are") if several else ("it", "it", "disk is")
-    text = [*_about_out(view, out, disks)]
+    leaves = filter(None, map(view.leaf_of, out))
+    left = tuple(dict.fromkeys(line for leaf in leaves for line in _redundancy(*leaf)))
+    text = [*left]
+    for disk in disks:
+        others = another_in_bay(disk, view)
+        text += (f"{other}. Take it out, insert {disk.mark or disk.name}." for other in others)
     old = (
         f"{swap.old.words}, which this checklist swaps, is out too"
         if view.device(swap.old) is None
@@ -521,8 +526,11 @@ def _still_out(
         text.append(f"{back.words} is in again: bring it back into {back.pool}.")
     text.append(f"Pull nothing else until {they} {'are' if several else 'is'} back and complete.")
     meant = f"Do not wait for {disks[0].place or disks[0].words}: it was pulled on purpose, or has"
+    spots = " and ".join(disk.spot for disk in disks)
+    # A command takes effect at once, a hand later: redundancy is back sooner by the old disk.
+    first = f"put {swap.old.spot} online again, then " if old_helps(swap, view) else ""
     return SwapStage(
-        f"WRONG DISK{'S' * several}: put {names} back now",
+        f"WRONG DISK{'S' * several}: {first}put {names} back{'' if first else ' now'}",
         tuple(text),
         swap.at,
         waits=f"{names} to return",
@@ -531,11 +539,12 @@ def _still_out(
                 "meant",
                 f"{meant} failed",
                 "disk stays out",
+                " ".join((f"Goes on with the swap while {disks[0].words} is out.", *left)),
                 change=on_purpose,
                 typed="out",
             ),
         ),
-        brief=f"wrong disk{'s' * several} pulled: put {' and '.join(d.spot for d in disks)} back",
+        brief=f"wrong disk{'s' * several} pulled: {first}put {spots} back",
     )
 
 
@@ -547,17 +556,6 @@ def on_purpose(swap: Checklist, _: float) -> Checklist:
     same = tuple(disk for disk in swap.wrong if disk.whole == gone.whole)
     rest = tuple(disk for disk in swap.wrong if disk not in same)
     return replace(swap, wrong=rest, meant=(*swap.meant, *same))
-
-
-def _about_out(
-    view: MachineView, out: list[SwapDisk], disks: tuple[SwapDisk, ...]
-) -> Iterator[str]:
-    """Yield the redundancy left in the pools, and other disks found in the bays."""
-    leaves = filter(None, map(view.leaf_of, out))
-    yield from dict.fromkeys(line for leaf in leaves for line in _redundancy(*leaf))
-    for disk in disks:
-        for text in another_in_bay(disk, view):
-            yield f"{text}. Take it out, insert {disk.mark or disk.name}."
 
 
 def another_in_bay(disk: SwapDisk, view: MachineView) -> Iterator[str]:

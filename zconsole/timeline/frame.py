@@ -238,6 +238,8 @@ class Frame:
     """Estimated maximum rate of the running scan; None while unknown."""
     troubles: tuple[DeviceFault, ...] = ()
     """Devices with new errors, or that disconnected, within the hour; worst first."""
+    failed_disks: Mapping[str, str] = field(default_factory=dict)
+    """How disks failed that have left the pool since, by serial number."""
     spares: tuple[SpareProblem, ...] = ()
     """Hot spares that would not help in a failure."""
     quiet_since: float | None = None

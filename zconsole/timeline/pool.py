@@ -133,6 +133,7 @@ class PoolTimeline:
             limit=self._limit.verdict,
             ceiling=self._limit.ceiling,
             troubles=troubles,
+            failed_disks=self._errors.failed,
             spares=spares,
             quiet_since=self._errors.quiet_since,
             scrub=self.scrubs.push(dated),

@@ -155,4 +155,6 @@ async def test_the_simulated_twin_checks_the_same(scenario, flow, row, check, ch
     await flow(ui, key)
     assert check in ui.plan
     assert said in ui.ran[-1]
+    assert ui.ran[-1].strip().startswith("Not run: ")
+    assert "Nothing was changed: plan it again." in ui.ran[-1]
     assert ui.commands == []

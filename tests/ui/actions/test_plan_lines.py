@@ -216,6 +216,13 @@ def test_reasons_are_as_readable_as_other_text() -> None:
     assert {span.role for span in lines[1]} == {""}
 
 
+def test_a_refused_plan_promises_nothing() -> None:
+    for refused, heading in ((None, "What it does"), ("too small", "What it would do")):
+        plan = ActionPlan("x", "X", (), consequences=("resilvers",), refused=refused)
+        said = [plain(line).strip() for line in plan_lines(plan, "", LOOK, 80)]
+        assert said[-2:] == [heading, "resilvers"]
+
+
 def test_a_plan_says_where_the_disks_are_that_it_is_about() -> None:
     plan = ActionPlan("x", "X", (), where=("sda: Slot 07, serial ZC1A",))
     said = [plain(line).strip() for line in plan_lines(plan, "", LOOK, 80)]

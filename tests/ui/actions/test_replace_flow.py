@@ -9,6 +9,8 @@ import pytest
 from tests.ui.actions.acting import RUN, acting
 from tests.ui.actions.scripted import AGREED, ESC, ScriptedSession
 from zconsole.errors import ZconsoleError
+from zconsole.sim.backends.swap import simulated_swap
+from zconsole.swap.choice import free_disks
 from zconsole.ui.actions.replace_flow import OTHER, batch_flow, replace_flow
 from zconsole.ui.panes.devices import AWAITED
 
@@ -192,3 +194,32 @@ async def test_replace_without_a_row_at_the_cursor_takes_the_only_failed_disk():
         await a.press("2")
         assert a.app.devices.current is None
         assert "REPLACE bay05 (FAULTED: the failed device of tank)" in await a.read(a.press("R"))
+
+
+async def test_a_disk_that_failed_is_listed_last_with_the_reason_and_its_plan_says_so():
+    ui = ScriptedSession("failed-disk", "bay15", AGREED)
+    await replace_flow(ui, ui.key("bay05"))
+    ui.pass_time(2 * 86400.0, 3600.0)
+    why = "failed in tank: FAULTED, 637 errors"
+    ui.answers.extend(("bay05", ESC, ESC))
+    assert not await replace_flow(ui, ui.key("bay04"))
+    listed = ui.shown[-1]
+    rows = listed.splitlines()
+    assert next(row for row in rows if row.startswith("bay05")).endswith(why)
+    assert rows[1].startswith("bay14")
+    assert listed.index("hot spare of this pool") < listed.index("bay05 ") < listed.index("in this")
+    assert f"the new disk {why}" in ui.plan
+
+
+async def test_a_swap_does_not_offer_a_disk_that_failed():
+    ui = ScriptedSession("failed-disk", "bay14", AGREED, "bay15", AGREED)
+    await replace_flow(ui, ui.key("bay05"))
+    ui.pass_time(2 * 86400.0, 3600.0)
+    await replace_flow(ui, ui.key("bay14"))
+    ui.pass_time(2 * 86400.0, 3600.0)
+    ui.swaps.machine_swaps = simulated_swap(ui.world)
+    view = await ui.swaps.session.view(lambda _: True)
+    assert view is not None
+    target = view.target(ui.key("bay15"))
+    assert target is not None
+    assert [device.bay for device in free_disks(view, target)] == ["bay14"]

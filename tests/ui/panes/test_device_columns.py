@@ -243,3 +243,9 @@ def test_names_and_bays_of_wide_characters_have_room_for_all_their_cells():
     facts = tree_facts(changed(calm, -1, name="ディスク一号機の名前は長い", disk=disk))
     assert facts.longest == 26 + calm.rows[-1].depth
     assert facts.widest_bay == 20
+
+
+def test_a_new_disk_has_the_mark_of_a_resilver_before_its_first_block_is_written():
+    frame = frames.healthy()
+    index = next(n for n, row in enumerate(frame.rows) if not row.vdev.children)
+    assert "~ waiting" in drawn(changed(frame, index, unfilled=True), index, 80)

@@ -98,8 +98,9 @@ async def test_the_wrong_disk_is_told_loudly_and_put_right():
     async with swapping() as s:
         await s.to_pull()
         shown = await s.read(s.pull("Slot 08"))
-        assert "WRONG DISK: put Slot 08" in shown
+        assert "WRONG DISK: put Slot 07 online again, then put Slot 08" in shown
         assert "Pull nothing else" in shown
+        assert shown.index("Put Slot 07 (serial") < shown.index("Look at the machine again")
         title = s.app.screen.query_one("#swap").line_at(0)
         assert title[0].role == "badge-error"
         assert "raidz2-0 has no redundancy left." in shown.replace("\n", " ")
@@ -143,12 +144,11 @@ async def test_the_wrong_disk_is_named_wherever_the_swap_is_shown_until_it_is_ba
         await s.pull("Slot 08")
         await s.at_another()
         shown = await s.read(s.on(PickScreen))
-        assert "Continue: WRONG DISK: put Slot 08 (serial W7H6TJMH) back now" in shown
+        assert "Continue: WRONG DISK: put Slot 07 online again, then put Slot 08" in shown
         assert shown.index("Continue: WRONG DISK") < shown.index("Begin another")
         await s.press("escape")
-        assert (
-            await main_line(s) == "disk swap unfinished: wrong disk pulled: put Slot 08 back  (C)"
-        )
+        said = "wrong disk pulled: put Slot 07 online again, then put Slot 08 back"
+        assert await main_line(s) == f"disk swap unfinished: {said}  (C)"
         s.swap.hands.insert(len(s.swap.hands.drawer()) - 1, "Slot 08")
         await s.seen("disk swap unfinished: bring Slot 08 back into tank  (C)")
         await s.at_another()
@@ -185,6 +185,19 @@ async def test_who_knows_the_bay_is_told_what_going_on_without_the_light_means()
         asked = await question(s, "Y")
         assert "No light is switched on." in asked
         assert "Switch on the light" not in asked
+
+
+async def test_a_step_with_two_answers_has_one_line_that_asks_which():
+    async with swapping((80, 24)) as s:
+        await s.begin()
+        await s.do()
+        new = s.swap.hands.drawer()[0].rpartition(" ")[2]
+        shown = await s.read(s.insert(new, "Slot 11"))
+        said = " ".join(line[33:].strip() for line in shown.splitlines())
+        assert "Choose: Go on with Slot 11" in said
+        assert "; or: Go on without the light: I know the bay" in said
+        assert sum(line[33:].strip().startswith("Y ") for line in shown.splitlines()) == 1
+        assert "Y choose" in shown
 
 
 async def test_a_pull_that_nothing_shows_is_asked_for():

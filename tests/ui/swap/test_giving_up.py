@@ -85,6 +85,12 @@ async def test_a_light_that_was_left_on_is_switched_off_from_the_report():
     async with swapping() as s:
         await s.swapped()
         await s.seen("Switch off the light")
+        await s.press("Y")
+        asked = await s.read(s.on(ConfirmScreen))
+        assert "Skips the step: the light stays on" in asked
+        assert "Switch off" not in asked
+        await s.press("escape")
+        await s.on(SwapScreen)
         await s.do("Y")
         shown = await s.read(s.do("Y"))
         assert "The light of Slot 07 is still on; it goes off 4 hours after" in shown

@@ -17,7 +17,7 @@ from tests.unit.actions.pools import (
     said,
     top,
 )
-from zconsole.actions.candidates import judge_device
+from zconsole.actions.candidates import judge_device, ranked
 from zconsole.actions.growth import plan_attach
 from zconsole.actions.plan import Situation
 from zconsole.actions.replace import plan_replace
@@ -54,6 +54,26 @@ def test_a_disk_cannot_take_its_own_place(state, why):
     s, target = _failed(state, _old())
     assert judge_device(s.pool, target, _old(), s.facts).problems == (why,)
     assert plan_replace(s, Swap("1000", OLD)).refused == f"{OLD}: {why}"
+
+
+def test_a_disk_that_failed_is_listed_after_every_other_that_can_be_used():
+    failed = new_disk(path="/dev/disk/by-id/failed", failure="failed in x")
+    small = new_disk(path="/dev/disk/by-id/small", size=1)
+    rough = new_disk(path="/dev/disk/by-id/rough", contents=Contents(unread=True), physical=2**16)
+    s, target = _failed("FAULTED", failed, small, rough, new_disk())
+    listed = ranked(s.pool, target, s.facts)
+    assert [each.device.path for each in listed] == [
+        device.path for device in (new_disk(), rough, failed, small)
+    ]
+    assert listed[2].cautions[0] == "failed in x"
+
+
+def test_a_refused_device_is_refused_for_every_reason():
+    used = new_disk(size=1, contents=Contents(("ext4",)))
+    s, target = _failed("FAULTED", used)
+    problems = judge_device(s.pool, target, used, s.facts).problems
+    assert len(problems) == 2
+    assert plan_replace(s, Swap("1000", used.path)).refused == f"{used.path}: {'; '.join(problems)}"
 
 
 def test_a_new_disk_where_the_old_one_was_can_be_used_unless_something_is_on_it():

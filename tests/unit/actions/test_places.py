@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.records import replace
 from tests.unit.actions.pools import at, pool, top
 from zconsole.actions.offline import plan_detach, plan_offline
-from zconsole.actions.plan import Facts, Situation
+from zconsole.actions.plan import Facts, Situation, places
 from zconsole.actions.replace import plan_replace
 from zconsole.actions.target import Swap
 from zconsole.hardware.device import Device
@@ -35,7 +35,18 @@ def situation(*devices: Device) -> Situation:
 def test_offline_and_detach_name_the_bay_and_serial_number():
     for plan in (plan_offline, plan_detach):
         (said,) = plan(situation(), "1001").where
-        assert said.endswith(": Slot 01, serial S1")
+        assert said == "d01 by its GUID: Slot 01, serial S1"
+
+
+def test_what_is_known_of_the_machine_serves_where_the_sample_knows_nothing():
+    made = at(pool(top("mirror", 0, 2)))
+    leaf = next(iter(made.pool.root.leaves()))
+    device = Device(leaf.path, bay="A1", serial="S1")
+    assert places({leaf.guid}, at(made.pool, Facts(devices=(device,)))) == (
+        f"{leaf.name} by its GUID: bay A1, serial S1",
+    )
+    assert places({leaf.guid}, made) == (f"{leaf.name} by its GUID",)
+    assert places({leaf.path}, made) == ()
 
 
 def test_a_disk_that_took_over_the_path_of_a_failed_leaf_is_not_named_for_it():
@@ -46,7 +57,7 @@ def test_a_disk_that_took_over_the_path_of_a_failed_leaf_is_not_named_for_it():
     sdb = Device("/dev/disk/by-id/h", "/dev/sdb", ("/dev/sdb1",), serial="HEALTHY", bay="Slot 03")
     found = at(pool(tree), Facts(devices=(sdb,)))
     assert not any("HEALTHY" in said for said in plan_replace(found, Swap("1000", NEW.path)).where)
-    assert plan_offline(found, "1001").where == ("d01: Slot 03, serial HEALTHY",)
+    assert plan_offline(found, "1001").where == ("d01 by its GUID: Slot 03, serial HEALTHY",)
 
 
 def test_a_disk_that_the_machine_has_no_longer_is_said_to_be_out():

@@ -21,7 +21,7 @@ from zconsole.actions import facts
 from zconsole.actions.add import Layout, plan_add
 from zconsole.actions.candidates import judge_device, judge_new, ranked
 from zconsole.actions.clear import plan_clear
-from zconsole.actions.facts import MachineFacts, label_of, with_temperatures
+from zconsole.actions.facts import MachineFacts, label_of, with_smart
 from zconsole.actions.growth import plan_attach
 from zconsole.actions.plan import ActionPlan, Facts, Situation
 from zconsole.actions.replace import plan_replace
@@ -703,9 +703,17 @@ async def test_temperatures_only_where_smartctl_gives_them(tree):
     tree.disk("sda")
     found = disks(tree.root)
     text = json.dumps({"temperature": {"current": 41}})
-    assert (await with_temperatures(Answers(smartctl=text), found))[0].temperature == 41.0
+    assert (await with_smart(Answers(smartctl=text), found))[0].temperature == 41.0
     for text in ("", "[]"):
-        assert (await with_temperatures(Answers(smartctl=text), found))[0].temperature is None
+        assert (await with_smart(Answers(smartctl=text), found))[0].temperature is None
+
+
+async def test_a_disk_that_fails_by_its_own_smart_is_known_to(tree):
+    tree.disk("sda")
+    for passed, failure in ((False, "fails by its own SMART: FAILS"), (True, "")):
+        text = json.dumps({"smart_status": {"passed": passed}})
+        (found,) = await with_smart(Answers(smartctl=text), disks(tree.root))
+        assert found.failure == failure
 
 
 @rows("current", ["9" * 400, "9" * 5000, "NaN", "1e999", '"41"', "[" * 100_000])

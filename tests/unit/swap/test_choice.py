@@ -8,7 +8,13 @@ from tests.unit.actions.pools import FACTS, MODERN, at, disk, group, new_disk, p
 from tests.unit.swap.playing import Play
 from tests.unit.swap.views import DISKS, FULL, KEY, chosen, device, view
 from zconsole.actions.target import find
-from zconsole.diagnosis.device_errors.faults import Deltas, DeviceFault, ProbeResults, SmartCounts
+from zconsole.diagnosis.device_errors.faults import (
+    Deltas,
+    DeviceFault,
+    ProbeResults,
+    SmartCounts,
+    with_cause,
+)
 from zconsole.hardware.device import Contents, Device
 from zconsole.pool.chassis import Enclosure, LeafDisk, Slot
 from zconsole.pool.model import ErrorCounters, Vdev
@@ -149,17 +155,17 @@ def test_disks_that_nothing_covers_once_it_is_out_must_stay():
 
 
 def test_what_failed_says_why_it_is_thought_so():
-    signs = ProbeResults(SmartCounts(passed=False), ("ata3: hard resetting link",))
-    fault = DeviceFault(
-        KEY, "d00", Deltas(read=4), 1.0, cause="disk", text="d00: the disk itself", signs=signs
-    )
+    signs = ProbeResults(SmartCounts(pending=2), ("sdc: Medium Error",))
+    fault = with_cause(DeviceFault(KEY, "d00", Deltas(read=4), 1.0), signs)
     v = replace(view(), faults=(fault,), smart={DISKS[0].path: SmartCounts(pending=3)})
     choice = chosen(v)
     assert choice.cause == "disk"
     assert choice.draft.why == (
         "d00 is ONLINE",
-        "d00: the disk itself",
-        "ata3: hard resetting link",
+        # Counted as in the last line, though 2 when the fault was seen.
+        "d00: likely the disk itself; 4 read errors in 1h00m (3 unreadable sectors; the disk itself"
+        " reports read errors; the kernel reports bad sectors)",
+        "sdc: Medium Error",
         "SMART: 3 pending",
     )
 

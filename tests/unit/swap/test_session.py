@@ -102,7 +102,7 @@ def test_an_answer_about_a_disk_that_is_back_meanwhile_changes_nothing():
     play = Play()
     play.begin()
     assert play.guide is not None
-    meant = Answer("meant", "it was meant to go", "disk stays out", change=on_purpose)
+    meant = Answer("meant", "it was meant to go", "disk stays out", "", change=on_purpose)
     play.guide.answer(play.now, meant)
     assert play.look().step == "offline"
     assert play.leaf(OLD).online

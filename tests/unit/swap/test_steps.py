@@ -179,7 +179,7 @@ def test_a_wrong_disk_is_brought_back_into_each_pool_on_it(play: Play):
     play.do()
     play.hands.pull("Slot 06")
     stage = play.look()
-    assert stage.title.startswith("WRONG DISK: put Slot 06")
+    assert stage.title.startswith("WRONG DISK: put Slot 07 online again, then put Slot 06")
     assert {"tank needs the data on it.", "fast needs the data on it."} <= {*stage.text}
     play.hands.insert(len(play.hands.drawer()) - 1, "Slot 06")
     play.look()
@@ -206,6 +206,16 @@ def test_a_disk_that_another_pool_cannot_do_without_is_not_pulled(play: Play):
     choice = play.choice()
     assert choice.way is None
     assert "loses data of" in choice.refused
+
+
+@rows("mode, what", [(REPLACE_FIRST, "take the disk out"), (PULL_FIRST, "swap the disk")])
+def test_a_machine_without_hot_plug_is_powered_off_for_what_is_left_to_do(mode, what):
+    play = Play()
+    play.hands.insert(NEW, EMPTY)
+    play.begin(mode)
+    play.do()
+    stage = play.until("pull")
+    assert [what in text for text in stage.text if text.startswith("Without hot-plug")] == [True]
 
 
 def test_a_disk_that_leaves_before_its_turn_is_not_taken_for_the_pull(play: Play):

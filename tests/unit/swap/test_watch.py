@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from tests.table import rows
 from tests.unit.actions.pools import disk, group
 from tests.unit.swap.playing import EMPTY, NEW, OLD, SMALL, Play, fresh
 from tests.unit.swap.views import chosen, view
+from zconsole.pool.model import Scan
 from zconsole.sim import lifecycle
 from zconsole.sim.disk import FAULTED, REMOVED
 from zconsole.swap.disk import PULL_FIRST
 from zconsole.swap.several import started
 from zconsole.swap.stage import SwapStage
+from zconsole.swap.steps import PUT_BACK, just_ran
 from zconsole.swap.store import SwapStore
 from zconsole.swap.watch import noticed
 
@@ -22,7 +25,7 @@ def test_a_wrong_disk_is_noticed_put_back_and_resilvered_before_anything_else(pl
     play.hands.pull("Slot 06")
     stage = play.look()
     assert stage.alarm
-    assert "WRONG DISK: put Slot 06" in stage.title
+    assert "then put Slot 06" in stage.title
     assert stage.plan is None
     play.hands.insert(2, "Slot 06")
     stage = play.look()
@@ -41,7 +44,7 @@ def back_unnoticed(play: Play) -> SwapStage:
     play.begin()
     play.do()
     play.devices = lambda found: tuple(d for d in found if d.bay != "Slot 06")
-    assert "WRONG DISK: put Slot 06" in play.look().title
+    assert "then put Slot 06" in play.look().title
     play.devices = lambda found: found
     return play.look()
 
@@ -115,7 +118,7 @@ def other(play: Play) -> Play:
 def test_the_disk_of_another_open_checklist_must_stay_until_that_says_to_pull_it(play: Play):
     play.do()
     play.hands.pull("Slot 06")
-    assert "WRONG DISK: put Slot 06" in play.look().title
+    assert "then put Slot 06" in play.look().title
 
 
 def test_the_disk_of_another_open_checklist_may_be_pulled(play: Play, other: Play):
@@ -164,7 +167,7 @@ def test_a_wrong_disk_counts_as_out_before_the_pool_has_noticed(play: Play):
     play.do()
     play.devices = lambda found: tuple(d for d in found if d.bay != "Slot 06")
     stage = play.look()
-    assert "WRONG DISK: put Slot 06" in stage.title
+    assert "then put Slot 06" in stage.title
     assert stage.text[0] == "raidz2-0 has no redundancy left."
 
 
@@ -202,7 +205,7 @@ def test_another_disk_in_the_bay_of_a_wrong_one_is_named(play: Play):
     play.look()
     play.hands.insert(SMALL, "Slot 06")
     stage = play.look()
-    assert "WRONG DISK: put Slot 06" in stage.title
+    assert "then put Slot 06" in stage.title
     (said,) = [text for text in stage.text if "not the one" in text]
     assert said.startswith("Slot 06 holds serial ")
     assert said.endswith(f"Take it out, insert serial {serial}.")
@@ -293,11 +296,12 @@ def test_after_a_wrong_pull_the_old_disk_that_is_only_offline_can_be_put_online_
     play.hands.pull("Slot 06")
     stage = play.look()
     assert stage.alarm
-    left, first, *_ = stage.text
-    assert first.startswith(f"Put {OLD}")
-    assert "online again first" in first
-    assert left == "raidz2-0 has no redundancy left."
-    assert "No undo" not in stage.final
+    assert stage.title.startswith(f"WRONG DISK: put {OLD} online again, then put Slot 06 (serial ")
+    assert stage.brief == f"wrong disk pulled: put {OLD} online again, then put Slot 06 back"
+    assert stage.text[0] == "raidz2-0 has no redundancy left."
+    # One order: no line says what else comes first, or now.
+    assert not any(word in text for text in stage.text for word in (" first", " now", "online"))
+    assert stage.final == ""
     assert stage.back is not None
     assert stage.back.plan is not None
     assert stage.back.plan.action == "online"
@@ -306,11 +310,36 @@ def test_after_a_wrong_pull_the_old_disk_that_is_only_offline_can_be_put_online_
     play.run(stage, stage.back.plan)
     stage = play.look()
     assert stage.title.startswith("WRONG DISK: put Slot 06")
-    assert not any("online again first" in text for text in stage.text)
+    assert stage.title.endswith("back now")
     assert stage.back is None
 
 
-def test_each_stage_of_a_wrong_pull_says_that_there_is_no_way_back(play: Play):
+def test_a_disk_that_is_in_again_does_not_count_for_redundancy_before_it_is_complete(play: Play):
+    play.begin()
+    play.hands.pull("Slot 06")
+    play.look()
+    play.hands.insert(len(play.hands.drawer()) - 1, "Slot 06")
+    play.do()
+    told = set()
+    for _ in range(400):
+        stage = play.look()
+        if not stage.alarm:
+            break
+        told.add(stage.text[0])
+        play.wait(1.0)
+    assert told == {"1 more device may fail in raidz2-0."}
+    assert play.look().step == "offline"
+
+
+@rows("start, waits", [(90.0, True), (100.0, False)])
+def test_a_resilver_that_has_ended_is_not_waited_for(play: Play, start: float, waits: bool):
+    play.begin()
+    swap = play.checklist.noting(100.5, PUT_BACK, "", "zpool online tank 42", "done")
+    over = Scan("resilver", "finished", start=start, end=102.0)
+    assert just_ran(swap, view(scans=(over,)).pool, 103.0) == waits
+
+
+def test_no_stage_of_a_wrong_pull_speaks_of_undoing(play: Play):
     play.pulled()
     play.look()
     play.hands.pull("Slot 08")
@@ -320,7 +349,7 @@ def test_each_stage_of_a_wrong_pull_says_that_there_is_no_way_back(play: Play):
     play.run_alarm()
     stage = play.look()
     assert stage.title.startswith("Wait until Slot 08")
-    assert [*finals, stage.final] == ["No undo is needed here"] * 3
+    assert [*finals, stage.final] == [""] * 3
 
 
 def test_clearing_a_wrong_disk_says_what_is_lost(play: Play):

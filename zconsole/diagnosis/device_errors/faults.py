@@ -252,6 +252,8 @@ LATE = 5.0
 HERE = ("ONLINE", "DEGRADED")
 AWAY = ("REMOVED", "UNAVAIL")
 """States of an unreachable device; a FAULTED one can be reached, and OFFLINE is set by hand."""
+DEAD = ("FAULTED", "UNAVAIL")
+"""States of a failed device; a REMOVED one may only have been pulled."""
 STANDS_OUT = 3
 """Ratio to the checksum errors of its siblings from which errors are attributed to a device.
 
@@ -287,6 +289,16 @@ class _Device:
     """Whether it disconnected and has not returned."""
     filling: float = float("-inf")
     """When it last had errors while being filled (epoch seconds)."""
+    serial: str = ""
+    """Serial number of its disk; empty if unknown."""
+    most: int = 0
+    """Most errors that the pool counted for it at a time."""
+
+    @property
+    def failure(self) -> str:
+        """How it failed: state and errors; empty if it did not."""
+        errors = counted(self.most, "error") if self.most else ""
+        return ", ".join(filter(None, (self.state if self.state in DEAD else "", errors)))
 
     @property
     def last(self) -> float:
@@ -342,6 +354,8 @@ class DeviceErrorTracker:
         self._pushed: float | None = None
         self.quiet_since: float | None = None
         """Time of the newest errors or disconnect, or of the first sample (epoch seconds)."""
+        self.failed: dict[str, str] = {}
+        """How disks failed that have left the pool since, by serial number."""
 
     def shift(self, seconds: float) -> None:
         """Shift all stored times, as the clock was set by this many seconds."""
@@ -362,6 +376,7 @@ class DeviceErrorTracker:
         quiet = self.quiet_since or at
         lost = [self._devices.pop(key) for key in self._devices.keys() - tree.keys()]
         left = {device.name: device for device in lost}
+        self.failed |= {old.serial: old.failure for old in lost if old.serial and old.failure}
         for key, place in tree.items():
             vdev = place.vdev
             if vdev.children:
@@ -376,9 +391,13 @@ class DeviceErrorTracker:
                 # After a change of source, devices are matched by name, and counters may be
                 # rounded differently.
                 device.guid, device.counters = vdev.guid, vdev.errors
+                device.most = max(device.most, vdev.errors.total)
                 self._devices[key] = device
+            if vdev.disk is not None:
+                device.serial = vdev.disk.serial
             if vdev.errors != device.counters:
                 device.count(since, at, vdev.errors)
+                device.most = max(device.most, vdev.errors.total)
                 if _is_filled(place, tree):
                     device.filling = at
             if vdev.state != device.state:

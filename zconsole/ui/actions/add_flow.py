@@ -20,7 +20,7 @@ from zconsole.actions.add import (
     wanted_shift,
 )
 from zconsole.actions.candidates import Candidate, judge_new
-from zconsole.actions.facts import with_temperatures
+from zconsole.actions.facts import with_smart
 from zconsole.actions.plan import Situation
 from zconsole.hardware.device import Device
 from zconsole.ui.actions.plan_lines import candidate_about, candidate_lines, wrapped
@@ -183,7 +183,7 @@ class DevicesScreen(PickScreen):
 
 async def _marking(ui: FlowSession, situation: Situation, layout: Layout, count: int) -> Marking:
     """Return the devices to choose from: usable ones first, the closest in size before others."""
-    warm = await with_temperatures(ui.backend.runner, situation.facts.devices)
+    warm = await with_smart(ui.backend.runner, situation.facts.devices)
     judged = _judged(situation, layout, warm)
     near = _wanted_bytes(situation, layout)
 

@@ -25,7 +25,9 @@ def plan_lines(plan: ActionPlan, denied: str, look: DisplayFormat, width: int) -
     commands = tuple(step.command for step in plan.steps)
     lines += _block(heading, commands, "bold", look, width)
     lines += _block("Where the disks are", plan.where, "bold", look, width)
-    lines += _block("What it does", plan.consequences, "", look, width)
+    lines += _block(
+        "What it would do" if plan.refused else "What it does", plan.consequences, "", look, width
+    )
     lines += _block("Cannot be undone", plan.not_undone, "warning", look, width)
     lines += _block("Known bugs of this OpenZFS", plan.hazards, "error", look, width)
     lines += _block("Warnings", plan.warnings, "warning", look, width)

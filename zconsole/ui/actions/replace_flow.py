@@ -8,7 +8,7 @@ from functools import partial
 
 from zconsole.actions.candidates import Candidate, order, ranked, spares, unfit_spare
 from zconsole.actions.executor import ExecutionEvent
-from zconsole.actions.facts import with_temperatures
+from zconsole.actions.facts import with_smart
 from zconsole.actions.follow import leftover
 from zconsole.actions.growth import plan_attach
 from zconsole.actions.plan import Situation
@@ -171,7 +171,7 @@ async def _candidates(
     ui: FlowSession, situation: Situation, target: Target, taken: frozenset[str]
 ) -> list[Candidate]:
     """Return the disks of the machine, then the pool's spares; unusable ones come last."""
-    warm = await with_temperatures(ui.backend.runner, situation.facts.devices)
+    warm = await with_smart(ui.backend.runner, situation.facts.devices)
     free = spares(situation.pool)
     listed = [
         candidate

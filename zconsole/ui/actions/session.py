@@ -18,7 +18,13 @@ from textual.screen import Screen
 
 from zconsole.actions.backend import ActionBackend
 from zconsole.actions.executor import ExecutionEvent, Executor
-from zconsole.actions.facts import PATIENCE, Refresher, is_answer, situation_of
+from zconsole.actions.facts import (
+    PATIENCE,
+    Refresher,
+    is_answer,
+    situation_of,
+    with_failures,
+)
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts, Situation
 from zconsole.errors import UnavailableError, ZconsoleError
 from zconsole.pool.model import Event
@@ -258,7 +264,8 @@ class FlowSession:
         ``paths`` are devices to examine. Raises ZconsoleError without a pool.
         """
         bare = shown or self.situation_shown()
-        return replace(bare, facts=await self.backend.ask(bare.pool, bare.suspended, paths))
+        facts = await self.backend.ask(bare.pool, bare.suspended, paths)
+        return replace(bare, facts=with_failures(facts, self.app.view_state.frames))
 
     def scans(self, ended: Iterable[str] = ()) -> Scans:
         """Return the scans as of the newest round; ``ended`` are pools whose scan was seen to end.
@@ -512,8 +519,17 @@ class FlowSession:
 def _said(event: ExecutionEvent, plan: ActionPlan) -> list[Span]:
     role = _ROLES.get(event.kind, "")
     done = "Started." if plan.begins else "Done."
-    words = {"begun": f"$ {event.text}", "done": done, "skipped": f"Not needed: {event.text}"}
+    words = {
+        "begun": f"$ {event.text}",
+        "done": done,
+        "skipped": f"Not needed: {event.text}",
+        "refused": f"Not run: {event.text}",
+    }
     said = [Span(words.get(event.kind, event.text), role)]
+    if event.kind == "refused" and event.step is not None:
+        first = event.step is plan.steps[0]
+        rest = "Nothing was changed: plan it again." if first else "No further command was run."
+        said = [*said, Span(rest, role)]
     if event.kind == "failed" and event.step is not None:
         said = [Span("Failed. No further command was run.", role)]
     return [*said, Span(event.meaning, "warning")] if event.meaning else said

@@ -100,7 +100,7 @@ def state_words(row: VdevRow) -> tuple[str, str]:
     if vdev.state in ("ONLINE", "DEGRADED") and not vdev.children:
         for flag, word in (
             (vdev.resilvering, "resilvering"),
-            (vdev.awaiting_resilver, "waiting"),
+            (vdev.awaiting_resilver or vdev.unfilled, "waiting"),
             (vdev.removing, "removing"),
         ):
             if flag:

@@ -230,14 +230,19 @@ def _doing(stage: SwapStage, look: DisplayFormat, width: int) -> Iterator[Line]:
         labeled.append(("Not now: ", plan.refused, "warning"))
     for label, text, role in labeled:
         yield from beside(Span(f" {label}", role), look.text(text), width - 1, role)
-    keyed = [("answer", answer.text) for answer in stage.answers]
+    # One key for every answer: with several, its question shows them one by one.
+    answers = "; or: ".join(answer.text for answer in stage.answers)
+    several = len(stage.answers) > 1
+    keyed = [("answer", f"Choose: {answers}" if several else answers)] if answers else []
     if stage.alarm and plan is None:
         keyed.insert(0, ("do", "Look at the machine again now"))
     elif plan is not None and plan.refused is None:
         what = ", ".join(dict.fromkeys(" ".join(step.argv[:2]) for step in plan.steps))
         keyed.insert(0, ("do", f"See the plan, then run it ({what})"))
     if stage.back is not None:
-        keyed.append(("stop" if stage.back.closes else "undo", stage.back.text))
+        # In an alarm that no plan ends yet, it is what the headline says to do first.
+        place = 0 if stage.alarm and plan is None else len(keyed)
+        keyed.insert(place, ("stop" if stage.back.closes else "undo", stage.back.text))
     for action, text in keyed:
         yield from _keyed(look, action, sentence(text), width)
 

@@ -188,7 +188,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
             over = {"do": "save report", "stop": "no report"}
             words = over if stage.over else {"do": "look again"}
         if stage is not None and stage.answers:
-            words["answer"] = stage.answers[0].key
+            words["answer"] = stage.answers[0].key if len(stage.answers) == 1 else "choose"
         keys = (key for key in look.keys.of("Swap") if key.name in offers)
         parts = [
             short_key(key._replace(action=f"screen.{key.name}"), words.get(key.name))
@@ -332,9 +332,9 @@ class SwapScreen(Dialog[SwapDisk | None]):
         """Ask the operator to confirm one of the step's answers."""
         questions: list[Confirmation] = []
         for answer in stage.answers:
-            own = [Span(stage.title, "bold"), *(Span(text) for text in stage.text)]
-            said = [Span(answer.means)] if answer.means else own
-            said += [Span(sentence(text), "error") for text in stage.warnings]
+            said = [Span(answer.means)]
+            if answer.typed:  # other answers don't do what the step warns of
+                said += [Span(sentence(text), "error") for text in stage.warnings]
             do = partial(self._followed.write, self._followed.guide.answer, answer)
             questions.append(self._question(answer.text, said, do, answer.typed))
         await self._put(*questions)
@@ -342,7 +342,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
     async def _give_up(self, stage: SwapStage) -> None:
         """Ask whether to close the checklist; a word must be typed if something is left undone."""
         back, swap = stage.back, self._followed.checklist
-        typed, said = None, [Span("Nothing is left to undo. The report is kept.")]
+        typed, said = None, [Span("Nothing is left to undo. You can save a report afterwards.")]
         if back is None or not back.closes:
             typed = GIVE_UP
             said = [

@@ -4,6 +4,7 @@ import pytest
 
 from tests.table import rows
 from zconsole.diagnosis.device_errors.faults import HOUR, DeviceErrorTracker
+from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import ErrorCounters, Event, Scan, Vdev, placed
 from zconsole.sim.source import World
 from zconsole.timeline.session import Session
@@ -268,3 +269,25 @@ def test_it_is_quiet_since_the_first_sample_or_the_newest_errors_or_disconnect()
     assert since == [1000.0, 1000.0, 1020.0, 1030.0, 1030.0, 1030.0]
     tracker.shift(60.0)
     assert tracker.quiet_since == 1090.0
+
+
+@rows(
+    ("state", "errors", "cleared", "failed"),
+    [
+        ("FAULTED", 40, False, {"S1": "FAULTED, 40 errors"}),
+        ("FAULTED", 0, False, {"S1": "FAULTED"}),
+        ("ONLINE", 40, True, {"S1": "40 errors"}),
+        ("ONLINE", 0, False, {}),
+        ("REMOVED", 0, False, {}),  # it may only have been pulled
+    ],
+)
+def test_a_disk_that_failed_is_remembered_after_it_left_the_pool(state, errors, cleared, failed):
+    tracker = DeviceErrorTracker()
+    counted = [errors, 0] if cleared else [errors]
+    for t, read in enumerate(counted):
+        leaf = tree(state, read=read)["3"].vdev._replace(disk=LeafDisk(serial="S1"))
+        root = Vdev("tank", "root", guid="1", children=(leaf,))
+        tracker.push(1000.0 + t, {p.key: p for p in placed(root)})
+    assert tracker.failed == {}
+    tracker.push(1060.0, {})
+    assert tracker.failed == failed
