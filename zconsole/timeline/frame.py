@@ -238,6 +238,8 @@ class Frame:
     """Estimated maximum rate of the running scan; None while unknown."""
     troubles: tuple[DeviceFault, ...] = ()
     """Devices with new errors, or that disconnected, within the hour; worst first."""
+    minutes_watched: int = 60
+    """Whole minutes of the last hour in which new errors and disconnects would have been seen."""
     spares: tuple[SpareProblem, ...] = ()
     """Hot spares that would not help in a failure."""
     quiet_since: float | None = None

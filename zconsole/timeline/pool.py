@@ -133,6 +133,7 @@ class PoolTimeline:
             limit=self._limit.verdict,
             ceiling=self._limit.ceiling,
             troubles=troubles,
+            minutes_watched=self._errors.minutes_watched(sample.t),
             spares=spares,
             quiet_since=self._errors.quiet_since,
             scrub=self.scrubs.push(dated),
@@ -158,7 +159,8 @@ class PoolTimeline:
         last = self.frame
         if last is None:
             why = unreachable(failure, 0.0)._replace(reasons=(failure.text,))
-            return Frame(failure.pool, None, failure, why, self.rates.series)
+            series = self.rates.series
+            return Frame(failure.pool, None, failure, why, series, minutes_watched=0)
         suspended = failure.kstat == "SUSPENDED"
         rates, missing = self.rates.now, self.absences.missing
         return replace(

@@ -22,7 +22,7 @@ LEAVES_AFTER = 60.0
 
 _DRAWN = attrgetter(
     *("pool", "health", "scans", "activities", "events", "flags", "limit", "troubles", "spares"),
-    *("balance", "redundancy"),
+    *("balance", "redundancy", "minutes_watched"),
 )
 """Fields of a frame that are drawn, except its rows."""
 _COUNTED = Vdev._fields.index("io")

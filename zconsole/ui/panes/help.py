@@ -120,8 +120,8 @@ def footer_line(
         ]
     usable = () if denied is None else look.keys.actions
     actions = sorted((key for key in usable if key.short), key=lambda key: key.title != first)
-    grey = ("track", "track") if denied else ("key", "dim")
-    extra = [short_key(key, key.short, *grey) for key in actions]
+    gray = ("track", "track") if denied else ("key", "dim")
+    extra = [short_key(key, key.short, *gray) for key in actions]
     pools = 2 if several_pools else 0
     row = [*ends[:1], *words, *extra, *parts[:pools], *ends[1:-1], *parts[pools:]]
     return key_row(row, ends[-1], width)
