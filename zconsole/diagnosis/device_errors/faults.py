@@ -210,8 +210,10 @@ SUSPECTS = {
 
 
 def returned(flaps: int) -> str:
-    """Return as text how often a device disconnected and returned."""
-    return f"disconnected and returned {flaps} times" if flaps > 1 else "disconnected, returned"
+    """Return as text how often a device disconnected and returned within an hour."""
+    return (
+        f"disconnected and returned {flaps} times in 1 h" if flaps > 1 else "disconnected, returned"
+    )
 
 
 def with_cause(fault: DeviceFault, signs: ProbeResults | None = None) -> DeviceFault:
