@@ -7,6 +7,7 @@ some ten milliseconds per sample, and memory is bounded by ring buffers and wind
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from typing import TypeVar
@@ -16,7 +17,7 @@ from zconsole.diagnosis.bottleneck.tracker import BottleneckTracker
 from zconsole.diagnosis.device_errors.faults import DeviceErrorTracker, returned
 from zconsole.pool.balance import balance
 from zconsole.pool.health import health, unreachable, without_redundancy
-from zconsole.pool.model import Placed, Sample, SampleFailure, Scan, placed
+from zconsole.pool.model import NOTHING, Placed, Sample, SampleFailure, Scan, placed
 from zconsole.pool.redundancy import of_pool, unmarked_repairs
 from zconsole.pool.spares import spare_problems
 from zconsole.timeline.activities import ActivityTracker
@@ -63,6 +64,14 @@ class PoolTimeline:
         self._leaps: dict[tuple[str, float], float] = {}
         """Seconds by which to shift the times of scans from before the clock was set back, by
         function and start (or end)."""
+
+    def copy(self) -> PoolTimeline:
+        """Return a copy to which other samples can be added than to this one."""
+        # What never changes is shared, and a mappingproxy cannot be copied.
+        shared = [NOTHING, self.frame, self._tree, self._known, self._newest]
+        if self.frame is not None:
+            shared.append(self.frame.sample)
+        return deepcopy(self, {id(each): each for each in shared if each is not None})
 
     def push(self, sample: Sample) -> Frame:
         """Add a sample and build its frame."""
