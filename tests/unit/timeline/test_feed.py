@@ -347,16 +347,20 @@ async def test_a_leap_to_what_was_cut_off_meanwhile_ends_with_the_recording(tmp_
     assert await feed.next() is None
 
 
-PAIR = """  pool: tank
- state: {pool}
-config:
-
-	NAME      STATE     READ WRITE CKSUM
-	tank      {pool}       0     0     0
-	  mirror-0  {pool}     0     0     0
-	    sda     ONLINE     0     0     0
-	    sdb     {state}    {read}     0     0
-"""
+PAIR = "\n".join(
+    (
+        "  pool: tank",
+        " state: {pool}",
+        "config:",
+        "",
+        "\tNAME        STATE     READ WRITE CKSUM",
+        "\ttank        {pool}       0     0     0",
+        "\t  mirror-0  {pool}     0     0     0",
+        "\t    sda     ONLINE     0     0     0",
+        "\t    sdb     {state}    {read}     0     0",
+        "",
+    )
+)
 ROUNDS = 1300
 """Rounds of a recording with errors and a disconnect early: more than a jump plays."""
 
