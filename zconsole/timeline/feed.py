@@ -324,6 +324,8 @@ class ReplayFeed(SessionFeed):
             self._played += 1
             if self._played % WARM_ROUNDS == 0:
                 self._keep(at)
+        # Lets keys and painting continue, where samples cannot be read as fast as they are due.
+        await asyncio.sleep(0)
         return update
 
     def _keep(self, at: float) -> None:
@@ -406,7 +408,6 @@ class ReplayFeed(SessionFeed):
                 playback.request = playback.request._replace(events=0)
                 return update
             update = found
-            await asyncio.sleep(0)  # lets keys and painting continue
 
     async def _search_back(self, shown: float | None) -> Update | None:
         """Request the round of an event before ``shown``, or the first round.
@@ -460,5 +461,4 @@ class ReplayFeed(SessionFeed):
             if there and self.playback.request.t == target:
                 self.playback.request = self.playback.request._replace(t=None)
             update = found or update
-            await asyncio.sleep(0)  # lets keys and painting continue
         return update

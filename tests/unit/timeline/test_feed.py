@@ -249,6 +249,23 @@ async def test_a_leap_begins_a_new_history_shortly_before(made):
 
 
 @pytest.mark.slow
+async def test_keys_have_their_turn_where_samples_are_due_sooner_than_they_can_be_read(made):
+    feed, _ = made
+    turns = 0
+
+    async def press_keys():
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    pressing = asyncio.create_task(press_keys())
+    for _ in range(50):
+        await feed.next()
+    pressing.cancel()
+    assert turns >= 50
+
+
 async def test_a_step_ahead_passes_nothing_over(made):
     feed, sessions = made
     await at(feed)
