@@ -232,8 +232,9 @@ WARM_ROUNDS = 300
 and this many are read in about two seconds."""
 AHEAD = 300.0
 """Seconds ahead up to which a jump skips nothing, so that the history continues."""
-MOST_PLACES = 60
-"""Places of a recording from which a jump can go on; each takes some 100 KB for eight disks."""
+MOST_PLACES = 40
+"""Places of a recording from which a jump can go on; each takes 0.2 MB for seven disks, 3 MB for a
+thousand."""
 _SEARCHED = 0.5
 """Seconds of searching for an event, after which it is shown how far that has come."""
 

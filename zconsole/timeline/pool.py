@@ -6,18 +6,20 @@ some ten milliseconds per sample, and memory is bounded by ring buffers and wind
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, tzinfo
-from typing import TypeVar
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 from zconsole.config.settings import SCRUB_OVERDUE_AFTER
 from zconsole.diagnosis.bottleneck.tracker import BottleneckTracker
 from zconsole.diagnosis.device_errors.faults import DeviceErrorTracker, returned
 from zconsole.pool.balance import balance
 from zconsole.pool.health import health, unreachable, without_redundancy
-from zconsole.pool.model import NOTHING, Placed, Sample, SampleFailure, Scan, placed
+from zconsole.pool.model import Placed, Sample, SampleFailure, Scan, placed
 from zconsole.pool.redundancy import of_pool, unmarked_repairs
 from zconsole.pool.spares import spare_problems
 from zconsole.timeline.activities import ActivityTracker
@@ -27,6 +29,13 @@ from zconsole.timeline.frame import ActivityView, Frame, ScanView, VdevRow
 from zconsole.timeline.rates import NONE, SCAN_METRICS, PoolRates, slow_siblings
 from zconsole.timeline.scans import ScanTracker
 from zconsole.timeline.scrubs import DamageTracker, ScrubTracker
+
+
+def _reduced(mapping: MappingProxyType[Any, Any]) -> tuple[type, tuple[dict[Any, Any]]]:
+    return MappingProxyType, (dict(mapping),)
+
+
+copyreg.pickle(MappingProxyType, _reduced)  # else empty defaults of samples cannot be copied
 
 
 class PoolTimeline:
@@ -67,8 +76,8 @@ class PoolTimeline:
 
     def copy(self) -> PoolTimeline:
         """Return a copy to which other samples can be added than to this one."""
-        # What never changes is shared, and a mappingproxy cannot be copied.
-        shared = [NOTHING, self.frame, self._tree, self._known, self._newest]
+        # What never changes is shared.
+        shared = [self.frame, self._tree, self._known, self._newest]
         if self.frame is not None:
             shared.append(self.frame.sample)
         return deepcopy(self, {id(each): each for each in shared if each is not None})
