@@ -47,7 +47,7 @@ def status_report(frame: Frame) -> str:
     if frame.balance.vdevs:
         parts.extend(("", *balance_lines(frame.balance)))
     parts.extend(_errors(frame))
-    parts.extend(f"new errors: {trouble.text}" for trouble in frame.troubles)
+    parts.extend(f"{trouble.label}: {trouble.text}" for trouble in frame.troubles)
     return "\n".join(clean_lines(parts)) + "\n"
 
 

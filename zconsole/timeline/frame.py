@@ -240,6 +240,8 @@ class Frame:
     """Devices with new errors, or that disconnected, within the hour; worst first."""
     failed_disks: Mapping[str, str] = field(default_factory=dict)
     """How disks failed that have left the pool since, by serial number."""
+    minutes_watched: int = 60
+    """Whole minutes of the last hour in which new errors and disconnects would have been seen."""
     spares: tuple[SpareProblem, ...] = ()
     """Hot spares that would not help in a failure."""
     quiet_since: float | None = None

@@ -6,10 +6,13 @@ some ten milliseconds per sample, and memory is bounded by ring buffers and wind
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, tzinfo
-from typing import TypeVar
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 from zconsole.config.settings import SCRUB_OVERDUE_AFTER
 from zconsole.diagnosis.bottleneck.tracker import BottleneckTracker
@@ -26,6 +29,13 @@ from zconsole.timeline.frame import ActivityView, Frame, ScanView, VdevRow
 from zconsole.timeline.rates import NONE, SCAN_METRICS, PoolRates, slow_siblings
 from zconsole.timeline.scans import ScanTracker
 from zconsole.timeline.scrubs import DamageTracker, ScrubTracker
+
+
+def _reduced(mapping: MappingProxyType[Any, Any]) -> tuple[type, tuple[dict[Any, Any]]]:
+    return MappingProxyType, (dict(mapping),)
+
+
+copyreg.pickle(MappingProxyType, _reduced)  # else empty defaults of samples cannot be copied
 
 
 class PoolTimeline:
@@ -63,6 +73,14 @@ class PoolTimeline:
         self._leaps: dict[tuple[str, float], float] = {}
         """Seconds by which to shift the times of scans from before the clock was set back, by
         function and start (or end)."""
+
+    def copy(self) -> PoolTimeline:
+        """Return a copy to which other samples can be added than to this one."""
+        # What never changes is shared.
+        shared = [self.frame, self._tree, self._known, self._newest]
+        if self.frame is not None:
+            shared.append(self.frame.sample)
+        return deepcopy(self, {id(each): each for each in shared if each is not None})
 
     def push(self, sample: Sample) -> Frame:
         """Add a sample and build its frame."""
@@ -134,6 +152,7 @@ class PoolTimeline:
             ceiling=self._limit.ceiling,
             troubles=troubles,
             failed_disks=self._errors.failed,
+            minutes_watched=self._errors.minutes_watched(sample.t),
             spares=spares,
             quiet_since=self._errors.quiet_since,
             scrub=self.scrubs.push(dated),
@@ -159,7 +178,8 @@ class PoolTimeline:
         last = self.frame
         if last is None:
             why = unreachable(failure, 0.0)._replace(reasons=(failure.text,))
-            return Frame(failure.pool, None, failure, why, self.rates.series)
+            series = self.rates.series
+            return Frame(failure.pool, None, failure, why, series, minutes_watched=0)
         suspended = failure.kstat == "SUSPENDED"
         rates, missing = self.rates.now, self.absences.missing
         return replace(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Protocol
 
@@ -174,6 +174,14 @@ class Session:
                 self._zone, self._flags, self._scrub_overdue_after, self._goes_on
             )
         return self._timelines[pool]
+
+    def timelines(self) -> dict[str, PoolTimeline]:
+        """Return a copy of every pool's timeline by name, for ``go_on_from``."""
+        return {name: timeline.copy() for name, timeline in self._timelines.items()}
+
+    def go_on_from(self, timelines: Mapping[str, PoolTimeline]) -> None:
+        """Continue timelines that were copied before, which stay as they are."""
+        self._timelines = {name: timeline.copy() for name, timeline in timelines.items()}
 
     def last(self, pool: str) -> Frame | None:
         """Return the last good frame of a pool; None if there was none."""

@@ -19,6 +19,7 @@ from textual.binding import BindingType
 from textual.driver import Driver
 from textual.screen import Screen
 from textual.timer import Timer
+from textual.widgets import Input
 
 from zconsole.config.settings import UNITS
 from zconsole.errors import ExitCode, ZconsoleError
@@ -394,7 +395,9 @@ class Console(ThemedApp):
         """Show the keys of the screen on top."""
         if not isinstance(self.screen, HelpScreen):
             about = self.screen if isinstance(self.screen, Dialog) else None
-            self.push_screen(HelpScreen(self.view_state, about, self.feed.interval))
+            typing = isinstance(self.screen.focused, Input)
+            help_screen = HelpScreen(self.view_state, about, self.feed.interval, typing=typing)
+            self.push_screen(help_screen)
 
     def action_pause(self) -> None:
         """Freeze the panes or continue, with a live header; pause or continue a replay."""

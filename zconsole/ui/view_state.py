@@ -22,7 +22,7 @@ LEAVES_AFTER = 60.0
 
 _DRAWN = attrgetter(
     *("pool", "health", "scans", "activities", "events", "flags", "limit", "troubles", "spares"),
-    *("balance", "redundancy"),
+    *("balance", "redundancy", "minutes_watched"),
 )
 """Fields of a frame that are drawn, except its rows."""
 _COUNTED = Vdev._fields.index("io")
@@ -78,6 +78,8 @@ class HeaderStatus(NamedTuple):
     """Seconds since the last good sample; None if there was none."""
     now: float = 0.0
     """Epoch seconds by the source's clock."""
+    live: bool = True
+    """False for a recording, whose samples are only late where one is missing."""
 
     @property
     def fresh(self) -> bool:
@@ -208,4 +210,5 @@ class ViewState:
             interval=interval,
             age=age,
             now=frame.t + (passed if age is None else age),
+            live=self.latest.capabilities.live,
         )

@@ -30,6 +30,18 @@ class TestHeader:
         for name in ("healthy", "resilver", "swap", "suspended", "deserted", "unrestored"):
             assert len(header(frames.ALL[name](), STATUS, width, height)) == lines, name
 
+    @rows(("width", "height"), [(60, 15), (80, 24), (120, 40)])
+    @rows(("live", "age", "said"), [(True, 0.4, "<2s"), (True, 9, "9s"), (False, 9, "9s")])
+    def test_a_sample_says_its_age(self, width, height, live, age, said):
+        status = STATUS._replace(live=live, age=age)
+        (first, *_) = header(frames.healthy(), status, width, height)
+        assert f" age {said} " in first
+
+    @rows(("width", "height"), [(60, 15), (80, 24), (120, 40)])
+    def test_a_sample_of_a_recording_is_not_said_to_be_new(self, width, height):
+        status = STATUS._replace(live=False, interval=0.0)
+        assert "age" not in header(frames.healthy(), status, width, height)[0]
+
     def test_where_there_is_one_line_it_says_what_not_to_touch(self):
         *_, last = header(frames.suspended(), STATUS, 60, 15)
         assert last.startswith(" Pull no other disk of raidz2-0: ")

@@ -204,6 +204,24 @@ def test_a_failed_disk_does_not_stand_beside_a_bare_0():
     assert said(frame, 120, 3)[1].rstrip().endswith("0 in 1 h")
 
 
+@rows(("minutes", "span"), [(0, "<1m"), (12, "12m"), (59, "59m")])
+def test_errors_name_the_time_watched_if_that_is_less_than_an_hour(minutes, span):
+    some = replace(frames.flaky(), minutes_watched=minutes)
+    for frame, new in ((some, 43), (replace(some, troubles=()), 0)):
+        assert said(frame)[1].rstrip().endswith(f"  {new} in {span}")
+        assert said(frame, 60)[0].endswith(f"  ERR{span}")
+        assert said(frame, 78)[0].endswith(f"  ERR {span}")
+    many = replace(some, troubles=some.troubles * 100)
+    assert said(many)[1].rstrip().endswith("  4300")
+
+
+def test_the_headline_and_the_scan_name_the_same_time_without_errors():
+    frame = replace(frames.resilver(), minutes_watched=37)
+    (row,) = (line for line in scan_lines(frame, LOOK, 140) if "new errors" in plain(line))
+    assert plain(row).split("none ")[1].strip() == "since 12:04"
+    assert said(frame, 140)[1].rstrip().endswith("  0 since 12:04")
+
+
 def test_the_vdev_that_is_worst_off_is_told_and_how_the_others_are():
     left = (Redundancy("raidz2-0", 2), Redundancy("raidz2-1", 0), Redundancy("raidz2-2", 1))
     pool = replace(frames.resilver(), redundancy=left)

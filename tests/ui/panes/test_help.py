@@ -11,7 +11,7 @@ from tests.ui.actions.acting import acting
 from tests.ui.drawn import plain
 from zconsole.pool.model import ErrorCounters
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.panes.help import footer_line
+from zconsole.ui.panes.help import footer_line, screen_help_lines
 from zconsole.ui.panes.reasons import UNEVEN, wanted_action
 
 LOOK = DisplayFormat()
@@ -28,6 +28,23 @@ def test_the_wanted_action_is_the_first_in_the_footer(width):
     first = wanted_action(frames.imbalance())
     said = plain(footer_line(LOOK, width, denied="", first=first, several_pools=True))
     assert said.startswith(f" ? help  {LOOK.keys.shown('rebalance')} Rebalance")
+
+
+def test_the_help_of_an_input_has_no_key_that_types_or_moves_in_the_text():
+    said = screen_help_lines(("Answer", "Plan"), LOOK, 80, typing=True)
+    keys = {key for line in said for key in line[0].text.split() if line[0].role == "key"}
+    assert {"F1", "Up", "PgUp", "Tab", "Enter", "Esc", "^Y", "^C"} <= keys
+    assert not {key for key in keys if len(key) == 1 or key in ("Space", "Home", "End")}
+    everywhere = " ".join(plain(line) for line in screen_help_lines((), LOOK, 80))
+    assert "? h F1" in everywhere
+
+
+async def test_the_help_over_an_input_is_that_of_what_works_in_it():
+    async with acting("resilver") as a:
+        await a.press("slash", "f1")
+        assert " HELP" in a.screen
+        assert "accept what was typed" in a.screen
+        assert "? h" not in a.screen
 
 
 @pytest.mark.parametrize(

@@ -249,6 +249,23 @@ async def test_a_leap_begins_a_new_history_shortly_before(made):
 
 
 @pytest.mark.slow
+async def test_keys_have_their_turn_where_samples_are_due_sooner_than_they_can_be_read(made):
+    feed, _ = made
+    turns = 0
+
+    async def press_keys():
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    pressing = asyncio.create_task(press_keys())
+    for _ in range(50):
+        await feed.next()
+    pressing.cancel()
+    assert turns >= 50
+
+
 async def test_a_step_ahead_passes_nothing_over(made):
     feed, sessions = made
     await at(feed)
@@ -345,3 +362,65 @@ async def test_a_leap_to_what_was_cut_off_meanwhile_ends_with_the_recording(tmp_
     assert update is not None
     assert update.frames[0].t == pytest.approx(1200, abs=2)
     assert await feed.next() is None
+
+
+PAIR = "\n".join(
+    (
+        "  pool: tank",
+        " state: {pool}",
+        "config:",
+        "",
+        "\tNAME        STATE     READ WRITE CKSUM",
+        "\ttank        {pool}       0     0     0",
+        "\t  mirror-0  {pool}     0     0     0",
+        "\t    sda     ONLINE     0     0     0",
+        "\t    sdb     {state}    {read}     0     0",
+        "",
+    )
+)
+ROUNDS = 1300
+"""Rounds of a recording with errors and a disconnect early: more than a jump plays."""
+
+
+def troubled(path):
+    """Return the feed of a recording, a round a second, of a pool with a disk in trouble."""
+    with path.open("w") as file:
+        for n in range(ROUNDS):
+            state = "REMOVED" if 150 <= n < 190 else "ONLINE"
+            pool = "ONLINE" if state == "ONLINE" else "DEGRADED"
+            text = PAIR.format(pool=pool, state=state, read=min(n // 20, 7))
+            file.write(f"{json.dumps({'t': 1e9 + n, 'text': text})}\n")
+    return ReplayFeed(ReplaySource(str(path), None), Session(goes_on=True), Session)
+
+
+def told(frame):
+    """Return what a frame says of the last hour, and the rest that depends on the past."""
+    return (
+        *(frame.troubles, frame.minutes_watched, frame.quiet_since, frame.health, frame.events),
+        *(frame.redundancy, frame.rows),
+    )
+
+
+async def place(feed, n):
+    """Return the frame of a round that was jumped to."""
+    feed.playback.go_to(1e9 + n)
+    (frame,) = (await feed.next()).frames
+    assert frame.t == 1e9 + n
+    return frame
+
+
+async def test_a_place_of_a_recording_looks_the_same_however_one_gets_there(tmp_path):
+    feed = troubled(tmp_path / "r")
+    played = [told((await feed.next()).frames[0]) for _ in range(ROUNDS)]
+    assert [len(played[n][0]) for n in (0, 100, 1250)] == [0, 1, 1]
+    assert "disconnected, returned" in played[1250][0][0].text
+    for n in (1200, 700, 1250, 40, 170):  # back, and on again
+        assert told(await place(feed, n)) == played[n], n
+
+
+async def test_a_place_that_was_not_played_says_for_how_long_it_knows_of_errors(tmp_path):
+    feed = troubled(tmp_path / "r")
+    await feed.next()
+    frame = await place(feed, 1200)
+    assert frame.troubles == ()
+    assert 5 <= frame.minutes_watched < 10

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from tests.table import rows
 from zconsole.errors import NotUnderstoodError
 from zconsole.sim.source import samples
 from zconsole.timeline.session import Session
@@ -159,3 +160,16 @@ def test_a_pool_that_is_renamed_keeps_its_past(tmp_path):
     kept = json.loads(path.read_text())
     assert kept["t"] == frame.t
     assert kept["scans"][0]["last"][0] == frame.t
+
+
+@rows("name", ["memory-limited", "suspended", "two-pools"])
+def test_copied_timelines_go_on_as_the_session_they_are_from_does(name):
+    *before, last = samples(name, 1, 20.0, 8)
+    session, other = Session(goes_on=True), Session(goes_on=True)
+    for raws in before:
+        session.advance(raws)
+    kept = session.timelines()
+    for _ in range(2):  # going on changes nothing of what was kept
+        other.go_on_from(kept)
+        gone_on = other.advance(last)
+    assert [frame.scans for frame in gone_on] == [frame.scans for frame in session.advance(last)]

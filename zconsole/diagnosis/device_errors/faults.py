@@ -108,6 +108,11 @@ class DeviceFault(NamedTuple):
     signs: ProbeResults | None = None
     """Reports of the device and the kernel; None if not probed."""
 
+    @property
+    def label(self) -> str:
+        """Label of its text: a device that only disconnected has no new errors."""
+        return "new errors" if self.deltas.total else "trouble"
+
 
 def likely_cause(
     deltas: Deltas, flaps: int = 0, signs: ProbeResults | None = None
@@ -205,8 +210,10 @@ SUSPECTS = {
 
 
 def returned(flaps: int) -> str:
-    """Return as text how often a device disconnected and returned."""
-    return f"disconnected and returned {flaps} times" if flaps > 1 else "disconnected, returned"
+    """Return as text how often a device disconnected and returned within an hour."""
+    return (
+        f"disconnected and returned {flaps} times in 1 h" if flaps > 1 else "disconnected, returned"
+    )
 
 
 def with_cause(fault: DeviceFault, signs: ProbeResults | None = None) -> DeviceFault:
@@ -352,6 +359,8 @@ class DeviceErrorTracker:
     def __init__(self) -> None:
         self._devices: dict[str, _Device] = {}
         self._pushed: float | None = None
+        self._first: float | None = None
+        """Time of the first sample (epoch seconds)."""
         self.quiet_since: float | None = None
         """Time of the newest errors or disconnect, or of the first sample (epoch seconds)."""
         self.failed: dict[str, str] = {}
@@ -360,6 +369,7 @@ class DeviceErrorTracker:
     def shift(self, seconds: float) -> None:
         """Shift all stored times, as the clock was set by this many seconds."""
         self._pushed = self._pushed and self._pushed + seconds
+        self._first = self._first and self._first + seconds
         self.quiet_since = self.quiet_since and self.quiet_since + seconds
         for device in self._devices.values():
             device.changes = [
@@ -373,6 +383,7 @@ class DeviceErrorTracker:
     def push(self, at: float, tree: Mapping[str, Placed]) -> None:
         """Add the counters and states of a sample taken at ``at`` (epoch seconds)."""
         since, self._pushed = self._pushed or at, at
+        self._first = self._first or at
         quiet = self.quiet_since or at
         lost = [self._devices.pop(key) for key in self._devices.keys() - tree.keys()]
         left = {device.name: device for device in lost}
@@ -405,6 +416,11 @@ class DeviceErrorTracker:
             if device.changes or device.left:
                 quiet = max(quiet, device.last)
         self.quiet_since = quiet
+
+    def minutes_watched(self, at: float) -> int:
+        """Return for how many whole minutes of the hour before ``at`` it has had samples."""
+        first = at if self._first is None else self._first
+        return int(min(HOUR, max(0.0, at - first)) // 60)
 
     def faults(
         self,

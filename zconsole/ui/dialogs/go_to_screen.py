@@ -35,18 +35,20 @@ _REDRAWN = 0.5
 def time_typed(typed: str, now: float, span: tuple[float, float], zone: tzinfo | None) -> float:
     """Return the time that was typed, in epoch seconds. Raises UsageError.
 
-    A time of day is that of the day nearest to the present position, ``now``. What is typed
-    relative to that, as ``+10m``, ends at the ends of the recording, its ``span``.
+    A time of day is that of the day nearest to the present position, ``now``; ``+10m`` is relative
+    to that. ``span`` is the first and the last time of the recording.
     """
     first, last = span
     if (share := _SHARE.fullmatch(typed)) and float(share[1]) <= 100:
         return first + float(share[1]) / 100 * (last - first)
     distance = parse_duration(typed[1:])
     if typed[:1] in ("+", "-") and distance is not None:
-        return min(last, max(first, now + distance * (1 if typed[0] == "+" else -1)))
+        dated: tuple[float, ...] = (now + distance * (1 if typed[0] == "+" else -1),)
+        meant = 1.0
+    else:
+        dated = _dated(typed, now, zone)
+        meant = 1.0 if _SECONDS.search(typed) else 60.0
     # What was typed means the whole minute or second, in which the recording may begin.
-    meant = 1.0 if _SECONDS.search(typed) else 60.0
-    dated = _dated(typed, now, zone)
     times = [max(first, t) for t in dated if first < t + meant and t <= last]
     if not times:
         begin, end = (date_of(t, zone) for t in (first, last))

@@ -133,14 +133,17 @@ class HelpScreen(TextScreen[None]):
     groups = ("Help",)
     BINDINGS: ClassVar[list[BindingType]] = bindings("Help")
 
-    def __init__(self, state: ViewState, about: Dialog[Any] | None, interval: float) -> None:
-        """``about`` is the screen to explain; None for the main screen."""
+    def __init__(
+        self, state: ViewState, about: Dialog[Any] | None, interval: float, *, typing: bool = False
+    ) -> None:
+        """``about`` is the screen to explain; None for the main one. ``typing``: in an input."""
         super().__init__(_HELP_PARTS[0], self._lines)
         self._state = state
         # Kept as they are now: a dialog's keys may change with its question.
-        self._groups = about.help_groups if about else None
+        self._groups = about.help_groups if about else ("Answer",) if typing else None
         self._topics = about.topics if about else ()
         self._interval = interval
+        self._typing = typing
 
     def action_turn(self) -> None:
         """Show the other part, from its top."""
@@ -154,7 +157,7 @@ class HelpScreen(TextScreen[None]):
             return legend_lines(look, width, self._interval)
         if self._groups is None:
             return help_lines(look, width, self._state.denied)
-        return screen_help_lines(self._groups, look, width, self._topics)
+        return screen_help_lines(self._groups, look, width, self._topics, typing=self._typing)
 
 
 class PickView(CursorView):

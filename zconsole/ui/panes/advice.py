@@ -162,11 +162,11 @@ def _troubles(rows: int, ink: Ink) -> list[Line]:
 def _trouble(trouble: DeviceFault, rows: int, ink: Ink) -> list[Line]:
     """Return a trouble in full if it fits, else its first clauses; the row's details have all."""
     text = as_called(trouble.text, ink.names)
-    if ink.whole or len(paragraph("new errors", text, ink.look, ink.width)) <= rows:
-        return fixed("new errors", text, rows, ink, "warning")
+    if ink.whole or len(paragraph(trouble.label, text, ink.look, ink.width)) <= rows:
+        return fixed(trouble.label, text, rows, ink, "warning")
     name = ink.names.get(trouble.name) or ink.look.middle(trouble.name, _NAME)
     said = trouble.text.removeprefix(f"{trouble.name}: ").partition(" (")[0]
-    return fixed("new errors", f"{name}: {said}", rows, ink, "warning")
+    return fixed(trouble.label, f"{name}: {said}", rows, ink, "warning")
 
 
 LABEL = 12

@@ -137,7 +137,7 @@ def _troubles(row: VdevRow, frame: Frame, look: DisplayFormat) -> Iterator[tuple
         yield from (("trouble", look.text(s.text)) for s in spares if s.name == row.vdev.name)
         return
     said = look.text(found.text).removeprefix(f"{look.text(found.name)}: ")
-    yield "new errors", f"{said}; last {look.when(found.last, frame.t)}"
+    yield found.label, f"{said}; last {look.when(found.last, frame.t)}"
     if found.signs is not None and found.signs.smart is not None:
         yield "SMART", found.signs.smart.words()
 

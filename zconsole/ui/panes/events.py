@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from zconsole.pool.health import explained
 from zconsole.pool.model import Event
-from zconsole.timeline.frame import DONE, OUTCOME, Frame
+from zconsole.timeline.frame import Frame
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.pane import Pane, Scene, Wish
 from zconsole.ui.panes.reasons import as_called, called_names
@@ -40,8 +40,6 @@ class _Message(NamedTuple):
     role: str = ""
     mark: str = " "
     """Mark of its severity, which works without color."""
-    seen: str = ""
-    """Who observed it, if not zpool."""
     is_path: bool = False
     """Whether the end of the text must not be cut."""
 
@@ -127,13 +125,12 @@ def event_line(
 
 
 def _of_event(event: Event, when: str, names: Mapping[str, str]) -> _Message:
-    """Return an event as a message: time, severity, text, and whether the console observed it."""
+    """Return an event as a message: time, severity and text."""
     text = event.text or event.name
     if event.vdev and event.vdev not in event.text:
         text += f" ({event.vdev})"
-    seen = "" if event.origin == "zpool" or event.name in (DONE, OUTCOME) else "  observed"
     role = event.severity if event.severity in _MARKS else ""
-    return _Message(when, as_called(text, names), role, _MARKS.get(event.severity, " "), seen)
+    return _Message(when, as_called(text, names), role, _MARKS.get(event.severity, " "))
 
 
 def _damaged(frame: Frame, *, every: bool) -> Iterator[_Message]:
@@ -172,8 +169,8 @@ def _message_lines(
     text, ellipsis = look.text(message.text), look.glyphs.ellipsis
     if whole:
         room = max(12, width - cell_len(head.text) - 1)
-        return indented(head, beside(mark, text + message.seen, room, message.role))
+        return indented(head, beside(mark, text, room, message.role))
     if message.is_path:
         text = middle(text, max(1, width - cell_len(head.text) - 3), ellipsis)
-    line = (head, mark, Span(text, message.role), Span(message.seen, "dim"))
+    line = (head, mark, Span(text, message.role))
     return (crop(line, width, ellipsis),)

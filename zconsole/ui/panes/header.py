@@ -131,9 +131,10 @@ def _identity(
     for flag in dict.fromkeys((*frame.flags, *status.flags)):
         flags += [Span(" "), Span(f" {look.text(flag)} ", "badge-notice")]
     host = [Span(f" on {look.text(status.host)}", "dim")] if status.host else []
-    right = [_age(status), Span(look.clock(status.now), "")]
+    right = [_age(status)] if status.live or not status.fresh else []
     if status.interval:
-        right.insert(1, Span(f"every {status.interval:g}s", "dim"))
+        right.append(Span(f"every {status.interval:g}s", "dim"))
+    right.append(Span(look.clock(status.now), ""))
     while len(right) > 1 and width_of((pool, *flags, *_row(right))) + 2 > width:
         right.pop(1)  # the interval goes first, then the clock, the age never
     if width_of((pool, *host, *flags, *_row(right))) + 2 > width:

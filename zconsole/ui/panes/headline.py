@@ -325,21 +325,28 @@ def _left(left: int, alarming: bool) -> str:
 
 
 def _errors(place: Place) -> CellRows:
-    """Return the errors of the last hour, and the total since they were cleared.
+    """Return the errors of the last hour, or of the time watched, and the total since cleared.
 
-    Where there is no row for the total, it follows a 0: a disk that failed before the console
-    began is not to stand beside a bare 0.
+    Where there is no row for the total, it follows the 0 of a whole hour: a disk that failed
+    before the console began is not to stand beside a bare 0.
     """
     frame = place.frame
     new = sum(trouble.deltas.total for trouble in frame.troubles)
     every = sum(row.vdev.errors.total for row in frame.rows if not row.vdev.children)
-    label = "NEW ERRORS"
-    texts: Sequence[str] = (f"{new} in 1 h", f"{count(new)} in 1h")
+    label, minutes = "NEW ERRORS", frame.minutes_watched
+    span = "1h" if minutes >= 60 else f"{minutes}m" if minutes else "<1m"
+    texts: Sequence[str] = (f"{count(new)} in {span}", count(new))
     brief: Sequence[str] = (f"{new} new", count(new))
+    if minutes >= 60:
+        texts = (f"{new} in 1 h", *texts)
+    elif not new and frame.quiet_since is not None:  # as the scan's pane does, where it fits
+        texts = (f"0 since {place.look.when(frame.quiet_since, frame.t)}", *texts)
     if every and not new and not place.tall:
-        texts = brief = (f"0 of {every}", f"0 of {count(every)}", f"0/{count(every)}")
+        brief = (f"0 of {every}", f"0 of {count(every)}", f"0/{count(every)}")
+        texts = brief if minutes >= 60 else texts
     if place.small:  # at the right edge, as in the device list: next to the redundancy …
-        label = "ERR 1h".rjust(place.width)  # … they would seem to belong to it
+        label = _fitting((f"ERR {span}", f"ERR{span}"), place.width)
+        label = label.rjust(place.width)  # … they would seem to belong to it
         texts = [text.rjust(place.width) for text in brief]
     said = _fitting(texts, place.width)
     rows: CellRows = [[(Span(label, "dim"),)], [(Span(said, "warning" if new else ""),)]]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich.cells import cell_len
 
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.keys import ACTS, GROUPS, LEGEND, Key, shown
+from zconsole.ui.keys import ACTS, GROUPS, LEGEND, Key, character_of, shown
 from zconsole.ui.widgets.draw import Line, Span, beside, fit, joined, width_of
 from zconsole.ui.widgets.graph import bar
 from zconsole.units import date_of, percent
@@ -40,17 +40,31 @@ def screen_help_lines(
     look: DisplayFormat,
     width: int,
     topics: Sequence[tuple[str, str]] = (),
+    *,
+    typing: bool = False,
 ) -> tuple[Line, ...]:
-    """Return the topics and keys of a screen over the main one, and keys that work everywhere."""
+    """Return the topics and keys of a screen over the main one, and keys that work everywhere.
+
+    While ``typing``, keys that type a character or move in the text are left out.
+    """
     room = max((cell_len(word) + 2 for word, _ in topics), default=0)
     about = [line for each in topics for line in _pair(*each, width, "bold", room)]
-    own = [line for group in groups for line in _group(group, look.keys.of(group), width)]
-    everywhere = (
+    named = {group: look.keys.of(group) for group in groups}
+    named["On every screen"] = tuple(
         key._replace(text=key.over or key.text)
         for key in look.keys.looks
         if key.everywhere and key.group != "Replay"  # few consoles are replays
     )
-    return (*about, *own, *_group("On every screen", everywhere, width))
+    for title, keys in named.items() if typing else ():
+        left = (key._replace(keys=tuple(k for k in key.keys if not _is_typed(k))) for key in keys)
+        named[title] = tuple(key for key in left if key.keys)
+    own = (line for title, keys in named.items() if keys for line in _group(title, keys, width))
+    return (*about, *own)
+
+
+def _is_typed(key: str) -> bool:
+    """Return whether an input takes a key: for a character, or to move in its text."""
+    return character_of(key) is not None or key in ("space", "home", "end")
 
 
 def legend_lines(look: DisplayFormat, width: int, interval: float = 0.0) -> tuple[Line, ...]:
@@ -87,12 +101,14 @@ def footer_line(
     several_pools: bool = False,
     denied: str | None = None,
     played: Playback | None = None,
+    paused: bool = False,
     first: str = "",
     own: Sequence[tuple[str, str]] = (),
 ) -> Line:
     """Return the keys that are useful now, as many as fit; ``denied`` as in ``help_lines``.
 
-    ``played``: controls of a replay, which Space pauses instead of folding.
+    ``played``: controls of a replay, which Space pauses instead of folding. ``paused``: whether
+    the replay or the display is paused.
     ``first`` is the title of the most useful action. ``own``: titles and labels of keys in the
     focused pane; they come before all others, and replace those of the list.
     """
@@ -102,10 +118,12 @@ def footer_line(
         spelled = sorted(key.keys, key=len, reverse=True)
         words.append(short_key(key._replace(keys=tuple(spelled)), word))
     shorts = [key for key in look.keys.looks if key.short and key.group != "Replay"]
+    if paused:
+        shorts = [k._replace(short="go on") if k.title == "pause" else k for k in shorts]
     if played is not None:  # its own keys come first
-        pauses = look.keys.titled("pause")._replace(keys=look.keys.titled("fold").keys)
-        others = (key for key in shorts if key.title != "pause")
-        shorts = [pauses, *others]
+        (pauses,) = (key for key in shorts if key.title == "pause")
+        others = (key for key in shorts if key is not pauses)
+        shorts = [pauses._replace(keys=look.keys.titled("fold").keys), *others]
         if played.span is not None:
             shorts.insert(1, look.keys.titled("go-to"))
     if own:
@@ -120,8 +138,8 @@ def footer_line(
         ]
     usable = () if denied is None else look.keys.actions
     actions = sorted((key for key in usable if key.short), key=lambda key: key.title != first)
-    grey = ("track", "track") if denied else ("key", "dim")
-    extra = [short_key(key, key.short, *grey) for key in actions]
+    gray = ("track", "track") if denied else ("key", "dim")
+    extra = [short_key(key, key.short, *gray) for key in actions]
     pools = 2 if several_pools else 0
     row = [*ends[:1], *words, *extra, *parts[:pools], *ends[1:-1], *parts[pools:]]
     return key_row(row, ends[-1], width)

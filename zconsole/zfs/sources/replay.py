@@ -9,7 +9,7 @@ import asyncio
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -218,11 +218,16 @@ class ReplaySource:
             self.playback.t = found[0]["t"]
         return found
 
-    def go_to(self, at: float) -> None:
-        """Continue shortly before time ``at``. Raises ZconsoleError."""
+    def go_to(self, at: float, *, after: bool = False) -> None:
+        """Continue shortly before time ``at``, or with the round ``after`` it.
+
+        Raises ZconsoleError.
+        """
         self._gaps = Gaps()  # the gaps were counted when playing for the first time
         # No time yet: an unreadable line there must not get the time of the old position.
         self._rounds, self._last, self._t = self._group(self._place_of(at)), None, None
+        if after:
+            self._rounds = dropwhile(lambda found: found[0]["t"] <= at, self._rounds)
 
     def before(self, at: float) -> float | None:
         """Return the time of the last round before ``at``, None if there is none.

@@ -259,6 +259,26 @@ def test_a_new_disk_called_like_the_one_it_replaces_has_not_come_back():
     assert found.text == "sdc/old: disconnected"
 
 
+def test_what_it_has_watched_of_the_last_hour_begins_with_its_first_sample():
+    tracker = DeviceErrorTracker()
+    assert tracker.minutes_watched(1000.0) == 0
+    for t in (1000.0, 1060.0):
+        tracker.push(t, tree())
+    watched = [tracker.minutes_watched(1000.0 + t) for t in (0, 59, 60, 1799, HOUR, 2 * HOUR)]
+    assert watched == [0, 0, 1, 29, 60, 60]
+    tracker.shift(600.0)
+    assert tracker.minutes_watched(1000.0 + HOUR) == 50
+
+
+def test_a_device_that_only_disconnected_has_trouble_and_no_new_errors():
+    tracker = DeviceErrorTracker()
+    labels = []
+    for t, state, read in ((0, "ONLINE", 0), (1, "REMOVED", 0), (2, "ONLINE", 0), (3, "ONLINE", 1)):
+        tracker.push(1000.0 + t, now := tree(state, read=read))
+        labels.append([fault.label for fault in tracker.faults(1000.0 + t, now, ())])
+    assert labels == [[], ["trouble"], ["trouble"], ["new errors"]]
+
+
 def test_it_is_quiet_since_the_first_sample_or_the_newest_errors_or_disconnect():
     tracker = DeviceErrorTracker()
     since = []
