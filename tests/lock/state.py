@@ -346,7 +346,7 @@ def _hours(looks: str) -> Cases:
 
 
 def _hours_go_on(area: Area, looks: str) -> None:
-    area.machine = Machine()
+    area.machine = Machine(local=(2026, 11, 30, 11))
     area.run("scrub", "list")
     area.run("scrub", "list", "--json")
     area.go_on("hours", looks)
