@@ -387,7 +387,8 @@ class DeviceErrorTracker:
         quiet = self.quiet_since or at
         lost = [self._devices.pop(key) for key in self._devices.keys() - tree.keys()]
         left = {device.name: device for device in lost}
-        self.failed |= {old.serial: old.failure for old in lost if old.serial and old.failure}
+        failed = {old.serial: old.failure for old in lost if old.serial and old.failure}
+        self.failed = {**self.failed, **failed}  # frames have the one before
         for key, place in tree.items():
             vdev = place.vdev
             if vdev.children:
