@@ -141,7 +141,7 @@ def pull_the_wrong_one(operator: Operator) -> None:
     vm = operator.vm
     bay = vm.bay(WRONG)
     vm.pull(WRONG)
-    operator.see("WRONG DISK: put .*LABDISK2")
+    operator.see("WRONG DISK: put ", "LABDISK2\\) back")
     vm.run("head -c 8M /dev/urandom >/tank/meanwhile; zpool sync")
     vm.plug(WRONG, bay)
     operator.see("Bring .*LABDISK2|Wait until .*LABDISK2")

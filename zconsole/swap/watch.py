@@ -95,7 +95,8 @@ def new_elsewhere(swap: Checklist, view: MachineView) -> SwapDisk | None:
     if not waits or view.device(swap.old) is None or replace_begun(swap, view):
         return None
     found = inserted(swap, view)
-    return disk_of(found.device) if found is not None and found.verdict == "fits" else None
+    fits = found is not None and found.verdict == "fits" and not found.device.failure
+    return disk_of(found.device) if found is not None and fits else None
 
 
 def absent(swap: Checklist) -> SwapStage:

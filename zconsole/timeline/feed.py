@@ -254,8 +254,8 @@ class _Place(NamedTuple):
 class ReplayFeed(SessionFeed):
     """Feed of a replay.
 
-    After a jump back its history is what it was there, after one to a place that was not played it
-    begins shortly before that.
+    After a jump back its history is what it was there, of the newest ``MOST_PLACES`` places; after
+    one to a place that was not played it begins shortly before that.
     """
 
     playback: Playback
@@ -340,12 +340,14 @@ class ReplayFeed(SessionFeed):
     def _place_before(self, target: float, begin: float, reach: float) -> float | None:
         """Return the place to go on from to ``target``, where most is known; None without one.
 
-        It is at most ``reach`` seconds before ``begin``, and knows all since then.
+        It is at most ``reach`` seconds before ``begin``, and knows all since then; a round is left
+        to play.
         """
+        last = self._recording.before(target) or target
         found = (
             (place.since, -at)
             for at, place in self._places.items()
-            if begin - reach <= at < target and place.since <= begin
+            if begin - reach <= at < last and place.since <= begin
         )
         best = min(found, default=None)
         return None if best is None else -best[1]
@@ -450,12 +452,12 @@ class ReplayFeed(SessionFeed):
             if now is not None:
                 self._keep(now)
             place = self._place_before(target, begin, least)
-            self._recording.go_to(begin if place is None else place, after=place is not None)
+            since, timelines = (None, {}) if place is None else self._places[place]
+            known = {name: timeline.until for name, timeline in timelines.items()}
+            self._recording.go_to(begin if place is None else place, known)
             self._session = self._anew()  # not before: if the file is gone, it stays where it is
-            self._since, self._played = None, 0
-            if place is not None:
-                self._since = self._places[place].since
-                self._session.go_on_from(self._places[place].timelines)
+            self._session.go_on_from(timelines)
+            self._since, self._played = since, 0
         while self.playback.request.t == target:
             found = await self._round()
             there = found is None or (self.playback.t or target) >= target

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, tzinfo
+from math import inf
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -73,6 +74,11 @@ class PoolTimeline:
         self._leaps: dict[tuple[str, float], float] = {}
         """Seconds by which to shift the times of scans from before the clock was set back, by
         function and start (or end)."""
+
+    @property
+    def until(self) -> float:
+        """Time of the newest sample or failure (epoch seconds); minus infinity before any."""
+        return -inf if self._newest is None else self._newest.t
 
     def copy(self) -> PoolTimeline:
         """Return a copy to which other samples can be added than to this one."""
@@ -185,6 +191,8 @@ class PoolTimeline:
         return replace(
             last,
             failure=failure,
+            series=self.rates.series,
+            effects=self._limit.effects,
             health=unreachable(failure, max(0.0, failure.t - last.t)),
             scans=tuple(map(_halted, last.scans)) if suspended else last.scans,
             activities=tuple(map(_halted, last.activities)) if suspended else last.activities,

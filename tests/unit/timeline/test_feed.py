@@ -424,3 +424,38 @@ async def test_a_place_that_was_not_played_says_for_how_long_it_knows_of_errors(
     frame = await place(feed, 1200)
     assert frame.troubles == ()
     assert 5 <= frame.minutes_watched < 10
+
+
+def of_two_pools(path, rounds, apart):
+    """Record two pools, the second so many seconds after the first; errors come now and then."""
+    with path.open("w") as file:
+        for n in range(rounds):
+            for late, pool in ((0.0, "tank"), (apart, "pond")):
+                text = PAIR.format(pool="ONLINE", state="ONLINE", read=n // 3)
+                at = 1e9 + n + late
+                file.write(json.dumps({"t": at, "pool": pool, "text": text.replace("tank", pool)}))
+                file.write("\n")
+    return ReplayFeed(ReplaySource(str(path), None), Session(goes_on=True), Session)
+
+
+@rows("apart", [0.0, 0.25])
+async def test_of_several_pools_no_sample_is_lost_where_a_jump_goes_on(tmp_path, apart):
+    feed, played = of_two_pools(tmp_path / "r", 430, apart), {}
+    while (update := await feed.next()) is not None:
+        played |= {(f.pool, f.t): told(f) for f in update.frames}
+    for n in (100, 320, 380):
+        feed.playback.go_to(1e9 + n)
+        for frame in (await feed.next()).frames:
+            assert told(frame) == played[frame.pool, frame.t], n
+
+
+@rows("rounds", range(420, 427))
+async def test_the_end_is_shown_again_after_a_jump_back(tmp_path, rounds):
+    feed = of_two_pools(tmp_path / "r", rounds, 0.25)
+    while await feed.next() is not None:
+        pass
+    feed.playback.go_to(1e9 + 100)
+    await feed.next()
+    feed.playback.go_to(1e9 + rounds - 1 + 0.25)  # the time of the last sample
+    (last, _) = (await feed.next()).frames
+    assert last.t == 1e9 + rounds - 1

@@ -261,6 +261,10 @@ AWAY = ("REMOVED", "UNAVAIL")
 """States of an unreachable device; a FAULTED one can be reached, and OFFLINE is set by hand."""
 DEAD = ("FAULTED", "UNAVAIL")
 """States of a failed device; a REMOVED one may only have been pulled."""
+MANY_ERRORS = 10
+"""Errors for which ZED takes a device out of use by default (zed's diagnosis engine)."""
+MOST_FAILED = 100
+"""Failed disks to remember, the newest ones."""
 STANDS_OUT = 3
 """Ratio to the checksum errors of its siblings from which errors are attributed to a device.
 
@@ -304,6 +308,8 @@ class _Device:
     @property
     def failure(self) -> str:
         """How it failed: state and errors; empty if it did not."""
+        if self.state not in DEAD and self.most < MANY_ERRORS:
+            return ""
         errors = counted(self.most, "error") if self.most else ""
         return ", ".join(filter(None, (self.state if self.state in DEAD else "", errors)))
 
@@ -387,8 +393,6 @@ class DeviceErrorTracker:
         quiet = self.quiet_since or at
         lost = [self._devices.pop(key) for key in self._devices.keys() - tree.keys()]
         left = {device.name: device for device in lost}
-        failed = {old.serial: old.failure for old in lost if old.serial and old.failure}
-        self.failed = {**self.failed, **failed}  # frames have the one before
         for key, place in tree.items():
             vdev = place.vdev
             if vdev.children:
@@ -405,7 +409,8 @@ class DeviceErrorTracker:
                 device.guid, device.counters = vdev.guid, vdev.errors
                 device.most = max(device.most, vdev.errors.total)
                 self._devices[key] = device
-            if vdev.disk is not None:
+            # The path of a disk that is gone may be that of the new disk in its bay.
+            if vdev.disk is not None and (vdev.state not in DEAD or not device.serial):
                 device.serial = vdev.disk.serial
             if vdev.errors != device.counters:
                 device.count(since, at, vdev.errors)
@@ -417,6 +422,11 @@ class DeviceErrorTracker:
             if device.changes or device.left:
                 quiet = max(quiet, device.last)
         self.quiet_since = quiet
+        here = {device.serial for device in self._devices.values()}
+        failed = {old.serial: old.failure for old in lost if old.serial and old.failure}
+        found = {**self.failed, **failed}  # frames have the one before
+        kept = [each for each in found.items() if each[0] not in here]
+        self.failed = dict(kept[-MOST_FAILED:])
 
     def minutes_watched(self, at: float) -> int:
         """Return for how many whole minutes of the hour before ``at`` it has had samples."""

@@ -196,7 +196,7 @@ class ConfirmScreen(ButtonScreen[None]):
     @on(events.DescendantBlur)
     def show_focus(self, event: events.DescendantFocus | events.DescendantBlur) -> None:
         """Show whether the text has the focus, and what Enter does there."""
-        if event.widget is self._view:
+        if event.widget is self._view and self._state == "asking":
             self.update()
 
     def action_other_way(self) -> None:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import dropwhile, takewhile
+from itertools import takewhile
+from math import inf
 from pathlib import Path
+from types import MappingProxyType
 from typing import BinaryIO, NamedTuple
 
 from zconsole.errors import NotUnderstoodError, ZconsoleError
@@ -218,16 +220,14 @@ class ReplaySource:
             self.playback.t = found[0]["t"]
         return found
 
-    def go_to(self, at: float, *, after: bool = False) -> None:
-        """Continue shortly before time ``at``, or with the round ``after`` it.
+    def go_to(self, at: float, known: Mapping[str, float] = MappingProxyType({})) -> None:
+        """Continue shortly before time ``at``, without samples that are ``known``.
 
-        Raises ZconsoleError.
+        ``known`` has the time of each pool's newest known sample. Raises ZconsoleError.
         """
         self._gaps = Gaps()  # the gaps were counted when playing for the first time
         # No time yet: an unreadable line there must not get the time of the old position.
-        self._rounds, self._last, self._t = self._group(self._place_of(at)), None, None
-        if after:
-            self._rounds = dropwhile(lambda found: found[0]["t"] <= at, self._rounds)
+        self._rounds, self._last, self._t = self._group(self._place_of(at), known), None, None
 
     def before(self, at: float) -> float | None:
         """Return the time of the last round before ``at``, None if there is none.
@@ -272,15 +272,20 @@ class ReplaySource:
             self._due = now
         self._last = at
 
-    def _group(self, start: int) -> Iterator[tuple[Raw, ...]]:
+    def _group(
+        self, start: int, known: Mapping[str, float] = MappingProxyType({})
+    ) -> Iterator[tuple[Raw, ...]]:
         """Group samples into rounds of one per pool: a pool seen again starts the next round.
 
         A form without a pool name, such as a gap or a sample while no pool was imported, is a round
         of its own.
         """
         group: dict[str, Raw] = {}
+        newest = max(known.values(), default=-inf)
         for raw in self._read(start):
             pool = "" if "gap" in raw else pool_name(raw)
+            if raw["t"] <= known.get(pool, newest):
+                continue
             if group and (not pool or pool in group):
                 yield tuple(group.values())
                 group.clear()

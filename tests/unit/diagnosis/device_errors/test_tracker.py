@@ -297,6 +297,7 @@ def test_it_is_quiet_since_the_first_sample_or_the_newest_errors_or_disconnect()
         ("FAULTED", 40, False, {"S1": "FAULTED, 40 errors"}),
         ("FAULTED", 0, False, {"S1": "FAULTED"}),
         ("ONLINE", 40, True, {"S1": "40 errors"}),
+        ("ONLINE", 1, True, {}),  # one is no failure
         ("ONLINE", 0, False, {}),
         ("REMOVED", 0, False, {}),  # it may only have been pulled
     ],
@@ -311,3 +312,27 @@ def test_a_disk_that_failed_is_remembered_after_it_left_the_pool(state, errors, 
     assert tracker.failed == {}
     tracker.push(1060.0, {})
     assert tracker.failed == failed
+
+
+def disk(state, serial, guid="1001"):
+    """Return a tree of one disk."""
+    leaf = tree(state)["3"].vdev._replace(disk=LeafDisk(serial=serial), guid=guid)
+    return {p.key: p for p in placed(Vdev("tank", "root", guid="1", children=(leaf,)))}
+
+
+def test_the_new_disk_in_the_bay_of_a_failed_one_is_not_blamed():
+    """The path of the old one, a bay, is that of the new one by then."""
+    tracker = DeviceErrorTracker()
+    for t, serial in enumerate(("OLD", "NEW")):
+        tracker.push(1000.0 + t, disk("UNAVAIL", serial))
+    tracker.push(1010.0, disk("ONLINE", "NEW", guid="1002"))
+    assert tracker.failed == {"OLD": "UNAVAIL"}
+
+
+def test_a_disk_that_came_back_has_not_left():
+    tracker = DeviceErrorTracker()
+    tracker.push(1000.0, disk("FAULTED", "S1"))
+    tracker.push(1010.0, {})
+    assert tracker.failed == {"S1": "FAULTED"}
+    tracker.push(1020.0, disk("ONLINE", "S1", guid="1002"))
+    assert tracker.failed == {}
