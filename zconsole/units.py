@@ -16,8 +16,8 @@ _NUMBER = re.compile(r"(?P<n>\d+(?:[.,]\d+)?)(?P<u>[BKMGTPE]?)(?:i?B)?", re.ASCI
 _DRIVE = re.compile(r"(?P<n>\d+(?:\.\d+)?)(?P<u>[KMGTPE])B", re.ASCII)
 _WHOLE = re.compile(r"\d{1,20}", re.ASCII)
 """As many digits as 64 bits need: int() raises an error for thousands of digits."""
-_DURATION_WORD = re.compile(r"(?<!\d)(\d++)([dhms])")
-_CLOCK = re.compile(r"(?:(\d+) days? )?(\d+):(\d\d):(\d\d)")
+_DURATION_WORD = re.compile(r"(?<!\d)(\d{1,9})([dhms])")
+_CLOCK = re.compile(r"(?:(\d{1,9}) days? )?(\d{1,9}):(\d\d):(\d\d)")
 
 
 def parse_size(text: str) -> int | None:

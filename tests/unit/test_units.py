@@ -47,6 +47,12 @@ def test_parse_duration(text, seconds):
     assert units.parse_duration(text) == seconds
 
 
+@rows("form", ["{}d", "{}:00:00", "{} days 01:00:00"])
+def test_more_digits_than_a_duration_has_are_none(form):
+    for digits in (10, 400, 5000):
+        assert units.parse_duration(form.format("9" * digits)) is None
+
+
 @rows(
     ("value", "text"),
     [
