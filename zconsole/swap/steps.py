@@ -24,7 +24,7 @@ from zconsole.actions.target import Swap, Target, find_path, partition_of, stand
 from zconsole.hardware.device import Device
 from zconsole.hardware.light import LASTING
 from zconsole.keyed_text import KeyedText
-from zconsole.pool.model import FAILED, Pool
+from zconsole.pool.model import FAILED, Pool, Scan
 from zconsole.pool.redundancy import REPAIRS, is_complete
 from zconsole.pool.scan_outcome import settling
 from zconsole.swap.disk import (
@@ -70,7 +70,7 @@ from zconsole.swap.way_back import (
     undo_scrub,
     undo_spare,
 )
-from zconsole.units import counted, size
+from zconsole.units import size
 
 PUT_BACK = "put-back"
 """Log name for bringing back a disk that was pulled by mistake; not a step in ``STEPS``."""
@@ -473,16 +473,11 @@ def scrub_stage(swap: Checklist, view: MachineView, now: float) -> SwapStage | N
     return SwapStage(title, text, plan=plan_scrub(situation), answers=(NO_SCRUB,))
 
 
-def scrubbed(swap: Checklist, view: MachineView) -> str:
-    """Return how the scrub of this swap ended, in words; empty if none has ended."""
+def scrubbed(swap: Checklist, view: MachineView) -> Scan | None:
+    """Return the scrub of this swap once it has ended."""
     # The kernel's start time is in whole seconds.
     over = (scan for scan in view.pool.scans if scan.function == "scrub" and scan.end)
-    ended = next((scan for scan in over if (scan.start or 0.0) >= int(swap.begun)), None)
-    if ended is None:
-        return ""
-    if ended.state == "canceled":
-        return SCRUB_CANCELED
-    return f"the scrub finished with {counted(ended.errors or 0, 'error')}"
+    return next((scan for scan in over if (scan.start or 0.0) >= int(swap.begun)), None)
 
 
 def _by_back(does: str, when: str = "Afterwards:") -> KeyedText:

@@ -16,7 +16,7 @@ from zconsole.actions.offline import plan_online
 from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.target import Target
 from zconsole.hardware.light import LASTING
-from zconsole.pool.model import FAILED, MULTIHOST
+from zconsole.pool.model import FAILED, MULTIHOST, Scan
 from zconsole.pool.redundancy import REPAIRS, is_complete
 from zconsole.swap.choice import around
 from zconsole.swap.disk import (
@@ -45,6 +45,7 @@ from zconsole.swap.stage import Answer, SwapStage, replacing_first, use_now
 from zconsole.swap.steps import (
     NOT_NEEDED,
     PUT_BACK,
+    SCRUB_CANCELED,
     STEPS,
     absent_disks,
     comes_before,
@@ -58,6 +59,7 @@ from zconsole.swap.steps import (
     to_do,
 )
 from zconsole.swap.way_back import WayBack, undo_offline
+from zconsole.units import counted
 
 
 def current(swap: Checklist, view: MachineView, now: float) -> SwapStage:
@@ -348,22 +350,34 @@ def _log_steps(swap: Checklist, view: MachineView, stage: SwapStage, now: float)
     shown, every = listed(swap, stage.step), steps_of(swap)
     for step in every[every.index(swap.at) : every.index(stage.step)]:
         if step == "resilver":
-            swap = replace(swap, resilvered=_took(swap, view))
-            swap = swap.noting(now, step, "the resilver is done")
-        elif step == "scrub" and step not in swap.passed and (ended := scrubbed(swap, view)):
-            swap = swap.noting(now, step, ended)
+            last = _last_repair(swap, view)
+            swap = replace(swap, resilvered=None if last is None else _took(last))
+            swap = swap.noting(_end(last, now), step, "the resilver is done")
+        elif step == "scrub" and step not in swap.passed and (scrub := scrubbed(swap, view)):
+            errors = counted(scrub.errors or 0, "error")
+            canceled = scrub.state == "canceled"
+            text = SCRUB_CANCELED if canceled else f"the scrub finished with {errors}"
+            swap = swap.noting(_end(scrub, now), step, text)
         elif step in shown and swap.noted(step) is None:
             swap = swap.noting(now, step, NOT_NEEDED)
     return replace(swap, at=stage.step)
 
 
-def _took(swap: Checklist, view: MachineView) -> float | None:
-    """Return how long the swap's last resilver took; the checklist may notice its end late."""
+def _last_repair(swap: Checklist, view: MachineView) -> Scan | None:
+    """Return the swap's last resilver that has ended."""
     over = (scan for scan in view.pool.scans if scan.function in REPAIRS and scan.end)
     last = max(over, key=lambda scan: scan.end or 0.0, default=None)
-    if last is None or last.end is None or last.end < swap.begun:
-        return None
-    return last.duration if last.start is None else last.end - last.start
+    return None if last is None or (last.end or 0.0) < swap.begun else last
+
+
+def _took(scan: Scan) -> float | None:
+    """Return how long an ended scan took."""
+    return scan.duration if scan.start is None or scan.end is None else scan.end - scan.start
+
+
+def _end(scan: Scan | None, now: float) -> float:
+    """Return when a scan ended; the checklist may notice that late. ``now`` if it is not known."""
+    return now if scan is None or scan.end is None else min(now, scan.end)
 
 
 # Disks that were pulled and should not have been

@@ -73,7 +73,11 @@ def undo_offline(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
     if target is not None and target.vdev.state == "OFFLINE":
         run = online_line(view.situation, target)
         out = bool(view.devices) and not (there or swap.was_gone)  # undo_pull tells that
-        left = "" if out else f"{swap.old.words} is still OFFLINE: run {run}"
+        left = (
+            ""
+            if out or replacing(target) is not None
+            else f"{swap.old.words} is still OFFLINE: run {run}"
+        )
         plan = plan_online(view.situation, target.key)
         yield WayBack(f"put {target.name} online again", plan, left=left)
 
@@ -99,8 +103,10 @@ def undo_pull(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
     old, target = swap.old, view.target(swap.old.key)
     if target is None or not view.devices or view.device(old) is not None:
         return
+    if replacing(target) is not None:  # it may stay out; its bay may hold the new disk
+        return
     text = left = ""
-    if swap.pulled is not None and replacing(target) is None:
+    if swap.pulled is not None:
         disk = f"the old disk ({old.mark})" if old.mark else "the old disk"
         text = f"put {disk} back into {old.place or 'its bay'}: it is put online again"
     if not swap.was_gone:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from zconsole.diagnosis.device_errors.faults import HOUR
 from zconsole.errors import ZconsoleError
 from zconsole.pool.chassis import Lights
 from zconsole.pool.model import Event, Sample
@@ -225,11 +226,14 @@ class SessionFeed(Feed):
         await self._source.aclose()
 
 
-WARM = 180.0
-"""Seconds before a jump's target that are played at least, to get rates and estimates."""
+SEARCHED = 180.0
+"""Seconds before a place that are first searched for an earlier event."""
 WARM_ROUNDS = 300
-"""Rounds that are played, if these take longer: what happened before the target is to be known,
-and this many are read in about two seconds."""
+"""Rounds before a jump's target that are all played, if these take longer than what is told of (an
+hour); read in about a second for seven disks."""
+FAR_BYTES = 32 << 20
+"""Most of the recording that is played before them, with rounds left out if there is more; read in
+about six seconds, and an hour of seven disks if they were recorded every two seconds."""
 AHEAD = 300.0
 """Seconds ahead up to which a jump skips nothing, so that the history continues."""
 MOST_PLACES = 40
@@ -255,7 +259,7 @@ class ReplayFeed(SessionFeed):
     """Feed of a replay.
 
     After a jump back its history is what it was there, of the newest ``MOST_PLACES`` places; after
-    one to a place that was not played it begins shortly before that.
+    one to a place that was not played it begins an hour before that.
     """
 
     playback: Playback
@@ -418,7 +422,7 @@ class ReplayFeed(SessionFeed):
         What changed between two samples is known only after playing: play more and more of what
         was before, until there are as many events.
         """
-        playback, update, back = self.playback, None, WARM
+        playback, update, back = self.playback, None, SEARCHED
         first = playback.span[0] if playback.span is not None else 0.0
         before = self._recording.before(shown or 0.0)
         if before is None:
@@ -440,25 +444,35 @@ class ReplayFeed(SessionFeed):
         earlier = None if last is None else self._recording.before(last)
         return 0.0 if last is None or earlier is None else last - earlier
 
-    async def _go_to(self, target: float, back: float = 0.0) -> Update | None:
+    async def _go_to(self, target: float, searched: float = 0.0) -> Update | None:
         """Return the round at ``target``, or the last one before a newer request.
 
-        ``back``: play at least so many seconds before it.
+        ``searched``: play all of so many seconds before it; else most of what errors are told of.
         """
         now, update = self.playback.t, None
-        if back or now is None or not now < target <= now + AHEAD:
+        near, left_out = target, 0
+        if searched or now is None or not now < target <= now + AHEAD:
+            first = 0.0 if self.playback.span is None else self.playback.span[0]
             least = WARM_ROUNDS * self._interval_at(target)
-            begin = target - max(back or WARM, least)
+            begin = max(first, target - max(searched or HOUR, least))
             if now is not None:
                 self._keep(now)
             place = self._place_before(target, begin, least)
             since, timelines = (None, {}) if place is None else self._places[place]
             known = {name: timeline.until for name, timeline in timelines.items()}
-            self._recording.go_to(begin if place is None else place, known)
+            # Somewhat more than is needed, so that a step back can go on from one of its places.
+            start = begin - least if place is None else place
+            if not searched:
+                near = min(target - least, self._recording.before(target) or target)
+                left_out = self._recording.size(start, near) // FAR_BYTES
+            self._recording.go_to(start, known)
             self._session = self._anew()  # not before: if the file is gone, it stays where it is
             self._session.go_on_from(timelines)
             self._since, self._played = since, 0
         while self.playback.request.t == target:
+            for _ in range(left_out):  # before each round that is played
+                if (self.playback.t or near) < near:
+                    await self._recording.sample()
             found = await self._round()
             there = found is None or (self.playback.t or target) >= target
             if there and self.playback.request.t == target:

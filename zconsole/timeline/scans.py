@@ -459,12 +459,11 @@ class ScanTrack:
         told = predict_both(past, seen, own.daily)
         is_last = all(past.start >= each.start for each in known if each.function == past.function)
         if not told:
-            # Nothing is issued yet: show the earlier scan's duration only as a guess in words.
-            left = past.seconds * totals.issue / past.total - ran
-            if done is None or done[0] > 0 or left <= 0:
+            # Nothing is issued yet: only tell how long the earlier scan took.
+            if done is None or done[0] > 0:
                 return own
-            guess = f"{units.duration(left)} to go, as {which(past.function, is_last)}"
-            return own._replace(estimate=nothing(f"{guess}; {own.estimate.reason}"))
+            took = f"{which(past.function, is_last)} took {units.duration(past.seconds)}"
+            return own._replace(estimate=nothing(f"{took}; {own.estimate.reason}"))
         eta, spread = combined(told, own)
         ahead = past.seconds - (seen.elapsed + eta)
         self.comparison = Comparison(past.function, past.seconds, ahead, seen.function, is_last)

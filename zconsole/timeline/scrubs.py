@@ -41,13 +41,11 @@ class ScrubAge(NamedTuple):
 
     @property
     def words(self) -> str:
-        """``last scrub 12 days ago``, ``scrub overdue: 41 days``; empty if nothing is known."""
+        """``last scrub 12 days ago``, ``no scrub in 41 days``; empty if nothing is known."""
         if self.age is None:
             return "never scrubbed" if self.never else ""
         ago = days(self.age)
-        if self.never:
-            return f"no scrub in {ago}"
-        return f"scrub overdue: {ago}" if self.overdue else f"last scrub {ago} ago"
+        return f"no scrub in {ago}" if self.never else f"last scrub {ago} ago"
 
 
 UNKNOWN = ScrubAge()

@@ -85,6 +85,17 @@ async def test_an_answer_to_correct_is_added_to_and_not_replaced():
         assert screen.query_one("#answer", Prompt).value == "30ms"
 
 
+async def test_enter_on_an_empty_answer_says_that_nothing_changed():
+    async with view_state(frames.resilver()) as (app, pilot, _):
+        answers: list[str | None] = []
+        app.push_screen(AskScreen("ASK", _lines), answers.append)
+        await pilot.pause()
+        await pilot.press("space", "enter")
+        await pilot.pause()
+        assert answers == [None]
+        assert [message.message for message in app.messages] == ["Nothing typed: nothing changed"]
+
+
 async def test_a_dialog_that_was_left_is_drawn_no_more(monkeypatch):
     async with view_state(frames.resilver()) as (app, pilot, _):
         app.push_screen(screen := AskScreen("ASK", _lines))

@@ -199,7 +199,7 @@ def test_an_overdue_scrub_is_a_reason_to_look_at_a_healthy_pool():
     late = ScrubAge(1.0, 41 * 86400.0, overdue=True)
     pools = [replace(frames.healthy(), scrub=late), frames.healthy()]
     first, second = map(plain, overview_lines(pools, LOOK, 140))
-    assert first.rstrip().endswith("scrub overdue: 41 days")
+    assert first.rstrip().endswith("last scrub 41 days ago")
     assert "scrub" not in second
 
 

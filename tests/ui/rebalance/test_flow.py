@@ -206,6 +206,7 @@ async def test_the_whole_way_from_directories_to_a_spread_that_went_down():
         assert a.app.view_state.frame.balance.spread < 0.3
         await to_list(a)
         await until(a, lambda: "finished" in a.screen)
+        assert a.app.screen.view.cursor == 1, "the cursor is on the job that has finished"
 
 
 async def test_plan_and_job_name_the_keys_that_work_at_every_size():

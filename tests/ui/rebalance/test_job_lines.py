@@ -150,14 +150,14 @@ def test_a_job_tells_the_spread_it_stops_at_as_the_options_and_the_plan_do():
     assert "stop at a spread of 5 % (even)" in said
 
 
-def test_a_job_without_a_target_does_not_stop_early_and_says_so_until_it_has_ended():
-    """ "all files move" stood beside skipped files, and after the end."""
+def test_a_job_without_a_target_says_that_it_does_all_files_until_it_has_ended():
+    """ "all files move" stood beside skipped files; "no early stop" beside the key to stop."""
     endless = replace(JOB, limits=replace(JOB.limits, until_spread=None))
     said = text(job_lines(endless, 0.0, {}, DisplayFormat(), 80))
-    assert "no early stop" in said
+    assert "until all files are done" in said
     assert "spread of none" not in said
     ended = replace(endless, state="finished", t=5.0)
-    assert "early stop" not in text(job_lines(ended, 10.0, {}, DisplayFormat(), 80))
+    assert "until" not in text(job_lines(ended, 10.0, {}, DisplayFormat(), 80))
 
 
 @rows(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tests.ui.swap.steps import Swapping, swapping
 from tests.unit.swap.playing import Play, with_second_pool
 from zconsole.ui.dialogs.confirm import ConfirmScreen
+from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.swap.swap_screen import SwapScreen
 
 
@@ -37,6 +38,20 @@ async def skip_until(s: Swapping, seen: str) -> str:
 def words(s: Swapping) -> str:
     """Return the text of the screen's right column as one line."""
     return " ".join(" ".join(line[34:] for line in s.screen.splitlines()).split())
+
+
+async def test_esc_in_the_choice_of_a_bay_goes_back_to_the_choice_of_a_disk():
+    async with swapping((80, 24)) as s:
+        await s.begin()
+        await s.press("I")
+        await s.on(PickScreen)
+        await s.press("j", "enter")
+        await s.until(lambda: "into which bay?" in s.screen)
+        await s.press("escape")
+        await s.until(lambda: "insert which disk" in s.screen)
+        assert s.app.screen.view.cursor == 1
+        await s.press("escape")
+        await s.on(SwapScreen)
 
 
 async def test_a_failed_disk_is_pulled_first_and_a_wrong_one_caught(tmp_path):

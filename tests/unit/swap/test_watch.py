@@ -11,7 +11,7 @@ from tests.unit.swap.views import chosen, view
 from zconsole.pool.model import Scan
 from zconsole.sim import lifecycle
 from zconsole.sim.disk import FAULTED, REMOVED
-from zconsole.swap.disk import PULL_FIRST
+from zconsole.swap.disk import PULL_FIRST, REPLACE_FIRST
 from zconsole.swap.several import started
 from zconsole.swap.stage import SwapStage
 from zconsole.swap.steps import PUT_BACK, just_ran
@@ -288,6 +288,39 @@ def test_giving_up_names_a_disk_left_offline_a_light_left_on_and_one_that_is_out
     play.hands.pull(OLD)
     assert play.look().undone[0].startswith(f"{OLD} (serial ")
     assert "or replace it (zpool replace)" in play.look().undone[0]
+
+
+@pytest.mark.parametrize("mode", [PULL_FIRST, REPLACE_FIRST])
+def test_giving_up_while_the_new_disk_is_filled_gives_one_order(play: Play, mode):
+    play.begin(mode)
+    if mode == PULL_FIRST:
+        play.do()
+        play.hands.pull(OLD)
+    play.hands.insert(NEW, OLD if mode == PULL_FIRST else EMPTY)
+    play.look()
+    assert play.do().step == "resilver"
+    if mode == REPLACE_FIRST:
+        play.hands.pull(OLD)
+    told = [text for text in play.look().undone if "(serial " in text]
+    assert len(told) == 1
+    assert "let the resilver go on, nothing is lost" in told[0]
+
+
+def test_the_end_of_a_scan_has_its_own_time_also_if_it_is_noticed_late(play: Play):
+    play.begin(PULL_FIRST)
+    play.do()
+    play.hands.pull(OLD)
+    play.look()
+    play.hands.insert(NEW, OLD)
+    play.look()
+    for step in ("resilver", "scrub"):
+        play.do()
+        play.wait(100_000.0)
+        play.look()
+        (end,) = (scan.end for scan in play.view().pool.scans if scan.function == step)
+        (at,) = (e.t for e in play.checklist.log if e.step == step and not e.command)
+        assert at == end
+        assert end < play.now - 1000.0
 
 
 def test_after_a_wrong_pull_the_old_disk_that_is_only_offline_can_be_put_online_again(play: Play):

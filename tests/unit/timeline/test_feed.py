@@ -15,9 +15,10 @@ from tests.table import rows
 from zconsole.errors import NotUnderstoodError
 from zconsole.sim.source import SimulatedSource
 from zconsole.system.state_dir import StateError
+from zconsole.timeline import feed as feed_module
 from zconsole.timeline.devices import described
 from zconsole.timeline.feed import (
-    WARM,
+    WARM_ROUNDS,
     Feed,
     ReplayFeed,
     SessionFeed,
@@ -243,7 +244,7 @@ async def test_a_leap_begins_a_new_history_shortly_before(made):
     assert feed.playback.seek(0.5)
     assert await at(feed) == pytest.approx(3500, abs=1)
     (session,) = sessions
-    assert len(session.timeline("tank").rates.series._times) > WARM / 2
+    assert len(session.timeline("tank").rates.series._times) > WARM_ROUNDS / 2
     assert await at(feed) == pytest.approx(3501, abs=1)
     assert feed.playback.share == pytest.approx(0.5, abs=0.01)
 
@@ -379,18 +380,18 @@ PAIR = "\n".join(
     )
 )
 ROUNDS = 1300
-"""Rounds of a recording with errors and a disconnect early: more than a jump plays."""
+"""Rounds of a recording with errors and disconnects early."""
 
 
-def troubled(path):
-    """Return the feed of a recording, a round a second, of a pool with a disk in trouble."""
+def troubled(path, interval=1.0):
+    """Return the feed of a recording of a pool with a disk in trouble."""
     with path.open("w") as file:
         for n in range(ROUNDS):
-            state = "REMOVED" if 150 <= n < 190 else "ONLINE"
+            state = "REMOVED" if 150 <= n < 190 or 430 <= n < 435 else "ONLINE"
             pool = "ONLINE" if state == "ONLINE" else "DEGRADED"
             text = PAIR.format(pool=pool, state=state, read=min(n // 20, 7))
-            file.write(f"{json.dumps({'t': 1e9 + n, 'text': text})}\n")
-    return ReplayFeed(ReplaySource(str(path), None), Session(goes_on=True), Session)
+            file.write(f"{json.dumps({'t': 1e9 + n * interval, 'text': text})}\n")
+    return ReplayFeed(ReplaySource(str(path), 1e9), Session(goes_on=True), Session)
 
 
 def told(frame):
@@ -409,21 +410,56 @@ async def place(feed, n):
     return frame
 
 
-async def test_a_place_of_a_recording_looks_the_same_however_one_gets_there(tmp_path):
-    feed = troubled(tmp_path / "r")
+@rows("interval", [1.0, 2.0])
+async def test_a_place_of_a_recording_looks_the_same_however_one_gets_there(tmp_path, interval):
+    feed = troubled(tmp_path / "r", interval)
     played = [told((await feed.next()).frames[0]) for _ in range(ROUNDS)]
     assert [len(played[n][0]) for n in (0, 100, 1250)] == [0, 1, 1]
-    assert "disconnected, returned" in played[1250][0][0].text
+    assert "disconnected and returned 2 times" in played[1250][0][0].text
     for n in (1200, 700, 1250, 40, 170):  # back, and on again
-        assert told(await place(feed, n)) == played[n], n
+        assert told(await place(feed, n * interval)) == played[n], n
+    for n in (1200, 700):
+        other = troubled(tmp_path / "r", interval)
+        await other.next()
+        assert told(await place(other, n * interval)) == played[n], n
 
 
-async def test_a_place_that_was_not_played_says_for_how_long_it_knows_of_errors(tmp_path):
-    feed = troubled(tmp_path / "r")
+async def test_of_a_large_recording_a_jump_tells_of_the_last_hour_by_fewer_rounds(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(feed_module, "FAR_BYTES", 100_000)
+    feed = troubled(tmp_path / "r", 2.5)
     await feed.next()
-    frame = await place(feed, 1200)
-    assert frame.troubles == ()
-    assert 5 <= frame.minutes_watched < 10
+    taken = 0
+
+    class Counted(Session):
+        def push(self, seen):
+            nonlocal taken
+            taken += 1
+            return super().push(seen)
+
+    feed._anew = Counted
+    frame = await place(feed, 1290 * 2.5)
+    assert WARM_ROUNDS < taken < 700
+    assert "disconnected and returned 2 times" in frame.troubles[0].text
+    assert (frame.troubles[0].deltas.read, frame.minutes_watched) == (7, 53)
+
+
+async def test_a_step_back_after_a_jump_does_not_read_the_hour_again(tmp_path):
+    feed = troubled(tmp_path / "r", 10.0)
+    await feed.next()
+    await place(feed, 12000)
+    rounds = 0
+    took = feed._round
+
+    async def count():
+        nonlocal rounds
+        rounds += 1
+        return await took()
+
+    feed._round = count
+    await place(feed, 11990)
+    assert rounds <= WARM_ROUNDS
 
 
 def of_two_pools(path, rounds, apart):

@@ -171,7 +171,7 @@ def test_while_metadata_is_scanned_there_is_no_estimate_but_a_reason():
     assert found.estimate.reason == "finding blocks, nothing issued yet"
 
 
-def test_while_metadata_is_scanned_the_time_of_an_earlier_scan_is_foreseen_and_called_so():
+def test_while_metadata_is_scanned_the_time_of_an_earlier_scan_is_told_as_such():
     timeline = watched(ended(0, 400, "scrub"))
     walking = {"stage": "scanning", "scanned_bytes": 100 * MIB, "function": "scrub"}
     for n in range(MONTH + 2, MONTH + 22):
@@ -179,7 +179,7 @@ def test_while_metadata_is_scanned_the_time_of_an_earlier_scan_is_foreseen_and_c
     found = timeline.frame.scans[0].estimate
     assert found.eta is None
     assert found.lacking == "not known yet"
-    assert found.reason == ("6m19s to go, as last scrub; finding blocks, nothing issued yet")
+    assert found.reason == "last scrub took 6m40s; finding blocks, nothing issued yet"
 
 
 def alternating(source: str):

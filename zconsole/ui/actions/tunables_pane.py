@@ -232,35 +232,29 @@ def _measured(effect: TunableEffect | None, look: DisplayFormat) -> str:
         if effect is None or not effect.over:
             return _TO_COME
         return f"{_UNMEASURED} {'before' if effect.issue_before is None else 'after'} it"
-    rates = (effect.issue_before, effect.issue_after)
-    parts = [_compared("issued", look.rate, *rates, effect.gain, effect.issue_clear, effect.doubt)]
-    if effect.cost is not None:
-        waits = (effect.latency_before, effect.latency_after)
-        parts.append(_compared("latency", units.latency, *waits, effect.cost, effect.latency_clear))
-    return "; ".join(parts)
+    rates = _figures("issued", look.rate, effect.issue_before, effect.issue_after)
+    waits = _figures("latency", units.latency, effect.latency_before, effect.latency_after)
+    latency = [] if effect.cost is None else [_judged(waits, effect.cost, effect.latency_clear)]
+    if effect.doubt:  # beside figures it would read as a gain or a loss
+        return "; ".join((f"{UNMEASURABLE}: {effect.doubt}", *latency))
+    if latency and not (effect.issue_clear or effect.latency_clear):
+        return f"{UNCLEAR}: {rates}; {waits}"
+    return "; ".join((_judged(rates, effect.gain, effect.issue_clear), *latency))
 
 
 def _values(change: Change) -> str:
     return f"{exact(change.name, change.before)} to {exact(change.name, change.after)}"
 
 
-def _compared(
-    what: str,
-    show: Callable[[float], str],
-    before: float | None,
-    after: float | None,
-    share: float,
-    is_clear: bool,
-    doubt: str = "",
+def _figures(
+    what: str, show: Callable[[float], str], before: float | None, after: float | None
 ) -> str:
-    """Compare two values, with the relative change and whether it exceeds the usual variation.
+    return f"{what} {show(before or 0.0)} before, {show(after or 0.0)} after"
 
-    With a ``doubt``, which names another possible cause, that replaces the relative change.
-    """
-    figures = f"{what} {show(before or 0.0)} before, {show(after or 0.0)} after"
-    if not is_clear and not doubt:
-        return f"{figures}: {WITHIN}"
-    return f"{figures} ({f'{UNMEASURABLE}: {doubt}' if doubt else _signed(share)})"
+
+def _judged(figures: str, share: float, is_clear: bool) -> str:
+    """Add the relative change, or that it does not exceed the usual variation."""
+    return f"{figures} ({_signed(share)})" if is_clear else f"{figures}: {WITHIN}"
 
 
 def question_lines(

@@ -392,5 +392,8 @@ class AskScreen(TextScreen[str | None]):
         self.show_keys()
 
     def on_input_submitted(self, message: Input.Submitted) -> None:
-        """Return the answer; None if nothing was typed."""
-        self.dismiss(message.value.strip() or None)
+        """Return the answer; None, with a message, if nothing was typed."""
+        answer = message.value.strip()
+        if not answer:
+            self.app.notify("Nothing typed: nothing changed", timeout=4)
+        self.dismiss(answer or None)

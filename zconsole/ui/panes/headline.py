@@ -226,9 +226,10 @@ def _last_scan(view: ScanView | None, place: Place) -> CellRows:
     """Return the last scan, its end and results, and the last full scrub if that was another."""
     # Age of the last full scrub, and whether it is overdue; empty if unknown.
     since = place.frame.scrub
-    scrub: list[Line] = (
-        [(Span(since.words, "warning" if since.overdue else ""),)] if since.words else []
-    )
+    said = since.words
+    if since.overdue:
+        said = _fitting((f"{said}, overdue", said), place.width)
+    scrub: list[Line] = [(Span(said, "warning" if since.overdue else ""),)] if said else []
     if view is None or view.scan.function == "none":
         known = "none recorded" if place.frame.seen.scans_known else "unknown"
         return [[_named("LAST SCAN", known)], scrub]

@@ -47,8 +47,9 @@ class RebalanceFlow:
         """Show the list of jobs until it is left. Raises ZconsoleError."""
         await self.ui.jobs.look(self.pool)
         jobs = self._jobs()
-        # The cursor starts on the newest job that is not finished, else on a new one.
-        first = next((i + 1 for i, job in enumerate(jobs) if job.state != "finished"), 0)
+        # The cursor starts on the newest job that is not finished, else on the newest.
+        unfinished = (i + 1 for i, job in enumerate(jobs) if job.state != "finished")
+        first = next(unfinished, min(1, len(jobs)))
         screen = JobListScreen(self.ui, self.pool, first)
         while (picked := await self.ui.show(screen)) is not None:
             before = len(self._jobs())

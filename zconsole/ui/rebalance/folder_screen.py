@@ -364,7 +364,8 @@ def evening_words(frame: Frame, look: DisplayFormat) -> str:
         left = percent(view.spread_after, 1)
         return f"Marking everything leaves a spread of {left}: some data returns to the full vdevs"
     size = look.size(view.rewrite_bytes * share)
-    return f"Mark about {size} (compressed) to balance; some data returns to the full vdevs"
+    # What the vdevs hold may be compressed: then its files are larger.
+    return f"Mark {size} logical or more to balance; some data returns to the full vdevs"
 
 
 def folder_head(look: DisplayFormat, width: int, aged: bool = False) -> Line:

@@ -167,7 +167,7 @@ def _pace(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator
     for limit in set_ones:
         if limit is TARGET and job.limits.until_spread is None:
             if job.ended is None:
-                parts.append((Span("no early stop", "bold"),))
+                parts.append((Span("until all files are done", "bold"),))
             continue
         label = f"{limit.label[0].lower()}{limit.label[1:]} "
         parts.append((Span(label, "dim"), Span(limit.shown(job.limits, look), "bold")))

@@ -510,14 +510,17 @@ class DemoSwapScreen(SwapScreen):
         free = [each.bay for each in self._hands.bays() if not each.disk]
         if not drawer or not free:
             raise ZconsoleError("no disk lies in the drawer" if free else "no bay is empty")
-        start = next((n for n, each in enumerate(drawer) if serial and each.endswith(serial)), 0)
-        title = f"{DEMO}  insert which disk of the drawer?"
-        disk = await pick(self._flow, title, drawer, start=start)
-        if disk is None:
-            return ""
-        start = free.index(bay) if bay in free else 0
-        place = await pick(self._flow, f"{DEMO}  into which bay?", free, start=start)
-        return "" if place is None else self._hands.insert(disk, free[place])
+        at = next((n for n, each in enumerate(drawer) if serial and each.endswith(serial)), 0)
+        title, start = (
+            f"{DEMO}  insert which disk of the drawer?",
+            free.index(bay) if bay in free else 0,
+        )
+        while (disk := await pick(self._flow, title, drawer, start=at)) is not None:
+            place = await pick(self._flow, f"{DEMO}  into which bay?", free, start=start)
+            if place is not None:
+                return self._hands.insert(disk, free[place])
+            at = disk
+        return ""
 
 
 def elsewhere(swap: Checklist, stage: SwapStage) -> bool:

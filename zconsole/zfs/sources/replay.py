@@ -244,6 +244,13 @@ class ReplaySource:
                 return times[-1] if times else None
             sought = min([sought, *times]) - 1.0
 
+    def size(self, since: float, until: float) -> int:
+        """Return about how many bytes the recording has between two times; 0 if they are reversed.
+
+        Raises ZconsoleError.
+        """
+        return max(0, self._place_of(until) - self._place_of(since))
+
     def anew(self) -> ReplaySource:
         """Return the same recording from its beginning, as fast as it can be read."""
         return ReplaySource(self._path, None)
