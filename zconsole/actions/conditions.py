@@ -122,10 +122,7 @@ def no_activity(kind: str, words: str) -> Precondition:
     """Require that no removal or expansion runs: the kernel would answer "busy"."""
 
     def _check(situation: Situation) -> str | None:
-        found = any(
-            a.kind == kind and a.state in ("running", "paused") for a in situation.pool.activities
-        )
-        return f"{words} is running: wait for it" if found else None
+        return f"{words} is running: wait for it" if situation.works(kind) else None
 
     return Precondition(f"no {words} is running", _check)
 

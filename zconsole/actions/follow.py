@@ -10,7 +10,7 @@ from collections.abc import Callable
 from zconsole.actions.plan import ActionOutcome, Follow, Situation, called
 from zconsole.actions.target import Swap, Target, find, find_path, stands_in
 from zconsole.pool.model import FAILED, Scan, Vdev
-from zconsole.pool.redundancy import REPAIRS, is_complete
+from zconsole.pool.redundancy import is_complete
 from zconsole.pool.scan_outcome import same_scan, settling
 from zconsole.timeline.scans import WORDS
 from zconsole.units import counted
@@ -183,9 +183,7 @@ def _filled(
     device = called(device, now)
     if new.vdev.state in FAILED:
         return ActionOutcome(False, f"{device} is {place}, but {new.vdev.state}")
-    if not is_complete(new.vdev) or any(
-        scan.active and scan.function in REPAIRS for scan in now.pool.scans
-    ):
+    if not is_complete(new.vdev) or now.repairing:
         return None
     ended = _ended_since(now, before)
     if ended is not None:
@@ -220,15 +218,14 @@ def _trouble(ended: Scan, vdev: Vdev | None = None, known_errors: int = 0) -> st
 
 def _ended_since(now: Situation, before: Situation) -> Scan | None:
     """Return the newest resilver or rebuild that began after ``before`` and ended; else None."""
-    fills = [scan for scan in now.pool.scans if scan.function in ("resilver", "rebuild")]
-    if not fills or any(scan.active for scan in fills):
+    newest = now.repaired
+    if newest is None or now.repairing:
         return None
-    newest = max(fills, key=lambda scan: scan.end or 0.0)
-    if newest.end is None or any(same_scan(known, newest) for known in before.pool.scans):
+    if any(same_scan(known, newest) for known in before.pool.scans):
         return None
     # zpool's text output has only the end. The kernel's times are in whole seconds.
     begun = newest.end if newest.start is None else newest.start
-    return newest if begun >= int(before.t) else None
+    return newest if (begun or 0.0) >= int(before.t) else None
 
 
 def _scan_outcome(scan: Scan, pool: str) -> ActionOutcome:

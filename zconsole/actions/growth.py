@@ -81,10 +81,7 @@ def space_gained(situation: Situation, top: Vdev) -> int | None:
     sample. While a raidz is being expanded onto an attached disk the gain is 0, as that space is
     added by itself at the end.
     """
-    expansions = [
-        a for a in situation.pool.activities if a.kind == "expansion" and a.vdev == top.name
-    ]
-    if any(each.state in ("running", "paused") for each in expansions):
+    if situation.works("expansion", top.name):
         return 0
     sizes: list[int] = []
     for leaf in top.leaves():
@@ -243,8 +240,7 @@ def _expanded(new: str, target: Target) -> Follow:
 
     def _follow(now: Situation) -> ActionOutcome | None:
         found = leaf_on(now, new)
-        expansions = [a for a in now.pool.activities if a.kind == "expansion"]
-        if found is None or any(each.state in ("running", "paused") for each in expansions):
+        if found is None or now.works("expansion"):
             return None
         place = f"{new} is part of {target.vdev.name}"
         if found.vdev.state in FAILED or found.vdev.errors.total:

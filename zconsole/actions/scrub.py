@@ -141,7 +141,7 @@ _STOP = "stop it first (" + KeyedText("", "{keys}, ", "scans") + "Stop the scrub
 
 def _instead(situation: Situation) -> tuple[str, ...]:
     """Return alternatives while a scan is in the way; a paused one never ends by itself."""
-    if situation.active("resilver") or situation.active("rebuild"):
+    if situation.repairing:
         return ("wait for the resilver",)
     paused = next((scan for scan in situation.running if scan.state == "paused"), None)
     if paused is None:
@@ -277,7 +277,7 @@ COSTLY = 10.0
 def plan_stop_resilver(situation: Situation) -> ActionPlan:
     """Return a refused plan: a resilver can't be paused or canceled, but there are alternatives."""
     title = f"Stop the resilver of {situation.pool.name}"
-    if not (situation.active("resilver") or situation.active("rebuild")):
+    if not situation.repairing:
         return refuse("resilver", title, situation, NO_RESILVER)
     why = "ZFS cannot pause or stop it"
     return refuse("resilver", title, situation, why, *NO_WAY_TO_STOP)
@@ -321,9 +321,7 @@ def _state(situation: Situation) -> str | None:
 
 def _resilver_in_the_way(situation: Situation, undo: str) -> str | None:
     """Return why a running resilver can't be paused or canceled; None if none runs."""
-    if situation.active("resilver") or situation.active("rebuild"):
-        return f"resilver running: ZFS cannot {undo} it"
-    return None
+    return f"resilver running: ZFS cannot {undo} it" if situation.repairing else None
 
 
 def _scrub_consequences(situation: Situation, errors_only: bool) -> tuple[str, ...]:

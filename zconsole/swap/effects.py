@@ -13,9 +13,8 @@ from zconsole.actions.running_scans import describe
 from zconsole.actions.target import Target, find, members, others_missing, partition_of, stands_in
 from zconsole.hardware.device import Device
 from zconsole.hardware.location import bay_names
-from zconsole.pool.model import FAILED, Scan, Vdev, is_group
+from zconsole.pool.model import FAILED, Vdev, is_group
 from zconsole.pool.redundancy import (
-    REPAIRS,
     Redundancy,
     by_vdev,
     is_complete,
@@ -131,7 +130,7 @@ def hindrance(situation: Situation, target: Target, along: Collection[str] = ())
     ]
     if missing:
         return f"{', '.join(missing)} of {target.top.name} is missing or being filled"
-    repaired = any(scan.vdev in (None, target.top.name) for scan in repairing(situation))
+    repaired = any(scan.vdev in (None, target.top.name) for scan in situation.repairing)
     if repaired and any(leaf.unfilled is None for leaf in others):
         return f"a resilver runs, and may be filling another device of {target.top.name}"
     return ""
@@ -163,15 +162,10 @@ def plan_offline_safely(situation: Situation, key: str, along: Collection[str] =
     )
 
 
-def repairing(situation: Situation) -> tuple[Scan, ...]:
-    """Return the running resilvers and rebuilds."""
-    return tuple(scan for scan in situation.running if scan.function in REPAIRS)
-
-
 def repairs(situation: Situation) -> bool:
     """Return whether a resilver or rebuild runs, or a device waits for one."""
     waiting = any(leaf.awaiting_resilver for leaf in situation.pool.root.leaves())
-    return waiting or bool(repairing(situation))
+    return waiting or bool(situation.repairing)
 
 
 def waits_its_turn(situation: Situation, leaf: Vdev | None) -> bool:
@@ -187,7 +181,7 @@ def filling(situation: Situation, leaf: Vdev | None = None) -> str:
     """
     if situation.suspended:
         return f"{situation.pool.name} is suspended: no resilver runs"
-    runs = "; ".join(map(describe, repairing(situation)))
+    runs = "; ".join(map(describe, situation.repairing))
     if waits_its_turn(situation, leaf):
         return f"its own resilver, which starts after the running one ({runs})"
     if not runs and repairs(situation):
@@ -226,7 +220,7 @@ def with_filled(situation: Situation) -> Situation:
     These are the devices that the kernel reports as unfilled and, if it does not report that, the
     new devices of replacing and spare groups.
     """
-    scans = repairing(situation)
+    scans = situation.repairing
     if not scans:
         return situation
     root = situation.pool.root

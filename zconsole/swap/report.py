@@ -27,9 +27,15 @@ from zconsole.swap.disk import (
     sentence,
 )
 from zconsole.swap.effects import vdev_words
-from zconsole.swap.stage import SwapStage
+from zconsole.swap.stage import (
+    SwapStage,
+    WayBack,
+    light_words,
+    online_line,
+    undo_offline,
+    zpool_line,
+)
 from zconsole.swap.steps import NOT_NEEDED, STEPS, WAYS, all_ways_back, steps_of
-from zconsole.swap.way_back import WayBack, light_words, online_line, undo_offline, zpool_line
 from zconsole.system.printable import inert
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.units import duration, size

@@ -56,12 +56,10 @@ from zconsole.swap.stage import (
     SAME,
     SKIP_LIGHT,
     SwapStage,
-    elsewhere,
-    pulled,
-)
-from zconsole.swap.way_back import (
     WayBack,
+    elsewhere,
     plan_light,
+    pulled,
     undo_light,
     undo_light_off,
     undo_offline,
@@ -374,14 +372,11 @@ def resilver_stage(swap: Checklist, view: MachineView, now: float) -> SwapStage 
         return _waiting(swap, view, leaf)
     if group is None:
         return None
-    over = [s for s in view.pool.scans if s.function in ("resilver", "rebuild") and s.end]
-    newest = max(over, key=lambda scan: scan.end or 0.0, default=None)
-    begun = swap.noted("replace") or swap.begun
+    last, begun = situation.repaired, swap.noted("replace") or swap.begun
     # An adopted replace may have finished resilvering before the checklist began.
-    started = newest is not None and (newest.start or 0.0) >= int(begun)
-    ended = newest is not None and (started or not settling(now, begun))
+    early = last is None or ((last.start or 0.0) < int(begun) and settling(now, begun))
     # ZFS removes the replaced device only a while after the resilver's end (see ``settling``).
-    if waits or not ended or settling(now, newest.end if newest else None):
+    if waits or early or settling(now, last and last.end):
         return _waiting(swap, view, leaf)
     return SwapStage(
         f"The resilver ended, but {group.name} stays",

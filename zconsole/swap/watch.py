@@ -17,7 +17,7 @@ from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.target import Target
 from zconsole.hardware.light import LASTING
 from zconsole.pool.model import FAILED, MULTIHOST
-from zconsole.pool.redundancy import REPAIRS, is_complete
+from zconsole.pool.redundancy import is_complete
 from zconsole.swap.choice import around
 from zconsole.swap.disk import (
     OPEN,
@@ -41,7 +41,7 @@ from zconsole.swap.report import (
     undone,
     way_back,
 )
-from zconsole.swap.stage import Answer, SwapStage, replacing_first, use_now
+from zconsole.swap.stage import Answer, SwapStage, WayBack, replacing_first, undo_offline, use_now
 from zconsole.swap.steps import (
     NOT_NEEDED,
     PUT_BACK,
@@ -57,7 +57,6 @@ from zconsole.swap.steps import (
     steps_of,
     to_do,
 )
-from zconsole.swap.way_back import WayBack, undo_offline
 
 
 def current(swap: Checklist, view: MachineView, now: float) -> SwapStage:
@@ -359,8 +358,7 @@ def _log_steps(swap: Checklist, view: MachineView, stage: SwapStage, now: float)
 
 def _took(swap: Checklist, view: MachineView) -> float | None:
     """Return how long the swap's last resilver took; the checklist may notice its end late."""
-    over = (scan for scan in view.pool.scans if scan.function in REPAIRS and scan.end)
-    last = max(over, key=lambda scan: scan.end or 0.0, default=None)
+    last = view.situation.repaired
     if last is None or last.end is None or last.end < swap.begun:
         return None
     return last.duration if last.start is None else last.end - last.start

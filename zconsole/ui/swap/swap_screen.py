@@ -21,9 +21,8 @@ from zconsole.errors import ZconsoleError
 from zconsole.keyed_text import KeyedText
 from zconsole.swap.disk import DONE, REPLACE_FIRST, Checklist, SwapDisk, sentence
 from zconsole.swap.report import markdown
-from zconsole.swap.stage import SwapStage
+from zconsole.swap.stage import SwapStage, light_words, plan_light
 from zconsole.swap.store import Hands
-from zconsole.swap.way_back import light_words, plan_light
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.plan_lines import said_lines, wrapped
 from zconsole.ui.actions.session import FlowSession
