@@ -15,7 +15,6 @@ from zconsole.hardware.device import Device
 from zconsole.hardware.location import bay_names
 from zconsole.pool.model import FAILED, Vdev, is_group
 from zconsole.pool.redundancy import (
-    Redundancy,
     by_vdev,
     is_complete,
     may_fail,
@@ -261,37 +260,30 @@ def untouchable(situation: Situation, old: SwapDisk) -> tuple[SwapDisk, ...]:
     return tuple(disk_of_leaf(situation, leaf) for leaf in leaves_of(pool) if id(leaf.vdev) in stay)
 
 
-def redundancy_words(situation: Situation) -> tuple[str, ...]:
-    """Return one sentence per top-level vdev: how many more devices it may lose now."""
-    return tuple(_of_vdev(entry) for _, entry in of_pool(situation.pool))
+def redundancy_words(situation: Situation, only: Vdev | None = None) -> tuple[str, ...]:
+    """Return how many more devices may fail: one sentence per top-level vdev with data.
 
-
-def vdev_words(situation: Situation, target: Target) -> str:
-    """Return how many more devices the top-level vdev of a device may lose; empty without data."""
-    entry = _entry(situation, target)
-    return "" if entry is None else _of_vdev(entry)
+    ``only``: the one top-level vdev to describe.
+    """
+    return tuple(
+        f"{may_fail(entry.left)} in {entry.vdev}"
+        if entry.left
+        else f"{entry.vdev} has no redundancy left"
+        for top, entry in of_pool(situation.pool)
+        if only is None or top is only
+    )
 
 
 def kept_words(situation: Situation, target: Target, name: str) -> str:
     """Describe the redundancy while the old device, called ``name``, stays until it is replaced."""
-    entry = _entry(situation, target)
-    if entry is not None and not entry.left:
+    left = next((entry.left for top, entry in of_pool(situation.pool) if top is target.top), None)
+    if left == 0:
         return "Redundancy stays as it is: none left"
     # Which blocks of a device need repair is unknown (see ``is_complete``), hence "unless".
     if target.vdev.errors.total and is_complete(target.vdev):
         return f"{name} counts for redundancy meanwhile, unless ZFS has to repair blocks on it"
-    reduced = entry is not None and entry.left < parity(target.top)
+    reduced = left is not None and left < parity(target.top)
     return f"Redundancy {'does not drop further' if reduced else 'never drops'}"
-
-
-def _entry(situation: Situation, target: Target) -> Redundancy | None:
-    return next((entry for top, entry in of_pool(situation.pool) if top is target.top), None)
-
-
-def _of_vdev(entry: Redundancy) -> str:
-    if not entry.left:
-        return f"{entry.vdev} has no redundancy left"
-    return f"{may_fail(entry.left)} in {entry.vdev}"
 
 
 def _without(vdev: Vdev, leaf: Vdev) -> Vdev:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from zconsole.actions import locate
+from zconsole.actions.clear import plan_clear
 from zconsole.actions.offline import plan_detach, plan_online
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, zpool
 from zconsole.actions.scrub import plan_stop
@@ -248,18 +249,18 @@ def undo_offline(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
 
 def undo_light(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
     """Yield the bay's light while it is on."""
-    for left in light_words(swap):
+    if left := light_words(swap):
         plan = plan_light(view.situation, swap.old, on=False)
         yield WayBack("switch the light off", plan, left=left)
 
 
-def light_words(swap: Checklist) -> tuple[str, ...]:
-    """Return a line about the light that is still on, with what to run; () if it is off."""
+def light_words(swap: Checklist) -> str:
+    """Return a line about the light that is still on, with what to run; empty if it is off."""
     if not swap.lit or "light-off" in swap.passed:
-        return ()
+        return ""
     named = swap.old.whole or swap.old.serial  # the path is unknown if another disk has it by now
     off = shlex.join(("zconsole", "light", "off", *filter(None, (named,))))
-    return (f"the light of {swap.old.spot} is still on: run {off}",)
+    return f"the light of {swap.old.spot} is still on: run {off}"
 
 
 def undo_pull(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
@@ -304,6 +305,12 @@ def undo_scrub(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
     """Yield the running scrub that this swap began."""
     if swap.scrub_begun is not None and view.situation.active("scrub") is not None:
         yield WayBack("stop the scrub", plan_stop(view.situation))
+
+
+def plan_return(situation: Situation, target: Target) -> ActionPlan:
+    """Plan to bring a failed device back: one that is FAULTED has to be cleared."""
+    plan = plan_clear if target.vdev.state == "FAULTED" else plan_online
+    return plan(situation, target.key)
 
 
 def online_line(situation: Situation, target: Target) -> str:

@@ -14,9 +14,8 @@ from typing import NamedTuple
 from zconsole.actions import locate
 from zconsole.actions.candidates import judge_device, spares
 from zconsole.actions.checkpoint import plan_discard
-from zconsole.actions.clear import plan_clear
 from zconsole.actions.follow import leftover
-from zconsole.actions.offline import plan_detach, plan_online
+from zconsole.actions.offline import plan_detach
 from zconsole.actions.replace import plan_replace
 from zconsole.actions.running_scans import describe
 from zconsole.actions.scrub import plan_resilver, plan_scrub
@@ -59,6 +58,7 @@ from zconsole.swap.stage import (
     WayBack,
     elsewhere,
     plan_light,
+    plan_return,
     pulled,
     undo_light,
     undo_light_off,
@@ -337,8 +337,7 @@ def _doubts(
 
 def _online(swap: Checklist, view: MachineView, target: Target) -> SwapStage | None:
     """Return the stage to put the old disk online, or to clear it if it is FAULTED."""
-    situation, state = view.situation, target.vdev.state
-    if state not in FAILED:
+    if target.vdev.state not in FAILED:
         return None
     return SwapStage(
         f"Put {swap.old.words} online again",
@@ -349,7 +348,7 @@ def _online(swap: Checklist, view: MachineView, target: Target) -> SwapStage | N
         )
         if swap.same
         else ("It is read, and counts for redundancy, until the new disk is filled.",),
-        plan=(plan_clear if state == "FAULTED" else plan_online)(situation, target.key),
+        plan=plan_return(view.situation, target),
         undo=None if swap.same else "",
     )
 

@@ -11,8 +11,9 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -199,26 +200,19 @@ Frames = Callable[[], Awaitable[Sequence[Frame]]]
 """Returns the newest frame of every pool."""
 
 
+@dataclass(slots=True)
 class SwapSession:
     """Collects the machine view for checklists, from one machine or a simulated shelf."""
 
-    def __init__(
-        self,
-        backend: ActionBackend,
-        swaps: SwapBackend,
-        frames: Frames,
-        patience: float = LOOKING,
-    ) -> None:
-        """``patience``: the most seconds for one look in total."""
-        self._backend = backend
-        self._swaps = swaps
-        self._frames = frames
-        self._patience = patience
-        self._smart: dict[tuple[str, str], tuple[float, SmartCounts | None]] = {}
-        """SMART counts with the time of reading, by path and serial number.
+    backend: ActionBackend
+    swaps: SwapBackend
+    frames: Frames
+    patience: float = LOOKING
+    _smart: dict[tuple[str, str], tuple[float, SmartCounts | None]] = field(default_factory=dict)
+    """SMART counts with the time of reading, by path and serial number.
 
-        A path alone may name a bay, which may have another disk by now.
-        """
+    A path alone may name a bay, which may have another disk by now.
+    """
 
     async def view(
         self, pool: Callable[[Situation], bool], disk: SwapDisk | None = None
@@ -228,49 +222,37 @@ class SwapSession:
         ``pool`` tells whether a pool is the one meant. SMART counts are read for ``disk`` and for
         unused disks. Raises ZconsoleError if the machine does not answer in time.
         """
-        frames = await self._frames()
-        try:
-            async with asyncio.timeout(self._patience):
-                return await self._view(frames, pool, disk)
-        except TimeoutError:
-            what = f"zpool or the machine's disks did not answer within {self._patience:g} s"
-            raise ZconsoleError(f"{what}; what is shown may be old. Looking again") from None
-
-    async def _view(
-        self,
-        frames: Sequence[Frame],
-        pool: Callable[[Situation], bool],
-        disk: SwapDisk | None,
-    ) -> MachineView | None:
-        bare: list[tuple[Frame, Situation]] = []
-        for frame in frames:
-            with suppress(ZconsoleError):
-                # A pool that was never sampled raises, and is left out.
-                bare += [] if frame.absent else [(frame, situation_of(frame, Facts()))]
-        own = next((pair for pair in bare if pool(pair[1])), None)
+        frames = await self.frames()
+        seen = [frame for frame in frames if frame.sample is not None and not frame.absent]
+        bare = [situation_of(frame, Facts()) for frame in seen]
+        own = next(((frame, at) for frame, at in zip(seen, bare, strict=True) if pool(at)), None)
         if own is None:
             return None
         frame, mine = own
-        facts = with_failures(await self._backend.ask(mine.pool, mine.suspended), frames)
-        rest = (situation for _, situation in bare if situation is not mine)
-        others = await asyncio.gather(*(self._other(situation, facts) for situation in rest))
-        smart = await self._asked(facts.devices, disk, frame.t)
-        mine = replace(mine, facts=facts)
-        enclosures = frame.sample.enclosures if frame.sample is not None else ()
+        try:
+            async with asyncio.timeout(self.patience):
+                facts = with_failures(await self.backend.ask(mine.pool, mine.suspended), frames)
+                others = await asyncio.gather(
+                    *(self._other(at, facts) for at in bare if at is not mine)
+                )
+                smart = await self._asked(facts.devices, disk, frame.t)
+        except TimeoutError:
+            what = f"zpool or the machine's disks did not answer within {self.patience:g} s"
+            raise ZconsoleError(f"{what}; what is shown may be old. Looking again") from None
         return MachineView(
-            mine,
+            replace(mine, facts=facts),
             tuple(others),
             frame.troubles,
             smart,
-            boot=self._swaps.boot,
-            enclosures=enclosures,
+            boot=self.swaps.boot,
+            enclosures=frame.sample.enclosures if frame.sample is not None else (),
         )
 
     async def _other(self, situation: Situation, facts: Facts) -> Situation:
         """Read another pool, with the same disks; its labels only while it is suspended."""
         shared = Facts(version=facts.version, parameters=facts.parameters, devices=facts.devices)
         if situation.suspended:
-            shared = await self._backend.ask(situation.pool, suspended=True)
+            shared = await self.backend.ask(situation.pool, suspended=True)
         return replace(situation, facts=shared)
 
     async def _asked(
@@ -287,7 +269,7 @@ class SwapSession:
         wanted = {(device.path, device.serial): device for device in asked if device.node}
         kept = self._smart
         due = [key for key in wanted if key not in kept or not 0.0 <= now - kept[key][0] < AGE]
-        found = await asyncio.gather(*(self._swaps.smart_of(wanted[key].node) for key in due))
+        found = await asyncio.gather(*(self.swaps.smart_of(wanted[key].node) for key in due))
         kept.update(zip(due, ((now, counts) for counts in found), strict=True))
         known = ((key[0], kept[key][1]) for key in wanted)
         return {path: counts for path, counts in known if counts is not None}
@@ -305,7 +287,7 @@ class SwapSession:
         if view is None:
             return swap, absent(swap)
         view = replace(view, leaving=_leaving(swap, kept))
-        now = self._backend.clock()
+        now = self.backend.clock()
         seen = noticed(swap, view, now)
         return seen, current(seen, view, now)
 
@@ -384,11 +366,12 @@ class Guide:
         # Some commands only start work that takes hours; stopping a scrub (``supersedes``) does
         # not.
         begins = plan.action in ("scrub", "replace") and not plan.supersedes
-        for number, event in enumerate(events):
+        # Output and warnings come between a command and the event that tells that it has ended.
+        told = [e for e in events if e.kind in ("begun", "done", "failed", "refused")]
+        for event, end in zip_longest(told, told[1:]):
             if event.kind == "begun":
-                ends = (e for e in events[number + 1 :] if e.kind in _ENDS)
                 result = "started" if begins else "done"
-                if (end := next(ends, None)) is None or end.kind == "failed":
+                if end is None or end.kind == "failed":
                     result = "" if end is None else end.text
                 swap = swap.noting(now, step, plan.title, event.text, result)
             elif event.kind == "refused":
@@ -410,7 +393,7 @@ class Guide:
         """Close the checklist: backed out, or given up with something ``undone``."""
         swap = self.checklist
         swap = swap.noting(now, swap.at, "given up" if undone else "backed out")
-        self._keep(swap.ending(now, BACKED_OUT, undone))
+        self._keep(replace(swap, state=BACKED_OUT, ended=now, undone=undone))
 
     def _ask_to_lead(self) -> bool:
         """Return whether this process leads; True if the state directory does not answer."""
@@ -446,7 +429,3 @@ class Guide:
             self.problem = ""
         except StateError as error:
             self.problem = str(error)
-
-
-_ENDS = ("begun", "done", "failed", "refused")
-"""Kinds of events that tell that the command before them has ended."""

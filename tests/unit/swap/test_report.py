@@ -79,7 +79,7 @@ def test_a_report_holds_no_html_and_no_image():
 
 def test_no_disk_is_said_to_have_taken_the_place_where_none_was_seen():
     c = Checklist("00000001", "tank", None, 1.0, SwapDisk("sda"), "mirror-0", PULL_FIRST)
-    said = " ".join(summary(c.ending(61.0, DONE)))
+    said = " ".join(summary(replace(c, state=DONE, ended=61.0)))
     assert "sda is no longer in mirror-0 of tank, 1m00s after this swap began." in said
     assert "has replaced" not in said
 

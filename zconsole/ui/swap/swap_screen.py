@@ -358,7 +358,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
             await self._put(question)
             return
         off = Span(f"The light of {swap.old.spot} goes off: the state found before is restored.")
-        rest = [span for span in said if span.text not in map(sentence, light_words(swap))]
+        rest = [span for span in said if span.text != sentence(light_words(swap))]
         title = "Give up this swap, and switch the light off?"
         dark = self._question(title, [off, *rest], self._close, typed, verb="Give up")
         await self._put(
