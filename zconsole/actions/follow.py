@@ -133,11 +133,6 @@ def leftover(vdev: Vdev) -> str | None:
     return None
 
 
-def filled(situation: Situation, device: str, place: str) -> Follow:
-    """Follow until an added device is filled; a success if its resilver had no errors."""
-    return lambda now: _filled(now, device, place, situation)
-
-
 def _one_replace(
     now: Situation, swap: Swap, spared: bool, before: Situation
 ) -> ActionOutcome | None:
@@ -147,7 +142,7 @@ def _one_replace(
         gone = ActionOutcome(
             False, f"neither the old device nor {called(swap.new, now)} is in the pool"
         )
-        return _filled(now, swap.new, "in place", before, gone)
+        return filled(now, swap.new, "in place", before, gone)
     if old.group is None:
         return ActionOutcome(False, f"backed out: only {old.name} is in its place")
     ended = _ended_since(now, before)
@@ -166,7 +161,7 @@ def _one_replace(
     )
 
 
-def _filled(
+def filled(
     now: Situation,
     device: str,
     place: str,

@@ -149,7 +149,7 @@ def plan_attach(
         needs_typed=target.vdev.name if raidz else None,
         follow=_expanded(new, target)
         if raidz
-        else filled(situation, new, f"part of {target.vdev.name}"),
+        else lambda now: filled(now, new, f"part of {target.vdev.name}", situation),
         begins="expansion" if raidz else "resilver",
     )
     return decide(plan, situation)

@@ -85,9 +85,14 @@ def plan_batch(
     title = "Replace 1 device" if len(swaps) == 1 else f"Replace {len(swaps)} devices at once"
     targets = [find(situation.pool, swap.old) for swap in swaps]
     found = tuple(t for t in targets if t is not None)
+    why = ""
     if not swaps or len(found) != len(swaps):
-        return refuse("replace", title, situation, "not all of the old devices are in the pool")
-    if why := _clash(swaps):
+        why = "not all of the old devices are in the pool"
+    elif len({swap.old for swap in swaps}) < len(swaps):
+        why = "an old device is named twice"
+    elif len({swap.new for swap in swaps}) < len(swaps):
+        why = "a new device is named twice"
+    if why:
         return refuse("replace", title, situation, why)
     pairs = tuple(zip(found, swaps, strict=True))
     replaces = tuple(
@@ -161,15 +166,6 @@ def _enough_left(targets: tuple[Target, ...]) -> Precondition:
         return None
 
     return Precondition("no vdev has more missing devices than parity", _check)
-
-
-def _clash(swaps: tuple[Swap, ...]) -> str | None:
-    """Return why the pairs exclude each other: a device is named twice; else None."""
-    if len({swap.old for swap in swaps}) < len(swaps):
-        return "an old device is named twice"
-    if len({swap.new for swap in swaps}) < len(swaps):
-        return "a new device is named twice"
-    return None
 
 
 def _batch_consequences(

@@ -93,8 +93,8 @@ def current(swap: Checklist, view: MachineView, now: float) -> SwapStage:
         return found
     # Only a step that is still to be taken says what Back will do afterwards: not an alarm, nor a
     # wait for something that already runs, nor a plan that can't run.
-    plan, waiting = found.plan, found.step in ("spare", "resilver", "scrub")
-    if not waiting if plan is None else plan.refused is None:
+    waits = found.plan is None and found.step in ("spare", "resilver", "scrub")
+    if not waits and (found.plan is None or found.plan.refused is None):
         step = step_of(swap, found.step)
         undo = step.undo if found.undo is None else found.undo
         found = replace(found, undo=undo, final=found.final or step.final)
@@ -173,7 +173,7 @@ def _report(swap: Checklist, view: MachineView | None) -> SwapStage:
 
 
 def noticed(swap: Checklist, view: MachineView, now: float) -> Checklist:
-    """Return the checklist updated from pool and machine; the same object if unchanged."""
+    """Return the checklist updated from pool and machine."""
     if swap.state != OPEN:
         return swap
     view = marked(view)
@@ -219,7 +219,7 @@ def _relocated(swap: Checklist, view: MachineView, now: float) -> Checklist:
         port=here.port or old.port,
         light=here.light or (old.light if stays else ""),
     )
-    swap = replace(swap, old=found) if found != old else swap
+    swap = replace(swap, old=found)
     if found.words == old.words or not old.place:
         return swap
     return swap.retaking("light").noting(now, swap.at, f"{found.mark} is in {found.place} now")
@@ -232,8 +232,8 @@ def _baseline(swap: Checklist, view: MachineView, _: float) -> Checklist:
         return swap
     # An unused disk that came since is no part of it: it may be the new one.
     known = {disk.whole for disk in swap.around}
-    there = tuple(d for d in around(view, swap.old) if d.pool or d.whole in known)
-    return swap if there == swap.around else replace(swap, around=there)
+    there = (d for d in around(view, swap.old) if d.pool or d.whole in known)
+    return replace(swap, around=tuple(there))
 
 
 def _wrong_disks(swap: Checklist, view: MachineView, now: float) -> Checklist:
@@ -259,7 +259,7 @@ def _wrong_disks(swap: Checklist, view: MachineView, now: float) -> Checklist:
     for disk in swap.wrong:
         if disk.key in swap.noticed and disk.key not in known:
             swap = swap.noting(now, PUT_BACK, f"{disk.words} left the machine again")
-    swap = swap if known == swap.noticed else replace(swap, noticed=known)
+    swap = replace(swap, noticed=known)
     for disk in swap.wrong:
         if is_back(swap, disk, view, now):
             rest = tuple(d for d in swap.wrong if d is not disk)
@@ -270,8 +270,8 @@ def _wrong_disks(swap: Checklist, view: MachineView, now: float) -> Checklist:
         for other in another_in_bay(disk, view):
             swap = _noting_once(swap, now, PUT_BACK, other)
     # Disks that are still out come first, as ``on_purpose`` takes the first one.
-    ordered = tuple(sorted(swap.wrong, key=lambda disk: view.device(disk) is not None))
-    return swap if ordered == swap.wrong else replace(swap, wrong=ordered)
+    ordered = sorted(swap.wrong, key=lambda disk: view.device(disk) is not None)
+    return replace(swap, wrong=tuple(ordered))
 
 
 def _noting_once(swap: Checklist, now: float, step: str, text: str) -> Checklist:
@@ -289,7 +289,7 @@ def _pulled(swap: Checklist, view: MachineView, now: float) -> Checklist:
     if swap.pulled is not None or not view.devices:
         return swap
     if view.device(swap.old) is not None:
-        return replace(swap, was_gone=False) if swap.was_gone else swap
+        return replace(swap, was_gone=False)
     # Another disk in its bay proves the pull, also of a disk that was lost before.
     if any(swap.old.shares_place(device) for device in view.devices):
         how = f"{words} is out: another disk is in its bay"
@@ -337,7 +337,7 @@ def _inserted(swap: Checklist, view: MachineView, now: float) -> Checklist:
         new, same = disk_of(found.device), is_same(swap, view, found.device)
         said = f"{new.words} is in: {'the same disk again' if same else 'the new disk'}"
         return replace(swap, new=new, same=same).noting(now, "insert", said)
-    swap = swap if swap.new is None else replace(swap, new=None, same=False)
+    swap = replace(swap, new=None, same=False)
     if found is None or found.verdict not in ("elsewhere", "unfit"):
         return swap
     said = f"{disk_of(found.device).words} was inserted"
