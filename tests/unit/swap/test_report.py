@@ -17,26 +17,6 @@ from zconsole.units import duration
 pytestmark = pytest.mark.slow
 
 
-def test_a_report_has_disks_times_commands_and_results():
-    play = Play()
-    play.begin()
-    old, new = play.leaf().devid[-8:], play.pool.host.drawer[0].devid[-8:]
-    play.do()
-    play.hands.pull(OLD)
-    play.look()
-    play.hands.insert(0, OLD)
-    play.do()
-    play.until("scrub")
-    play.answer("no-scrub")
-    text = markdown(play.checklist)
-    assert f"| serial | {old} | {new} |" in text
-    assert f"| bay | {OLD} | {OLD} |" in text
-    assert "`zpool replace tank" in text
-    assert ": done" in text
-    assert "(done)" in text
-    assert "UTC" in text
-
-
 def test_a_report_compares_the_time_predicted_with_the_time_taken(play: Play):
     choice = play.choice()
     told = Estimate(5400.0, 3600.0, 7200.0, "estimated from the last scrub's speed")
