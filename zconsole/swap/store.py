@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from zconsole.actions.backend import ActionBackend
 from zconsole.actions.executor import ExecutionEvent
@@ -28,7 +28,7 @@ from zconsole.hardware.device import Device
 from zconsole.swap.disk import BACKED_OUT, OPEN, Checklist, MachineView, SwapDisk, device_of
 from zconsole.swap.stage import Answer, SwapStage
 from zconsole.swap.steps import PUT_BACK, WAYS, comes_before, steps_of
-from zconsole.swap.watch import absent, current, missing, noticed
+from zconsole.swap.watch import look_at, missing
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.host import boot_id
 from zconsole.system.patient import PATIENCE, made_state_dir
@@ -127,19 +127,11 @@ SmartOf = Callable[[str], Awaitable[SmartCounts | None]]
 """Returns the SMART counts of the disk at a device node; None without an answer in time."""
 
 
-class BayContent(NamedTuple):
-    """A bay of a shelf, and the disk in it."""
-
-    bay: str
-    disk: str
-    """The disk in words; empty for an empty bay."""
-
-
 class Hands(Protocol):
     """Pulling and inserting disks by program, which only a simulated machine can do."""
 
-    def bays(self) -> Sequence[BayContent]:
-        """Return every bay, in order."""
+    def bays(self) -> Mapping[str, str]:
+        """Return the disk in each bay, in words; empty for an empty bay. The bays are in order."""
 
     def drawer(self) -> Sequence[str]:
         """Return the disks that lie beside the machine, in words."""
@@ -284,12 +276,9 @@ class SwapSession:
         ``kept``: every checklist there is; disks that other open ones swap may be pulled.
         """
         view = await self.view_of(swap)
-        if view is None:
-            return swap, absent(swap)
-        view = replace(view, leaving=_leaving(swap, kept))
-        now = self.backend.clock()
-        seen = noticed(swap, view, now)
-        return seen, current(seen, view, now)
+        if view is not None:
+            view = replace(view, leaving=_leaving(swap, kept))
+        return look_at(swap, view, self.backend.clock())
 
 
 def is_own(swap: Checklist, situation: Situation) -> bool:
@@ -336,17 +325,15 @@ class Guide:
         """
         if not self.leads:
             self._follow()
-        if view is None:
-            return absent(self.checklist)
         # The other checklists matter only when a disk is out: it may be theirs.
-        if missing(self.checklist, view):
+        if view is not None and missing(self.checklist, view):
             with suppress(StateError):
                 view = replace(view, leaving=_leaving(self.checklist, self._store.read()))
-        seen = noticed(self.checklist, view, now)
+        seen, stage = look_at(self.checklist, view, now)
         if self.leads:
             self._keep(seen)
         self.checklist = seen
-        return current(seen, view, now)
+        return stage
 
     def answer(self, now: float, answer: Answer) -> None:
         """Apply an answer of the current stage."""

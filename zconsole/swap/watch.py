@@ -116,10 +116,19 @@ def new_elsewhere(swap: Checklist, view: MachineView) -> SwapDisk | None:
     return disk_of(found.device) if found is not None and fits else None
 
 
-def absent(swap: Checklist) -> SwapStage:
-    """Return the stage while the pool is not imported; the report if the checklist is closed."""
-    if swap.state != OPEN:
-        return _report(swap, None)
+def look_at(swap: Checklist, view: MachineView | None, now: float) -> tuple[Checklist, SwapStage]:
+    """Return a checklist with what a look at the machine adds to it, and its current step.
+
+    ``view``: None while the pool is not imported.
+    """
+    if view is None:
+        return swap, _absent(swap) if swap.state == OPEN else _report(swap, None)
+    seen = noticed(swap, view, now)
+    return seen, current(seen, view, now)
+
+
+def _absent(swap: Checklist) -> SwapStage:
+    """Build the stage while the pool is not imported."""
     pool = swap.pool
     text = f"{pool} is not imported. Import it (zpool import {pool}); the checklist goes on."
     return SwapStage(

@@ -100,7 +100,7 @@ def test_of_a_further_disk_that_somebody_puts_in_the_checklist_goes_on(play: Pla
     model = next(leaf.model for leaf in play.pool.leaves() if leaf.serial == first.serial)
     third = Leaf("", "", 77, model, "sdz1", devid=f"{model.name}_THIRD77").named_by("")
     host.drawer = [third]
-    play.hands.insert(0, next(each.bay for each in play.hands.bays() if not each.disk))
+    play.hands.insert(0, next(bay for bay, disk in play.hands.bays().items() if not disk))
     commands.replace(play.pool, play.checklist.old.key, third.path)
     assert play.look().step == "resilver"
     assert play.checklist.new != first
