@@ -116,9 +116,7 @@ def cautions(pool: Pool, target: Target, new: str, facts: Facts) -> tuple[str, .
 
 def ashift_of(target: Target) -> int | None:
     """Return the ashift of the top-level vdev of the place; None when unknown."""
-    if target.top.ashift:
-        return target.top.ashift
-    return next((leaf.ashift for leaf in target.top.leaves() if leaf.ashift), None)
+    return next((vdev.ashift for vdev in target.top.walk() if vdev.ashift), None)
 
 
 def own_ashift(target: Target, new: str, facts: Facts) -> tuple[str, ...]:

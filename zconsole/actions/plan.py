@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from zconsole.hardware.device import Device
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.hazards import hazards
-from zconsole.pool.model import Pool, Scan, Vdev, Version, data_vdevs, path_is_reused
+from zconsole.pool.model import MULTIHOST, Pool, Scan, Vdev, Version, data_vdevs, path_is_reused
 from zconsole.pool.redundancy import REPAIRS
 from zconsole.pool.scrub_window import ScrubWindow
 
@@ -104,6 +104,11 @@ class Situation:
     def running(self) -> tuple[Scan, ...]:
         """The running and paused scans."""
         return tuple(scan for scan in self.pool.scans if scan.active)
+
+    @property
+    def may_be_elsewhere(self) -> bool:
+        """Whether multihost suspended the pool: another host may have imported it."""
+        return self.suspended and self.pool.suspension == MULTIHOST
 
     @property
     def repairing(self) -> tuple[Scan, ...]:

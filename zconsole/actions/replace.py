@@ -67,7 +67,7 @@ def plan_replace(
         warnings=_warnings_of(situation, target, swap.new),
         preconditions=(must.same_scans(situation), *_common_conditions(sequential)),
         follow=replaced(situation, (swap,)),
-        begins=_work(sequential),
+        begins="rebuild" if sequential else "resilver",
     )
     return decide(plan, situation)
 
@@ -118,7 +118,7 @@ def plan_batch(
             _enough_left(found),
         ),
         follow=replaced(situation, swaps),
-        begins=_work(sequential),
+        begins="rebuild" if sequential else "resilver",
     )
     return decide(plan, situation)
 
@@ -270,12 +270,11 @@ def _common_conditions(sequential: bool) -> tuple[Precondition, ...]:
 
 def _not_sequential(_: Situation, now: Target) -> str | None:
     """Return why the vdev can't be rebuilt sequentially, such as raidz; None if it can."""
-    kind = now.top.kind
-    if kind.startswith(SEQUENTIAL_KINDS):
-        return None
     if is_group(now.top):
         return f"{now.top.name}: no sequential rebuild until that is over; replace without -s"
-    return f"{now.top.name} is {kind}: only mirror and dRAID can rebuild sequentially"
+    if now.top.kind.startswith(SEQUENTIAL_KINDS):
+        return None
+    return f"{now.top.name} is {now.top.kind}: only mirror and dRAID can rebuild sequentially"
 
 
 def _holds_no_data(_: Situation, now: Target) -> str | None:
@@ -289,10 +288,6 @@ def _holds_no_data(_: Situation, now: Target) -> str | None:
 
 def _takes(estimate: Estimate | None, sequential: bool) -> str:
     return takes(estimate, "a healing resilver" if sequential else "the resilver")
-
-
-def _work(sequential: bool) -> str:
-    return "rebuild" if sequential else "resilver"
 
 
 def _redundancy_meanwhile(situation: Situation, targets: tuple[Target, ...]) -> tuple[str, ...]:

@@ -153,14 +153,15 @@ def _instead(situation: Situation) -> tuple[str, ...]:
 def plan_pause(situation: Situation) -> ActionPlan:
     """Plan to pause the scrub; it stays paused over a reboot."""
     title = f"Pause the scrub of {situation.pool.name}"
-    if why := _resilver_in_the_way(situation, "pause"):
+    if situation.repairing:
+        why = "resilver running: ZFS cannot pause it"
         return refuse("scrub", title, situation, why, *NO_WAY_TO_STOP)
 
     def _not_running(now: Situation) -> str | None:
-        state = _state(now)
-        if state == "running":
-            return None
-        return "the scrub is paused already" if state == "paused" else "there is no scrub to pause"
+        scan = _scrub(now)
+        if scan is None:
+            return "there is no scrub to pause"
+        return "the scrub is paused already" if is_paused(scan) else None
 
     return decide(
         ActionPlan(
@@ -176,7 +177,7 @@ def plan_pause(situation: Situation) -> ActionPlan:
                 _NO_REPAIR,
             ),
             follow=when(
-                lambda now: _state(now) == "paused", f"the scrub of {situation.pool.name} is paused"
+                lambda now: is_paused(_scrub(now)), f"the scrub of {situation.pool.name} is paused"
             ),
         ),
         situation,
@@ -186,13 +187,14 @@ def plan_pause(situation: Situation) -> ActionPlan:
 def plan_stop(situation: Situation) -> ActionPlan:
     """Plan to cancel the scrub; its progress is lost."""
     title = f"Stop the scrub of {situation.pool.name}"
-    if why := _resilver_in_the_way(situation, "cancel"):
+    if situation.repairing:
+        why = "resilver running: ZFS cannot cancel it"
         return refuse("scrub", title, situation, why, *NO_WAY_TO_STOP)
-    scan = situation.active("scrub") or situation.active("errorscrub")
+    scan = _scrub(situation)
     at = progress(scan) if scan else "0 %"
     some = Precondition(
         "a scrub is running or paused",
-        lambda now: "there is no scrub to stop" if _state(now) is None else None,
+        lambda now: "there is no scrub to stop" if _scrub(now) is None else None,
     )
     return decide(
         ActionPlan(
@@ -203,7 +205,7 @@ def plan_stop(situation: Situation) -> ActionPlan:
             not_undone=("loses its progress; pause it to keep that",),
             preconditions=(must.ANSWERING, some, _NO_REPAIR),
             follow=when(
-                lambda now: _state(now) is None, f"the scrub of {situation.pool.name} is stopped"
+                lambda now: _scrub(now) is None, f"the scrub of {situation.pool.name} is stopped"
             ),
             supersedes=True,
         ),
@@ -313,15 +315,9 @@ def is_paused(scan: Scan | None) -> bool:
     return scan is not None and scan.state == "paused"
 
 
-def _state(situation: Situation) -> str | None:
-    """Return the state of the running or paused scrub or error scrub; None without one."""
-    scan = situation.active("scrub") or situation.active("errorscrub")
-    return scan.state if scan else None
-
-
-def _resilver_in_the_way(situation: Situation, undo: str) -> str | None:
-    """Return why a running resilver can't be paused or canceled; None if none runs."""
-    return f"resilver running: ZFS cannot {undo} it" if situation.repairing else None
+def _scrub(situation: Situation) -> Scan | None:
+    """Return the running or paused scrub or error scrub; None without one."""
+    return situation.active("scrub") or situation.active("errorscrub")
 
 
 def _scrub_consequences(situation: Situation, errors_only: bool) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from zconsole.diagnosis.device_errors.faults import (
 )
 from zconsole.hardware.device import Device
 from zconsole.keyed_text import KeyedText
-from zconsole.pool.model import FAILED, MULTIHOST
+from zconsole.pool.model import FAILED
 from zconsole.pool.redundancy import may_fail
 from zconsole.pool.scan_outcome import left_behind
 from zconsole.swap.disk import (
@@ -472,7 +472,7 @@ def _shared(pool: str, name: str, target: Target, device: Device, old: SwapDisk)
 def _suspended(view: MachineView) -> Refusal:
     """Build the refusal for a suspended pool: bring its disks back and clear it before any swap."""
     out, pool = gone_from(view), view.pool.name
-    if view.pool.suspension == MULTIHOST:
+    if view.situation.may_be_elsewhere:
         return Refusal(
             f"not while the pool is suspended: {OTHER_HOST}",
             (("make sure that no other host has it, then reboot this machine and import it",),),

@@ -16,7 +16,7 @@ from zconsole.actions.offline import plan_online
 from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.target import Target
 from zconsole.hardware.light import LASTING
-from zconsole.pool.model import FAILED, MULTIHOST
+from zconsole.pool.model import FAILED
 from zconsole.pool.redundancy import is_complete
 from zconsole.swap.choice import around
 from zconsole.swap.disk import (
@@ -145,7 +145,7 @@ def _suspended(swap: Checklist, view: MachineView) -> SwapStage | None:
     if not view.situation.suspended:
         return None
     pool, nothing = view.pool, "Pull nothing."
-    if pool.suspension == MULTIHOST:
+    if view.situation.may_be_elsewhere:
         title = f"{pool.name} is suspended: another host may have it"
         return SwapStage(title, (f"{OTHER_HOST}.", nothing), swap.at, alarm=True)
     what = (
@@ -528,7 +528,7 @@ def _still_out(
     for held in filter(None, map(view.of, pools)):
         if held.suspended:
             waits = f"it continues once the {each} back; then clear the pool"
-            why = OTHER_HOST if held.pool.suspension == MULTIHOST else waits
+            why = OTHER_HOST if held.may_be_elsewhere else waits
             text.append(f"{held.pool.name} is suspended: {why}.")
     text.append(f"If nobody pulled {them}, {they} may have failed: check {them}.")
     if back is not None:
