@@ -103,22 +103,14 @@ def dumped(swap: Checklist) -> bytes:
     return json.dumps({"format": FORMAT, "checklist": asdict(swap)}).encode("ascii")
 
 
-def loaded(data: bytes) -> Checklist:
-    """Return the checklist in JSON. Raises ValueError for anything else."""
+def _load(path: Path, data: bytes) -> Checklist:
+    """Return the checklist of a file. Raises ValueError for anything else."""
     document = parse_json(data)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ValueError("the checklist of another version")
-    return from_json(Checklist, document.get("checklist"), "checklist")
-
-
-def _load(path: Path, data: bytes) -> Checklist:
-    """Return the checklist of a file. Raises ValueError if it does not belong to this file."""
-    swap = loaded(data)
-    if (
-        path.name != f"swap-{swap.id}.json"
-        or swap.mode not in WAYS
-        or swap.at not in steps_of(swap)
-    ):
+    swap = from_json(Checklist, document.get("checklist"), "checklist")
+    known = swap.mode in WAYS and swap.at in steps_of(swap)
+    if path.name != f"swap-{swap.id}.json" or not known:
         raise ValueError("not the checklist of its name, or one of another version")
     return swap
 
