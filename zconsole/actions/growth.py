@@ -194,9 +194,8 @@ def _takes_no_side(_: Situation, now: Target) -> str | None:
     """Return why nothing can be attached there: only mirrors, single disks and raidz grow."""
     if now.vdev.vclass in ("spare", "cache") or now.group is not None:
         return f"{now.name} cannot take another side"
-    single = now.vdev is now.top and not now.vdev.children
-    mirrored = not now.vdev.children and now.top.kind == "mirror"
-    if single or mirrored or now.vdev.kind.startswith("raidz"):
+    grows = now.vdev is now.top or now.top.kind == "mirror"
+    if (grows and not now.vdev.children) or now.vdev.kind.startswith("raidz"):
         return None
     return f"{now.name} is in {now.top.name}: only mirrors, single disks and raidz grow"
 

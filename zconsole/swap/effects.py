@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from zconsole.actions.candidates import held, judge_device
+from zconsole.actions.candidates import Candidate, held, judge_device
 from zconsole.actions.offline import plan_offline
 from zconsole.actions.plan import ActionPlan, Precondition, Situation
 from zconsole.actions.running_scans import describe
@@ -15,7 +15,6 @@ from zconsole.hardware.device import Device
 from zconsole.hardware.location import bay_names
 from zconsole.pool.model import FAILED, Vdev, is_group
 from zconsole.pool.redundancy import (
-    by_vdev,
     is_complete,
     may_fail,
     of_pool,
@@ -250,10 +249,9 @@ def untouchable(situation: Situation, old: SwapDisk) -> tuple[SwapDisk, ...]:
     pool = situation.pool
     target = find(pool, old.key)
     root = pool.root if target is None else _without(pool.root, target.vdev)
-    entries = by_vdev(root, pool.scans, checkpoint=pool.checkpoint is not None)
     stay = {
         id(leaf)
-        for top, entry in entries
+        for top, entry in of_pool(replace(pool, root=root))
         for leaf in top.leaves()
         if leaf.name in entry.untouchable
     }
@@ -360,7 +358,10 @@ def _judged(swap: Checklist, view: MachineView, found: Device) -> Inserted:
         and "elsewhere" not in swap.passed
     ):
         return Inserted(found, "elsewhere")
-    problems = _unfit(swap, view, found)
+    target = view.target(old.key)
+    if target is None or is_same(swap, view, found):
+        return Inserted(found)
+    problems = judge_inserted(view, target, found).problems
     return Inserted(found, "unfit" if problems else "fits", problems)
 
 
@@ -372,24 +373,23 @@ def is_same(swap: Checklist, view: MachineView, found: Device) -> bool:
     return swap.old.is_on(found) and found.contents.zfs_pool == view.pool.name
 
 
-def _unfit(swap: Checklist, view: MachineView, found: Device) -> tuple[str, ...]:
-    """Return why an inserted disk can't be used; () if it can, or if it is the old one."""
-    target = view.target(swap.old.key)
-    if target is None or is_same(swap, view, found):
-        return ()
-    part = partition_of(target.vdev)
-    inside = None if part is None else partition_on(found, part)
-    device = found if inside is None else inside
+def judge_inserted(view: MachineView, target: Target, found: Device) -> Candidate:
+    """Judge an inserted disk, or the partition of it that takes the place of the old one."""
+    part, smart = partition_of(target.vdev), view.counts(found)
+    inside = found if part is None else partition_on(found, part)
+    device = inside or found
     judged = judge_device(view.pool, target, device, view.situation.facts)
     # zpool replace overwrites the contents of a disk with the old path without asking.
     problems = list(dict.fromkeys((*judged.problems, *held(view.pool, device))))
-    smart = view.counts(found)
+    cautions = list(judged.cautions)
     if smart is not None and smart.passed is False:
         problems.append(f"SMART reports a failing disk: {smart.words()}")
-    if part is not None and inside is None:
+    if smart is not None and (smart.reallocated or smart.pending or smart.uncorrectable):
+        cautions.append(f"it is not new: {smart.words()}")
+    if inside is None:
         problems.append(
             f"{target.name} is partition {part} of its disk: make the same partitions on the"
             f" new one (sgdisk --replicate={found.node} /dev/OTHER, sgdisk --randomize-guids"
             f" {found.node})"
         )
-    return tuple(problems)
+    return replace(judged, problems=tuple(problems), cautions=tuple(cautions))

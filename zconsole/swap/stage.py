@@ -230,9 +230,8 @@ def undo_offline(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
     for situation, other in filter(None, map(view.leaf_of, swap.beside if there else ())):
         # The log has its commands quoted for a shell.
         quoted = f" {shlex.quote(situation.pool.name)} "
-        ours = (e for e in swap.log if e.command.startswith("zpool offline "))
-        taken = any(quoted in entry.command for entry in ours)
-        if not taken or other.vdev.state != "OFFLINE":
+        ran = (e.command for e in swap.log if e.command.startswith("zpool offline "))
+        if other.vdev.state != "OFFLINE" or not any(quoted in command for command in ran):
             continue
         name = f"{other.name} of {situation.pool.name}"
         run = online_line(situation, other)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from zconsole.actions import locate
-from zconsole.actions.candidates import judge_device, spares
+from zconsole.actions.candidates import spares
 from zconsole.actions.checkpoint import plan_discard
 from zconsole.actions.follow import leftover
 from zconsole.actions.offline import plan_detach
@@ -20,7 +20,6 @@ from zconsole.actions.replace import plan_replace
 from zconsole.actions.running_scans import describe
 from zconsole.actions.scrub import plan_resilver, plan_scrub
 from zconsole.actions.target import Swap, Target, find_path, partition_of, stands_in
-from zconsole.hardware.device import Device
 from zconsole.hardware.light import LASTING
 from zconsole.keyed_text import KeyedText
 from zconsole.pool.model import FAILED, Pool
@@ -43,6 +42,7 @@ from zconsole.swap.effects import (
     empty_bays,
     filling,
     inserted,
+    judge_inserted,
     plan_offline_safely,
     repairs,
     untouchable,
@@ -155,8 +155,7 @@ def pull_stage(swap: Checklist, view: MachineView, now: float) -> SwapStage | No
     if swap.pulled is not None or (swap.mode != REPLACE_FIRST and replace_begun(swap, view)):
         return None
     target = view.target(old.key)
-    read = target is not None and target.vdev.state not in FAILED and is_complete(target.vdev)
-    if read and swap.mode != REPLACE_FIRST:
+    if swap.mode != REPLACE_FIRST and target is not None and is_complete(target.vdev):
         hold = "it is online: take it offline first"
         return SwapStage(f"Do not pull {old.words} yet", (), waits=hold, alarm=True)
     title, waits = f"Pull {old.words}", f"{old.words} to leave the machine"
@@ -306,6 +305,7 @@ def replace_stage(swap: Checklist, view: MachineView, _: float) -> SwapStage | N
     path = new.whole if device is None else f"{device.path}-part{part}"
     path = path if given is None else given.path
     smart = view.counts(device)
+    doubts = () if device is None else judge_inserted(view, target, device).warnings
     # Disks named by bay have the same name, so only their labels tell them apart.
     labels = old.mark and new.mark and old.spot == new.spot
     return SwapStage(
@@ -317,22 +317,10 @@ def replace_stage(swap: Checklist, view: MachineView, _: float) -> SwapStage | N
             " more.",
             *((f"SMART of the new disk: {smart.words()}.",) if smart is not None else ()),
         ),
-        warnings=tuple(f"{sentence(doubt)}." for doubt in _doubts(view, target, device, given)),
+        warnings=tuple(f"{sentence(doubt)}." for doubt in doubts),
         plan=plan_replace(view.situation, Swap(old.key, path), estimate=swap.estimate),
         paths=(path,),
     )
-
-
-def _doubts(
-    view: MachineView, target: Target, device: Device | None, given: Device | None
-) -> Iterator[str]:
-    """Yield cautions about an inserted disk, or its partition, that can be used."""
-    if given is not None:
-        yield from judge_device(view.pool, target, given, view.situation.facts).warnings
-    if device is not None:
-        smart = view.counts(device)
-        if smart is not None and (smart.reallocated or smart.pending or smart.uncorrectable):
-            yield f"it is not new: {smart.words()}"
 
 
 def _online(swap: Checklist, view: MachineView, target: Target) -> SwapStage | None:
@@ -367,10 +355,9 @@ def resilver_stage(swap: Checklist, view: MachineView, now: float) -> SwapStage 
     situation, old = view.situation, view.target(swap.old.key)
     leaf, group = old if swap.same else new_leaf(swap, view), replacing(old)
     waits = repairs(situation) or just_ran(swap, view.pool, now)
-    if group is None and (waits or (leaf is not None and not is_complete(leaf.vdev))):
-        return _waiting(swap, view, leaf)
     if group is None:
-        return None
+        lacks = leaf is not None and not is_complete(leaf.vdev)
+        return _waiting(swap, view, leaf) if waits or lacks else None
     last, begun = situation.repaired, swap.noted("replace") or swap.begun
     # An adopted replace may have finished resilvering before the checklist began.
     early = last is None or ((last.start or 0.0) < int(begun) and settling(now, begun))
@@ -421,10 +408,10 @@ def new_leaf(swap: Checklist, view: MachineView) -> Target | None:
 def return_spare_stage(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
     """Return the stage to detach a spare that still stands in; None if none does."""
     leaf = view.target(swap.old.key) if swap.same else new_leaf(swap, view)
-    if leaf is None or leaf.group is None or leaf.group.kind != "spare":
+    if leaf is None:
         return None
     # zpool can't tell which place is meant for a spare that stands in at several.
-    standing = next((spare for spare in leaf.spares if spare.guid and not spare.shared), None)
+    standing = next((spare for spare in leaf.spares if not spare.shared), None)
     if standing is None or standing.guid is None:
         return None
     return SwapStage(

@@ -19,7 +19,7 @@ from typing import Protocol
 
 from zconsole.actions.backend import ActionBackend
 from zconsole.actions.executor import ExecutionEvent
-from zconsole.actions.facts import situation_of, with_failures
+from zconsole.actions.facts import Frames, situation_of, with_failures
 from zconsole.actions.plan import ActionPlan, Facts, Situation
 from zconsole.diagnosis.device_errors.faults import SmartCounts
 from zconsole.diagnosis.device_errors.probes import smart_of
@@ -35,7 +35,6 @@ from zconsole.system.patient import PATIENCE, made_state_dir
 from zconsole.system.record_file import LockedStore
 from zconsole.system.records import from_json, parse_json
 from zconsole.system.state_dir import StateError, remove, state_dirs
-from zconsole.timeline.frame import Frame
 
 FORMAT = 1
 MOST_BYTES = 4 * 2**20
@@ -179,9 +178,6 @@ MOST_ASKED = 4
 
 LOOKING = 60.0
 """Seconds for one look in total: each question has a deadline, but several may hang in turn."""
-
-Frames = Callable[[], Awaitable[Sequence[Frame]]]
-"""Returns the newest frame of every pool."""
 
 
 @dataclass(slots=True)

@@ -112,8 +112,9 @@ def new_elsewhere(swap: Checklist, view: MachineView) -> SwapDisk | None:
     if not waits or view.device(swap.old) is None or replace_begun(swap, view):
         return None
     found = inserted(swap, view)
-    fits = found is not None and found.verdict == "fits" and not found.device.failure
-    return disk_of(found.device) if found is not None and fits else None
+    if found is None or found.verdict != "fits" or found.device.failure:
+        return None
+    return disk_of(found.device)
 
 
 def look_at(swap: Checklist, view: MachineView | None, now: float) -> tuple[Checklist, SwapStage]:
