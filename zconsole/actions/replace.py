@@ -83,8 +83,7 @@ def plan_batch(
     ``estimate``: how long one healing resilver of all takes; None if unknown.
     """
     title = "Replace 1 device" if len(swaps) == 1 else f"Replace {len(swaps)} devices at once"
-    targets = [find(situation.pool, swap.old) for swap in swaps]
-    found = tuple(t for t in targets if t is not None)
+    found = tuple(filter(None, (find(situation.pool, swap.old) for swap in swaps)))
     why = ""
     if not swaps or len(found) != len(swaps):
         why = "not all of the old devices are in the pool"
