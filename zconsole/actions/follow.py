@@ -152,7 +152,7 @@ def _one_replace(
         trouble = _trouble(ended)
         used = ActionOutcome(not trouble, f"a spare is in use for {old.name}{trouble}")
         return used if stands_in(old) else None
-    if settling(now.t, ended.end) or any(leaf.awaiting_resilver for leaf in now.pool.root.leaves()):
+    if settling(now.t, ended.end) or now.waiting:
         return None
     return ActionOutcome(
         False,

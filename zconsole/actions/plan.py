@@ -116,6 +116,11 @@ class Situation:
         return tuple(scan for scan in self.running if scan.function in REPAIRS)
 
     @property
+    def waiting(self) -> tuple[Vdev, ...]:
+        """The devices that wait for the next resilver."""
+        return tuple(leaf for leaf in self.pool.root.leaves() if leaf.awaiting_resilver)
+
+    @property
     def repaired(self) -> Scan | None:
         """The resilver or rebuild that ended last; None if none has."""
         ended = (scan for scan in self.pool.scans if scan.function in REPAIRS and scan.end)

@@ -206,7 +206,7 @@ def _restart_step(situation: Situation) -> Step:
     """Build the step that restarts the resilver if a device has to wait and little is lost."""
 
     def _skip(now: Situation) -> str | None:
-        if not any(leaf.awaiting_resilver for leaf in now.pool.root.leaves()):
+        if not now.waiting:
             return "no device waits: one resilver fills them all"
         scan = now.active("resilver")
         if scan is not None and (scan.percent or 0.0) > LITTLE:

@@ -216,13 +216,13 @@ def plan_stop(situation: Situation) -> ActionPlan:
 def plan_resilver(situation: Situation) -> ActionPlan:
     """Plan to restart the resilver from the beginning, including the devices that wait."""
     scan = situation.active("resilver")
-    waiting = _waiting(situation)
+    waiting = ", ".join(leaf.called for leaf in situation.waiting)
     lost = (
         (f"the running resilver restarts from 0 ({progress(scan)} lost)",)
         if scan
         else discarded(situation)
     )
-    which = f"the waiting devices: {', '.join(waiting)}" if waiting else "the incomplete devices"
+    which = f"the waiting devices: {waiting}" if waiting else "the incomplete devices"
     return decide(
         ActionPlan(
             action="resilver",
@@ -259,17 +259,12 @@ def _nothing_to_resilver(situation: Situation) -> str | None:
     A running resilver fills all devices except those that wait.
     """
     if situation.active("resilver"):
-        return None if _waiting(situation) else "no device waits for a resilver"
+        return None if situation.waiting else "no device waits for a resilver"
     failed = any(scan.function == "resilver" and scan.errors for scan in situation.pool.scans)
     unfilled = any(leaf.unfilled or leaf.resilvering for leaf in situation.pool.root.leaves())
     if failed or unfilled or left_behind(situation.pool.root):
         return None
     return "no resilver runs or waits"
-
-
-def _waiting(situation: Situation) -> list[str]:
-    """Return the names of the devices that wait for the next resilver."""
-    return [leaf.called for leaf in situation.pool.root.leaves() if leaf.awaiting_resilver]
 
 
 COSTLY = 10.0

@@ -160,12 +160,6 @@ def plan_offline_safely(situation: Situation, key: str, along: Collection[str] =
     )
 
 
-def repairs(situation: Situation) -> bool:
-    """Return whether a resilver or rebuild runs, or a device waits for one."""
-    waiting = any(leaf.awaiting_resilver for leaf in situation.pool.root.leaves())
-    return waiting or bool(situation.repairing)
-
-
 def waits_its_turn(situation: Situation, leaf: Vdev | None) -> bool:
     """Return whether the device's resilver is deferred until the running one ends."""
     running = situation.active("resilver") is not None
@@ -182,7 +176,7 @@ def filling(situation: Situation, leaf: Vdev | None = None) -> str:
     runs = "; ".join(map(describe, situation.repairing))
     if waits_its_turn(situation, leaf):
         return f"its own resilver, which starts after the running one ({runs})"
-    if not runs and repairs(situation):
+    if not runs and situation.waiting:
         return "the next resilver (awaiting resilver)"
     return runs or "the resilver to begin"
 

@@ -44,7 +44,6 @@ from zconsole.swap.effects import (
     inserted,
     judge_inserted,
     plan_offline_safely,
-    repairs,
     untouchable,
     waits_its_turn,
 )
@@ -354,7 +353,7 @@ def resilver_stage(swap: Checklist, view: MachineView, now: float) -> SwapStage 
     """Return the stage that waits until the new disk is filled; None once the vdev is whole."""
     situation, old = view.situation, view.target(swap.old.key)
     leaf, group = old if swap.same else new_leaf(swap, view), replacing(old)
-    waits = repairs(situation) or just_ran(swap, view.pool, now)
+    waits = situation.repairing or situation.waiting or just_ran(swap, view.pool, now)
     if group is None:
         lacks = leaf is not None and not is_complete(leaf.vdev)
         return _waiting(swap, view, leaf) if waits or lacks else None

@@ -38,7 +38,6 @@ from zconsole.swap.effects import (
     is_same,
     marked,
     redundancy_words,
-    repairs,
     without,
 )
 from zconsole.swap.report import (
@@ -420,8 +419,8 @@ def is_back(swap: Checklist, disk: SwapDisk, view: MachineView, now: float) -> b
     if leaf.vclass in ("spare", "cache") or leaf.shared:
         return True
     whole = not situation.suspended and is_complete(leaf)
-    repaired = repairs(situation) or just_ran(swap, situation.pool, now)
-    return whole and disk.key in swap.noticed and not repaired
+    repairs = situation.repairing or situation.waiting or just_ran(swap, situation.pool, now)
+    return whole and disk.key in swap.noticed and not repairs
 
 
 def _knows(swap: Checklist, disk: SwapDisk, view: MachineView) -> bool:
