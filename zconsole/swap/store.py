@@ -180,7 +180,7 @@ LOOKING = 60.0
 """Seconds for one look in total: each question has a deadline, but several may hang in turn."""
 
 
-@dataclass(slots=True)
+@dataclass
 class SwapSession:
     """Collects the machine view for checklists, from one machine or a simulated shelf."""
 
