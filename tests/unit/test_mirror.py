@@ -39,7 +39,6 @@ ELSEWHERE = {
     "cli/test_standing_duties.py": "asks every duty that looks into a file the same",
     "cli/test_streams.py": COMMANDS,
     "diagnosis/bottleneck/test_recorded.py": SESSION,
-    "swap/test_names.py": "holds all that a swap says of a disk to its bay and serial",
     "swap/test_swaps.py": "plays whole swaps, through all modules of the package",
     "timeline/eta/test_printed.py": SESSION,
     "timeline/test_clock_set.py": SESSION,
@@ -64,11 +63,8 @@ ELSEWHERE = {
 """Tests of several modules, with the reason."""
 PARTS = {
     "actions/test_autopilots.py": "actions/backend.py",
-    "actions/test_doubts.py": "actions/target.py",
     "actions/test_lights.py": "actions/locate.py",
     "actions/test_places.py": "actions/plan.py",
-    "actions/test_scrub_dates.py": "actions/scrub.py",
-    "actions/test_window_records.py": "actions/scrub_window.py",
     "diagnosis/device_errors/test_tracker.py": "diagnosis/device_errors/faults.py",
     "hardware/test_enclosures.py": "hardware/location.py",
     "hardware/test_identity.py": "hardware/location.py",
@@ -77,8 +73,6 @@ PARTS = {
     "pool/test_damage.py": "pool/health.py",
     "pool/test_replication.py": "pool/redundancy.py",
     "scan_report/test_last_scans.py": "scan_report/store.py",
-    "swap/test_refusal.py": "swap/choice.py",
-    "swap/test_session.py": "swap/store.py",
     "swap/test_undone.py": "swap/report.py",
     "timeline/test_scan_track.py": "timeline/scans.py",
     "timeline/test_known_change.py": "timeline/scan_rate.py",

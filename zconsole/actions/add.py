@@ -76,11 +76,15 @@ class Layout(NamedTuple):
         return Replication(self.kind, devices if self.kind == "mirror" else 1)
 
 
+def _normal(situation: Situation) -> list[Vdev]:
+    """Return the top-level vdevs of the normal class, the newest last."""
+    return [top for top in data_vdevs(situation.pool.root) if top.vclass == "normal"]
+
+
 def layouts(situation: Situation) -> tuple[tuple[Layout, int], ...]:
     """Return the layouts that fit this pool, each with its number of devices; 0 is any number."""
-    tops = [replication_of(v) for v in data_vdevs(situation.pool.root) if v.vclass == "normal"]
     widths: dict[Layout, int] = {}
-    for top in reversed(tops):  # the newest first, whose width is offered
+    for top in map(replication_of, reversed(_normal(situation))):  # the newest's width is offered
         widths.setdefault(Layout("normal", f"{top.kind}{top.parity or ''}"), top.width)
     data = [(each, n) for each, n in widths.items() if each.kind.startswith(("mirror", "raidz"))]
     sides = least_redundant(situation.pool.root) + 1
@@ -97,7 +101,7 @@ def layouts(situation: Situation) -> tuple[tuple[Layout, int], ...]:
 
 def member_bytes(situation: Situation) -> int:
     """Return about the size of the last normal-class vdev's disks in bytes; 0 where unknown."""
-    tops = [v for v in data_vdevs(situation.pool.root) if v.vclass == "normal"]
+    tops = _normal(situation)
     return (least_bytes(tops[-1]) or 0) if tops else 0
 
 
@@ -106,8 +110,7 @@ def wanted_shift(situation: Situation, layout: Layout) -> int | None:
 
     A cache device may have any (spa_vdev_add, spa.c).
     """
-    tops = data_vdevs(situation.pool.root)
-    shifts = {top.ashift for top in tops if top.vclass == "normal"}
+    shifts = {top.ashift for top in _normal(situation)}
     return shifts.pop() if len(shifts) == 1 and layout.vclass != "cache" else None
 
 
@@ -119,9 +122,8 @@ def _own_shift(situation: Situation, devices: Sequence[Device]) -> int | None:
     wanted = situation.facts.properties.get("ashift", "0")
     if wanted.isdigit() and int(wanted):
         return int(wanted)
-    shifts = [_device_shift(device) for device in devices]
-    known = [shift for shift in shifts if shift is not None]
-    return max(known) if known and len(known) == len(shifts) else None
+    known = [shift for device in devices if (shift := _device_shift(device)) is not None]
+    return max(known) if known and len(known) == len(devices) else None
 
 
 def _device_shift(device: Device) -> int | None:
@@ -157,7 +159,7 @@ def plan_add(situation: Situation, layout: Layout, devices: tuple[str, ...]) -> 
     if why := _senseless(situation, layout, devices):
         return refuse("add", title, situation, why)
     known = [device for path in devices if (device := situation.facts.named(path)) is not None]
-    sizes = [device.size for device in known if device.size is not None]
+    sizes = _sizes(situation, devices)
     argv = situation.zpool(
         "add",
         *ashift_option(situation, layout, known),
@@ -197,6 +199,12 @@ def plan_add(situation: Situation, layout: Layout, devices: tuple[str, ...]) -> 
         ),
     )
     return decide(plan, situation)
+
+
+def _sizes(situation: Situation, devices: Sequence[str]) -> list[int]:
+    """Return the sizes of the devices at these paths, as far as they are known."""
+    found = map(situation.facts.named, devices)
+    return [device.size for device in found if device is not None and device.size is not None]
 
 
 def _senseless(situation: Situation, layout: Layout, devices: tuple[str, ...]) -> str | None:
@@ -293,8 +301,7 @@ def _like_the_pool(layout: Layout, devices: tuple[str, ...]) -> Precondition:
         removed = situation.facts.features.get("device_removal") == "active"
         if layout.kind.startswith("raidz") and removed:
             return "a vdev was removed from this pool: ZFS adds no raidz to it any more"
-        found = (situation.facts.named(path) for path in devices)
-        sizes = [d.size for d in found if d is not None and d.size is not None]
+        sizes = _sizes(situation, devices)
         why = mismatch(situation.pool.root, layout.of(len(devices)), sizes)
         return None if why is None else f"{why}; zpool adds that only with -f, never used here"
 
@@ -384,11 +391,9 @@ def permanent(situation: Situation, layout: Layout) -> str | None:
     """
     if not layout.holds_data:
         return None
-    tops = data_vdevs(situation.pool.root)
-    kinds = [layout.kind, *(top.kind for top in tops)]
-    has_parity = any(kind.startswith(("raidz", "draid")) for kind in kinds)
-    shifts = {top.ashift for top in tops if top.vclass == "normal"} - {None}
-    if has_parity:
+    kinds = (layout.kind, *(top.kind for top in data_vdevs(situation.pool.root)))
+    shifts = {top.ashift for top in _normal(situation)} - {None}
+    if any(kind.startswith(("raidz", "draid")) for kind in kinds):
         why = "no vdev with data can be removed from a pool with raidz or dRAID"
     elif situation.facts.has("device_removal") is False:
         why = "the pool lacks the feature device_removal"
@@ -447,15 +452,14 @@ def warnings(
         )
     mine = layout.of(len(devices))
     if layout.vclass == "normal":
-        yield from _differences(situation.pool.root, mine, sizes)
+        yield from _differences(_normal(situation), mine, sizes)
     unchecked = not layout.holds_data or mismatch(situation.pool.root, mine, sizes) is None
     if layout.kind != "disk" and unchecked and (why := sizes_differ(sizes)) is not None:
         yield f"{why}; each is used up to the smallest"
 
 
-def _differences(root: Vdev, new: Replication, sizes: Sequence[int]) -> Iterator[str]:
+def _differences(tops: Sequence[Vdev], new: Replication, sizes: Sequence[int]) -> Iterator[str]:
     """Yield how the new vdev differs in width and disk size from the pool's vdevs."""
-    tops = [v for v in data_vdevs(root) if v.vclass == "normal"]
     widths = sorted({replication_of(top).width for top in tops})
     if widths != [new.width]:
         others = " and ".join(map(str, widths))
@@ -465,9 +469,7 @@ def _differences(root: Vdev, new: Replication, sizes: Sequence[int]) -> Iterator
         return
     mine, smallest, largest = min(sizes), min(least), max(least)
     if mine < smallest * (1 - UNEQUAL) or mine > largest * (1 + UNEQUAL):
-        others = size(smallest) + (
-            f" to {size(largest)}" if size(largest) != size(smallest) else ""
-        )
+        others = " to ".join(dict.fromkeys((size(smallest), size(largest))))
         yield f"another size: disks of {size(mine)}, the pool's vdevs have {others}"
 
 
@@ -475,7 +477,7 @@ def alternatives(situation: Situation, layout: Layout, devices: tuple[str, ...])
     """Return alternatives; for a lone disk those that are probably meant."""
     if not layout.holds_data:
         return ()
-    tops = [v for v in data_vdevs(situation.pool.root) if v.vclass == "normal"]
+    tops = _normal(situation)
     said = [*_for_a_disk(situation, tops)] if len(devices) == 1 else []
     if tops and tops[-1].children and layout.vclass == "normal":
         said.append(f"add a {replication_of(tops[-1]).words}, like {tops[-1].name}")

@@ -116,9 +116,7 @@ def cautions(pool: Pool, target: Target, new: str, facts: Facts) -> tuple[str, .
 
 def ashift_of(target: Target) -> int | None:
     """Return the ashift of the top-level vdev of the place; None when unknown."""
-    if target.top.ashift:
-        return target.top.ashift
-    return next((leaf.ashift for leaf in target.top.leaves() if leaf.ashift), None)
+    return next((vdev.ashift for vdev in target.top.walk() if vdev.ashift), None)
 
 
 def own_ashift(target: Target, new: str, facts: Facts) -> tuple[str, ...]:
@@ -206,8 +204,8 @@ def _on_one_disk(target: Target, device: Device, facts: Facts) -> Iterator[Objec
 def _in_use(pool: Pool, target: Target | None, device: Device) -> Iterator[Objection]:
     """Yield objections to a device that is in use, or that holds data."""
     member = find_path(pool, (device.path, device.node, *device.aliases))
-    own = member is not None and target is not None and member.key == target.key
-    state = target.vdev.state if own and target is not None else "ONLINE"
+    own = target if target and member and member.key == target.key else None
+    state = own.vdev.state if own else "ONLINE"
     in_place = state != "ONLINE"
     # A new disk in the old one's bay has the old one's path, but not the pool's label.
     if in_place and device.contents.zfs_pool == pool.name:

@@ -7,7 +7,7 @@ from zconsole.actions.follow import when
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse
 from zconsole.actions.running_scans import disturbed
 from zconsole.actions.target import find, key_of, members
-from zconsole.pool.model import APART, DATA, ERRORS, FAILED, MULTIHOST, Vdev, data_vdevs
+from zconsole.pool.model import APART, DATA, ERRORS, FAILED, Vdev, data_vdevs
 from zconsole.pool.redundancy import parity
 
 
@@ -37,7 +37,10 @@ def plan_clear(situation: Situation, key: str | None = None) -> ActionPlan:
         not_undone=(f"the error counters are erased; they are written to the audit log {first}",),
         warnings=_suspended_warnings(situation),
         preconditions=(
-            Precondition("no other host may have imported the pool", _of_other_host),
+            Precondition(
+                "no other host may have imported the pool",
+                lambda now: must.OTHER_HOST if now.may_be_elsewhere else None,
+            ),
             Precondition("enough devices are back and their labels readable", _not_back),
             # A device that returns changes the scans, so these must be the ones in the
             # consequences.
@@ -72,7 +75,7 @@ def _clear_effects(situation: Situation) -> tuple[str, ...]:
 
 
 def _suspended_warnings(situation: Situation) -> tuple[str, ...]:
-    if not situation.suspended or situation.pool.suspension == MULTIHOST:
+    if not situation.suspended or situation.may_be_elsewhere:
         return ()
     doubt = "if multihost is on, make sure first that no other host has imported it"
     leaves = (v for v in situation.pool.root.leaves() if v.path and v.vclass in DATA)
@@ -83,12 +86,6 @@ def _suspended_warnings(situation: Situation) -> tuple[str, ...]:
         *([unsure] if unread else []),
         "do not reboot or export: unwritten data (the last seconds) would be lost",
     )
-
-
-def _of_other_host(situation: Situation) -> str | None:
-    """Return why another host may have imported the suspended pool; None if nothing says so."""
-    suspension = situation.pool.suspension if situation.suspended else None
-    return must.OTHER_HOST if suspension == MULTIHOST else None
 
 
 def _not_back(situation: Situation) -> str | None:
@@ -103,13 +100,13 @@ def _not_back(situation: Situation) -> str | None:
         found = ((member, _missing(situation, member)) for member in members(top))
         away = [(member, problem) for member, problem in found if problem]
         if len(away) > parity(top):
-            stay = [problem for member, problem in away if not _is_replaced(member)]
+            stay = [
+                problem
+                for member, problem in away
+                if all(vdev.kind != "replacing" for vdev in member.walk())
+            ]
             return "; ".join(stay or [problem for _, problem in away])
     return None
-
-
-def _is_replaced(member: Vdev) -> bool:
-    return any(vdev.kind == "replacing" for vdev in member.walk())
 
 
 def _missing(situation: Situation, member: Vdev) -> str:
@@ -133,7 +130,7 @@ def _back_first(situation: Situation) -> tuple[str, ...]:
     """Return what to do first to resume a suspended pool."""
     if not situation.suspended:
         return ()
-    if situation.pool.suspension == MULTIHOST:
+    if situation.may_be_elsewhere:
         return ("make sure that no other host has it", "then reboot this machine and import it")
     return (
         "bring the device back first: check cable, power, bay; then try again",

@@ -9,7 +9,7 @@ from zconsole.actions.plan import Precondition, Situation
 from zconsole.actions.running_scans import describe
 from zconsole.actions.target import Target, find
 from zconsole.hardware.device import Device
-from zconsole.pool.model import MULTIHOST, Version
+from zconsole.pool.model import Version
 from zconsole.pool.scan_outcome import has_checkpoint
 from zconsole.timeline.scans import WORDS
 from zconsole.units import size
@@ -28,7 +28,7 @@ def _suspended(situation: Situation) -> str | None:
     """Return why a suspended pool takes no command, and what to do; None for other pools."""
     if not situation.suspended:
         return None
-    if situation.pool.suspension == MULTIHOST:
+    if situation.may_be_elsewhere:
         return f"the pool is suspended and takes no command: {OTHER_HOST}"
     return (
         "the pool is suspended and takes no command: bring the missing device back, then"
@@ -122,10 +122,7 @@ def no_activity(kind: str, words: str) -> Precondition:
     """Require that no removal or expansion runs: the kernel would answer "busy"."""
 
     def _check(situation: Situation) -> str | None:
-        found = any(
-            a.kind == kind and a.state in ("running", "paused") for a in situation.pool.activities
-        )
-        return f"{words} is running: wait for it" if found else None
+        return f"{words} is running: wait for it" if situation.works(kind) else None
 
     return Precondition(f"no {words} is running", _check)
 

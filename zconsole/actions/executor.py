@@ -133,7 +133,8 @@ class Executor:
         if why is None and step.skip is not None and (needless := step.skip(now)):
             yield ExecutionEvent("skipped", needless, step)
             return
-        why = why or self._unmet(plan, step, now, first)
+        needs = (same_pool(plan.pool, plan.guid), *(plan.preconditions if first else ()))
+        why = why or failing((*needs, *step.requires), now)
         # Evidence is saved before the first command erases it.
         if why is None and first and plan.saves_evidence:
             why = await record.evidence(now)
@@ -149,12 +150,6 @@ class Executor:
         yield ExecutionEvent("begun", step.command, step)
         async for event in self._step(step, record):
             yield event
-
-    def _unmet(self, plan: ActionPlan, step: Step, now: Situation, first: bool) -> str | None:
-        """Return why this step may not run on the pool as it is now; None if it may."""
-        same = same_pool(plan.pool, plan.guid)
-        rest = plan.preconditions if first else ()
-        return failing((same, *rest, *step.requires), now)
 
     async def _other_pool(self, plan: ActionPlan, now: Situation, urgent: bool) -> str | None:
         """Return why the name is not this plan's pool any more, asked just before the command.
@@ -179,7 +174,7 @@ class Executor:
         try:
             completed = await self._command(step)
         except asyncio.CancelledError:
-            record.left_running(step, "left running: the console was quit")
+            record.left_running(step)
             raise
         except (OSError, DeadlineError) as error:
             warning = await record.ended(step, "failed", error=str(error))
@@ -284,8 +279,9 @@ class RunRecord:
         """Log the whole plan with its result; return why that failed, or None."""
         return await self._write("action", self._summary(result))
 
-    def left_running(self, step: Step, result: str) -> None:
+    def left_running(self, step: Step) -> None:
         """Log a command's end and the plan for a console that is quitting, without waiting."""
+        result = "left running: the console was quit"
         self.steps.append({"argv": list(step.argv)})
         self.log.note(self.clock(), "ended", **self._of(step), ok=False, result=result)
         self.log.note(self.clock(), "action", **self._summary(result))

@@ -206,6 +206,8 @@ def is_answer(looked: float | None, problem: str | None, suspended: bool, since:
     return looked is not None and looked > since and (problem is None or suspended)
 
 
+Frames = Callable[[], Awaitable[Sequence[Frame]]]
+"""Returns the newest frame of every pool."""
 FreshFrame = Callable[[str, float], Awaitable[Frame]]
 """Returns a pool's first frame sampled after a time, in seconds of the steady clock."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from zconsole.actions.plan import ActionOutcome, Follow, Situation, called
 from zconsole.actions.target import Swap, Target, find, find_path, stands_in
 from zconsole.pool.model import FAILED, Scan, Vdev
-from zconsole.pool.redundancy import REPAIRS, is_complete
+from zconsole.pool.redundancy import is_complete
 from zconsole.pool.scan_outcome import same_scan, settling
 from zconsole.timeline.scans import WORDS
 from zconsole.units import counted
@@ -133,11 +133,6 @@ def leftover(vdev: Vdev) -> str | None:
     return None
 
 
-def filled(situation: Situation, device: str, place: str) -> Follow:
-    """Follow until an added device is filled; a success if its resilver had no errors."""
-    return lambda now: _filled(now, device, place, situation)
-
-
 def _one_replace(
     now: Situation, swap: Swap, spared: bool, before: Situation
 ) -> ActionOutcome | None:
@@ -147,7 +142,7 @@ def _one_replace(
         gone = ActionOutcome(
             False, f"neither the old device nor {called(swap.new, now)} is in the pool"
         )
-        return _filled(now, swap.new, "in place", before, gone)
+        return filled(now, swap.new, "in place", before, gone)
     if old.group is None:
         return ActionOutcome(False, f"backed out: only {old.name} is in its place")
     ended = _ended_since(now, before)
@@ -157,7 +152,7 @@ def _one_replace(
         trouble = _trouble(ended)
         used = ActionOutcome(not trouble, f"a spare is in use for {old.name}{trouble}")
         return used if stands_in(old) else None
-    if settling(now.t, ended.end) or any(leaf.awaiting_resilver for leaf in now.pool.root.leaves()):
+    if settling(now.t, ended.end) or now.waiting:
         return None
     return ActionOutcome(
         False,
@@ -166,7 +161,7 @@ def _one_replace(
     )
 
 
-def _filled(
+def filled(
     now: Situation,
     device: str,
     place: str,
@@ -183,9 +178,7 @@ def _filled(
     device = called(device, now)
     if new.vdev.state in FAILED:
         return ActionOutcome(False, f"{device} is {place}, but {new.vdev.state}")
-    if not is_complete(new.vdev) or any(
-        scan.active and scan.function in REPAIRS for scan in now.pool.scans
-    ):
+    if not is_complete(new.vdev) or now.repairing:
         return None
     ended = _ended_since(now, before)
     if ended is not None:
@@ -220,15 +213,14 @@ def _trouble(ended: Scan, vdev: Vdev | None = None, known_errors: int = 0) -> st
 
 def _ended_since(now: Situation, before: Situation) -> Scan | None:
     """Return the newest resilver or rebuild that began after ``before`` and ended; else None."""
-    fills = [scan for scan in now.pool.scans if scan.function in ("resilver", "rebuild")]
-    if not fills or any(scan.active for scan in fills):
+    newest = now.repaired
+    if newest is None or now.repairing:
         return None
-    newest = max(fills, key=lambda scan: scan.end or 0.0)
-    if newest.end is None or any(same_scan(known, newest) for known in before.pool.scans):
+    if any(same_scan(known, newest) for known in before.pool.scans):
         return None
     # zpool's text output has only the end. The kernel's times are in whole seconds.
     begun = newest.end if newest.start is None else newest.start
-    return newest if begun >= int(before.t) else None
+    return newest if (begun or 0.0) >= int(before.t) else None
 
 
 def _scan_outcome(scan: Scan, pool: str) -> ActionOutcome:

@@ -81,10 +81,7 @@ def space_gained(situation: Situation, top: Vdev) -> int | None:
     sample. While a raidz is being expanded onto an attached disk the gain is 0, as that space is
     added by itself at the end.
     """
-    expansions = [
-        a for a in situation.pool.activities if a.kind == "expansion" and a.vdev == top.name
-    ]
-    if any(each.state in ("running", "paused") for each in expansions):
+    if situation.works("expansion", top.name):
         return 0
     sizes: list[int] = []
     for leaf in top.leaves():
@@ -152,7 +149,7 @@ def plan_attach(
         needs_typed=target.vdev.name if raidz else None,
         follow=_expanded(new, target)
         if raidz
-        else filled(situation, new, f"part of {target.vdev.name}"),
+        else lambda now: filled(now, new, f"part of {target.vdev.name}", situation),
         begins="expansion" if raidz else "resilver",
     )
     return decide(plan, situation)
@@ -197,9 +194,8 @@ def _takes_no_side(_: Situation, now: Target) -> str | None:
     """Return why nothing can be attached there: only mirrors, single disks and raidz grow."""
     if now.vdev.vclass in ("spare", "cache") or now.group is not None:
         return f"{now.name} cannot take another side"
-    single = now.vdev is now.top and not now.vdev.children
-    mirrored = not now.vdev.children and now.top.kind == "mirror"
-    if single or mirrored or now.vdev.kind.startswith("raidz"):
+    grows = now.vdev is now.top or now.top.kind == "mirror"
+    if (grows and not now.vdev.children) or now.vdev.kind.startswith("raidz"):
         return None
     return f"{now.name} is in {now.top.name}: only mirrors, single disks and raidz grow"
 
@@ -243,8 +239,7 @@ def _expanded(new: str, target: Target) -> Follow:
 
     def _follow(now: Situation) -> ActionOutcome | None:
         found = leaf_on(now, new)
-        expansions = [a for a in now.pool.activities if a.kind == "expansion"]
-        if found is None or any(each.state in ("running", "paused") for each in expansions):
+        if found is None or now.works("expansion"):
             return None
         place = f"{new} is part of {target.vdev.name}"
         if found.vdev.state in FAILED or found.vdev.errors.total:

@@ -86,7 +86,6 @@ def plan_detach(situation: Situation, key: str) -> ActionPlan:
     argv = situation.zpool("detach", operands=(target.argument,))
     # Explain a group that is still there though nothing is being filled.
     meaning = leftover(target.group) if target.group is not None else None
-    fills = situation.active("resilver") or situation.active("rebuild")
     plan = ActionPlan(
         action="detach",
         title=f"Detach {target.name}",
@@ -97,7 +96,10 @@ def plan_detach(situation: Situation, key: str) -> ActionPlan:
             "drops its copy: to return, it is resilvered in full",
             *(("the pool has one spare fewer; add a new one",) * bool(target.spares)),
         ),
-        warnings=(*_no_redundancy_left(target), *((meaning,) if meaning and not fills else ())),
+        warnings=(
+            *_no_redundancy_left(target),
+            *((meaning,) if meaning and not situation.repairing else ()),
+        ),
         preconditions=(
             must.ANSWERING,
             must.present(target),
@@ -230,5 +232,4 @@ def _newcomer_being_filled(situation: Situation, target: Target) -> bool:
     group = target.group
     if group is None or group.children[0] is target.vdev:
         return False
-    filling = situation.active("resilver") is not None or situation.active("rebuild") is not None
-    return filling or not is_complete(target.vdev)
+    return bool(situation.repairing) or not is_complete(target.vdev)

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from zconsole.hardware.device import Device
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.hazards import hazards
-from zconsole.pool.model import Pool, Scan, Vdev, Version, data_vdevs, path_is_reused
+from zconsole.pool.model import MULTIHOST, Pool, Scan, Vdev, Version, data_vdevs, path_is_reused
+from zconsole.pool.redundancy import REPAIRS
 from zconsole.pool.scrub_window import ScrubWindow
 
 
@@ -103,6 +104,37 @@ class Situation:
     def running(self) -> tuple[Scan, ...]:
         """The running and paused scans."""
         return tuple(scan for scan in self.pool.scans if scan.active)
+
+    @property
+    def may_be_elsewhere(self) -> bool:
+        """Whether multihost suspended the pool: another host may have imported it."""
+        return self.suspended and self.pool.suspension == MULTIHOST
+
+    @property
+    def repairing(self) -> tuple[Scan, ...]:
+        """The running resilvers and rebuilds."""
+        return tuple(scan for scan in self.running if scan.function in REPAIRS)
+
+    @property
+    def waiting(self) -> tuple[Vdev, ...]:
+        """The devices that wait for the next resilver."""
+        return tuple(leaf for leaf in self.pool.root.leaves() if leaf.awaiting_resilver)
+
+    @property
+    def repaired(self) -> Scan | None:
+        """The resilver or rebuild that ended last; None if none has."""
+        ended = (scan for scan in self.pool.scans if scan.function in REPAIRS and scan.end)
+        return max(ended, key=lambda scan: scan.end or 0.0, default=None)
+
+    def works(self, kind: str, vdev: str | None = None) -> bool:
+        """Return whether work of this kind (a removal, an expansion) runs or is paused.
+
+        ``vdev``: the only top-level vdev that counts.
+        """
+        return any(
+            work.kind == kind and work.state in ("running", "paused") and vdev in (None, work.vdev)
+            for work in self.pool.activities
+        )
 
     def active(self, function: str) -> Scan | None:
         """Return the running or paused scan of this function, else None."""

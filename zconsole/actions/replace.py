@@ -67,7 +67,7 @@ def plan_replace(
         warnings=_warnings_of(situation, target, swap.new),
         preconditions=(must.same_scans(situation), *_common_conditions(sequential)),
         follow=replaced(situation, (swap,)),
-        begins=_work(sequential),
+        begins="rebuild" if sequential else "resilver",
     )
     return decide(plan, situation)
 
@@ -83,11 +83,15 @@ def plan_batch(
     ``estimate``: how long one healing resilver of all takes; None if unknown.
     """
     title = "Replace 1 device" if len(swaps) == 1 else f"Replace {len(swaps)} devices at once"
-    targets = [find(situation.pool, swap.old) for swap in swaps]
-    found = tuple(t for t in targets if t is not None)
+    found = tuple(filter(None, (find(situation.pool, swap.old) for swap in swaps)))
+    why = ""
     if not swaps or len(found) != len(swaps):
-        return refuse("replace", title, situation, "not all of the old devices are in the pool")
-    if why := _clash(swaps):
+        why = "not all of the old devices are in the pool"
+    elif len({swap.old for swap in swaps}) < len(swaps):
+        why = "an old device is named twice"
+    elif len({swap.new for swap in swaps}) < len(swaps):
+        why = "a new device is named twice"
+    if why:
         return refuse("replace", title, situation, why)
     pairs = tuple(zip(found, swaps, strict=True))
     replaces = tuple(
@@ -113,7 +117,7 @@ def plan_batch(
             _enough_left(found),
         ),
         follow=replaced(situation, swaps),
-        begins=_work(sequential),
+        begins="rebuild" if sequential else "resilver",
     )
     return decide(plan, situation)
 
@@ -163,15 +167,6 @@ def _enough_left(targets: tuple[Target, ...]) -> Precondition:
     return Precondition("no vdev has more missing devices than parity", _check)
 
 
-def _clash(swaps: tuple[Swap, ...]) -> str | None:
-    """Return why the pairs exclude each other: a device is named twice; else None."""
-    if len({swap.old for swap in swaps}) < len(swaps):
-        return "an old device is named twice"
-    if len({swap.new for swap in swaps}) < len(swaps):
-        return "a new device is named twice"
-    return None
-
-
 def _batch_consequences(
     situation: Situation,
     targets: tuple[Target, ...],
@@ -211,7 +206,7 @@ def _restart_step(situation: Situation) -> Step:
     """Build the step that restarts the resilver if a device has to wait and little is lost."""
 
     def _skip(now: Situation) -> str | None:
-        if not any(leaf.awaiting_resilver for leaf in now.pool.root.leaves()):
+        if not now.waiting:
             return "no device waits: one resilver fills them all"
         scan = now.active("resilver")
         if scan is not None and (scan.percent or 0.0) > LITTLE:
@@ -274,12 +269,11 @@ def _common_conditions(sequential: bool) -> tuple[Precondition, ...]:
 
 def _not_sequential(_: Situation, now: Target) -> str | None:
     """Return why the vdev can't be rebuilt sequentially, such as raidz; None if it can."""
-    kind = now.top.kind
-    if kind.startswith(SEQUENTIAL_KINDS):
-        return None
     if is_group(now.top):
         return f"{now.top.name}: no sequential rebuild until that is over; replace without -s"
-    return f"{now.top.name} is {kind}: only mirror and dRAID can rebuild sequentially"
+    if now.top.kind.startswith(SEQUENTIAL_KINDS):
+        return None
+    return f"{now.top.name} is {now.top.kind}: only mirror and dRAID can rebuild sequentially"
 
 
 def _holds_no_data(_: Situation, now: Target) -> str | None:
@@ -293,10 +287,6 @@ def _holds_no_data(_: Situation, now: Target) -> str | None:
 
 def _takes(estimate: Estimate | None, sequential: bool) -> str:
     return takes(estimate, "a healing resilver" if sequential else "the resilver")
-
-
-def _work(sequential: bool) -> str:
-    return "rebuild" if sequential else "resilver"
 
 
 def _redundancy_meanwhile(situation: Situation, targets: tuple[Target, ...]) -> tuple[str, ...]:

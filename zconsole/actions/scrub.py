@@ -141,7 +141,7 @@ _STOP = "stop it first (" + KeyedText("", "{keys}, ", "scans") + "Stop the scrub
 
 def _instead(situation: Situation) -> tuple[str, ...]:
     """Return alternatives while a scan is in the way; a paused one never ends by itself."""
-    if situation.active("resilver") or situation.active("rebuild"):
+    if situation.repairing:
         return ("wait for the resilver",)
     paused = next((scan for scan in situation.running if scan.state == "paused"), None)
     if paused is None:
@@ -153,14 +153,15 @@ def _instead(situation: Situation) -> tuple[str, ...]:
 def plan_pause(situation: Situation) -> ActionPlan:
     """Plan to pause the scrub; it stays paused over a reboot."""
     title = f"Pause the scrub of {situation.pool.name}"
-    if why := _resilver_in_the_way(situation, "pause"):
+    if situation.repairing:
+        why = "resilver running: ZFS cannot pause it"
         return refuse("scrub", title, situation, why, *NO_WAY_TO_STOP)
 
     def _not_running(now: Situation) -> str | None:
-        state = _state(now)
-        if state == "running":
-            return None
-        return "the scrub is paused already" if state == "paused" else "there is no scrub to pause"
+        scan = _scrub(now)
+        if scan is None:
+            return "there is no scrub to pause"
+        return "the scrub is paused already" if is_paused(scan) else None
 
     return decide(
         ActionPlan(
@@ -176,7 +177,7 @@ def plan_pause(situation: Situation) -> ActionPlan:
                 _NO_REPAIR,
             ),
             follow=when(
-                lambda now: _state(now) == "paused", f"the scrub of {situation.pool.name} is paused"
+                lambda now: is_paused(_scrub(now)), f"the scrub of {situation.pool.name} is paused"
             ),
         ),
         situation,
@@ -186,13 +187,14 @@ def plan_pause(situation: Situation) -> ActionPlan:
 def plan_stop(situation: Situation) -> ActionPlan:
     """Plan to cancel the scrub; its progress is lost."""
     title = f"Stop the scrub of {situation.pool.name}"
-    if why := _resilver_in_the_way(situation, "cancel"):
+    if situation.repairing:
+        why = "resilver running: ZFS cannot cancel it"
         return refuse("scrub", title, situation, why, *NO_WAY_TO_STOP)
-    scan = situation.active("scrub") or situation.active("errorscrub")
+    scan = _scrub(situation)
     at = progress(scan) if scan else "0 %"
     some = Precondition(
         "a scrub is running or paused",
-        lambda now: "there is no scrub to stop" if _state(now) is None else None,
+        lambda now: "there is no scrub to stop" if _scrub(now) is None else None,
     )
     return decide(
         ActionPlan(
@@ -203,7 +205,7 @@ def plan_stop(situation: Situation) -> ActionPlan:
             not_undone=("loses its progress; pause it to keep that",),
             preconditions=(must.ANSWERING, some, _NO_REPAIR),
             follow=when(
-                lambda now: _state(now) is None, f"the scrub of {situation.pool.name} is stopped"
+                lambda now: _scrub(now) is None, f"the scrub of {situation.pool.name} is stopped"
             ),
             supersedes=True,
         ),
@@ -214,13 +216,13 @@ def plan_stop(situation: Situation) -> ActionPlan:
 def plan_resilver(situation: Situation) -> ActionPlan:
     """Plan to restart the resilver from the beginning, including the devices that wait."""
     scan = situation.active("resilver")
-    waiting = _waiting(situation)
+    waiting = ", ".join(leaf.called for leaf in situation.waiting)
     lost = (
         (f"the running resilver restarts from 0 ({progress(scan)} lost)",)
         if scan
         else discarded(situation)
     )
-    which = f"the waiting devices: {', '.join(waiting)}" if waiting else "the incomplete devices"
+    which = f"the waiting devices: {waiting}" if waiting else "the incomplete devices"
     return decide(
         ActionPlan(
             action="resilver",
@@ -257,17 +259,12 @@ def _nothing_to_resilver(situation: Situation) -> str | None:
     A running resilver fills all devices except those that wait.
     """
     if situation.active("resilver"):
-        return None if _waiting(situation) else "no device waits for a resilver"
+        return None if situation.waiting else "no device waits for a resilver"
     failed = any(scan.function == "resilver" and scan.errors for scan in situation.pool.scans)
     unfilled = any(leaf.unfilled or leaf.resilvering for leaf in situation.pool.root.leaves())
     if failed or unfilled or left_behind(situation.pool.root):
         return None
     return "no resilver runs or waits"
-
-
-def _waiting(situation: Situation) -> list[str]:
-    """Return the names of the devices that wait for the next resilver."""
-    return [leaf.called for leaf in situation.pool.root.leaves() if leaf.awaiting_resilver]
 
 
 COSTLY = 10.0
@@ -277,7 +274,7 @@ COSTLY = 10.0
 def plan_stop_resilver(situation: Situation) -> ActionPlan:
     """Return a refused plan: a resilver can't be paused or canceled, but there are alternatives."""
     title = f"Stop the resilver of {situation.pool.name}"
-    if not (situation.active("resilver") or situation.active("rebuild")):
+    if not situation.repairing:
         return refuse("resilver", title, situation, NO_RESILVER)
     why = "ZFS cannot pause or stop it"
     return refuse("resilver", title, situation, why, *NO_WAY_TO_STOP)
@@ -313,17 +310,9 @@ def is_paused(scan: Scan | None) -> bool:
     return scan is not None and scan.state == "paused"
 
 
-def _state(situation: Situation) -> str | None:
-    """Return the state of the running or paused scrub or error scrub; None without one."""
-    scan = situation.active("scrub") or situation.active("errorscrub")
-    return scan.state if scan else None
-
-
-def _resilver_in_the_way(situation: Situation, undo: str) -> str | None:
-    """Return why a running resilver can't be paused or canceled; None if none runs."""
-    if situation.active("resilver") or situation.active("rebuild"):
-        return f"resilver running: ZFS cannot {undo} it"
-    return None
+def _scrub(situation: Situation) -> Scan | None:
+    """Return the running or paused scrub or error scrub; None without one."""
+    return situation.active("scrub") or situation.active("errorscrub")
 
 
 def _scrub_consequences(situation: Situation, errors_only: bool) -> tuple[str, ...]:

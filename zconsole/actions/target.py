@@ -133,16 +133,13 @@ def failed(pool: Pool, key: str | None = None) -> tuple[Target, ...]:
     """
     root = found.vdev if key and (found := find(pool, key)) else pool.root
     inside = {id(leaf) for leaf in root.leaves()}
-    return tuple(t for t in targets(pool) if id(t.vdev) in inside and _lacks_a_replacement(t))
-
-
-def _lacks_a_replacement(target: Target) -> bool:
-    """Return whether a device has failed and no replace for it is running."""
-    group = target.group
-    return (
-        target.vdev.state in FAILED
-        and target.vdev.vclass not in ("spare", "cache")
-        and (group is None or (group.kind == "spare" and group.children[0] is target.vdev))
+    return tuple(
+        target
+        for target in targets(pool)
+        if id(target.vdev) in inside and target.vdev.state in FAILED
+        if target.vdev.vclass not in ("spare", "cache")
+        if target.group is None
+        or (target.group.kind == "spare" and target.group.children[0] is target.vdev)
     )
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from zconsole.actions.executor import Executor
-from zconsole.actions.facts import MachineFacts, situation_of
+from zconsole.actions.facts import Frames, MachineFacts, situation_of
 from zconsole.actions.plan import Facts
 from zconsole.actions.scrub import is_paused
 from zconsole.actions.scrub_window import LOOK, MachineWindows, due
@@ -18,9 +18,6 @@ from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.day_hours import local_time
 from zconsole.system.keeper import StandingDuty
 from zconsole.timeline.frame import Frame
-
-Frames = Callable[[], Awaitable[Sequence[Frame]]]
-"""Returns the newest frame of every pool."""
 
 
 class WindowKeeper(StandingDuty):

@@ -2,7 +2,8 @@
 
 - ``disk``: the checklist record, its disks, and the view of the machine it is compared with
 - ``choice``: why a device is thought to have failed, and the ways to swap it
-- ``steps``: the table of steps; ``way_back``: what each step left in place and how to undo it
+- ``effects``: how pools depend on a disk, and which disk was inserted
+- ``steps``: the table of steps; ``stage``: what a step shows, its answers, and how to undo it
 - ``watch``: finds the current step and records what changed
 - ``store``: keeps checklists on disk and leads through one; ``several`` handles several swaps
 

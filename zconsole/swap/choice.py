@@ -21,7 +21,7 @@ from zconsole.diagnosis.device_errors.faults import (
 )
 from zconsole.hardware.device import Device
 from zconsole.keyed_text import KeyedText
-from zconsole.pool.model import FAILED, MULTIHOST
+from zconsole.pool.model import FAILED
 from zconsole.pool.redundancy import may_fail
 from zconsole.pool.scan_outcome import left_behind
 from zconsole.swap.disk import (
@@ -260,14 +260,12 @@ def free_disks(view: MachineView, target: Target) -> list[Device]:
     """Return the disks that could replace a device now, best first; none that failed."""
     if partition_of(target.vdev) is not None:
         return []  # a new disk has to be partitioned first
-    spare = spares(view.pool)
     usable = (c.device for c in ranked(view.pool, target, view.situation.facts) if c.usable)
     fails = {path for path, smart in view.smart.items() if smart.passed is False}
     return [
         device
         for device in usable
-        if device.kind == "disk" and device.path not in spare
-        if not device.failure and device.path not in fails
+        if device.kind == "disk" and not device.failure and device.path not in fails
     ]
 
 
@@ -356,11 +354,11 @@ def refusal(view: MachineView, target: Target, old: SwapDisk) -> Refusal | None:
         return _checkpointed(situation, why)
     if (why := present(target).check(situation)) is not None:
         return Refusal(why)
-    found = _no_disk(pool, name, target)
-    device = situation.facts.disk(path)
-    if found is None and device is None and path.startswith(STACKED):
-        return _stacked(pool, name, path)  # a multipath disk is listed as a device of the machine
-    return found if device is None else found or _shared(pool, name, target, device, old)
+    if (found := _no_disk(pool, name, target)) is not None:
+        return found
+    if (device := situation.facts.disk(path)) is not None:  # a multipath disk is one, too
+        return _shared(pool, name, target, device, old)
+    return _stacked(pool, name, path) if path.startswith(STACKED) else None
 
 
 def _checkpointed(situation: Situation, why: str) -> Refusal:
@@ -472,7 +470,7 @@ def _shared(pool: str, name: str, target: Target, device: Device, old: SwapDisk)
 def _suspended(view: MachineView) -> Refusal:
     """Build the refusal for a suspended pool: bring its disks back and clear it before any swap."""
     out, pool = gone_from(view), view.pool.name
-    if view.pool.suspension == MULTIHOST:
+    if view.situation.may_be_elsewhere:
         return Refusal(
             f"not while the pool is suspended: {OTHER_HOST}",
             (("make sure that no other host has it, then reboot this machine and import it",),),

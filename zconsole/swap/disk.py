@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from zconsole.actions.candidates import judge_new
 from zconsole.actions.plan import Situation
 from zconsole.actions.target import Target, failed, find, suspects, targets
 from zconsole.diagnosis.device_errors.faults import DeviceFault, SmartCounts
@@ -57,6 +58,11 @@ class SwapDisk:
     port: str = ""
     light: str = ""
     """The enclosure's LED file of its bay."""
+
+    @property
+    def leaf(self) -> tuple[str, str]:
+        """The pool and the key of its leaf."""
+        return self.pool, self.key
 
     @property
     def place(self) -> str:
@@ -242,10 +248,6 @@ class Checklist:
         """Return the checklist with a step no longer marked as passed."""
         return replace(self, passed=tuple(each for each in self.passed if each != step))
 
-    def ending(self, now: float, state: str, undone: tuple[str, ...] = ()) -> Checklist:
-        """Return the closed checklist: done or backed out, with what was left undone."""
-        return replace(self, state=state, ended=now, undone=undone)
-
 
 def same_unit(a: Device, b: Device) -> bool:
     """Return whether two devices are units of one disk, pulled together.
@@ -295,33 +297,26 @@ def disk_of(device: Device) -> SwapDisk:
 def disk_of_leaf(situation: Situation, target: Target) -> SwapDisk:
     """Build the disk below a leaf; a disk that is gone comes from what is remembered of it."""
     leaf = target.vdev
-    device = situation.facts.disk(leaf.path or "")
-    if device is None:
-        found = _remembered(leaf)
-    elif _is_other(situation, leaf, device):
-        found = _displaced(leaf, device)
+    if (own := leaf_device(situation, leaf)) is not None:
+        found = replace(disk_of(own), path=leaf.path or "")
+    elif (other := situation.facts.disk(leaf.path or "")) is not None:
+        found = _displaced(leaf, other)
     else:
-        found = replace(disk_of(device), path=leaf.path or "")
+        found = _remembered(leaf)
     return replace(found, name=leaf.name, key=target.key, pool=situation.pool.name)
 
 
 def leaf_device(situation: Situation, leaf: Vdev) -> Device | None:
-    """Return the device below a leaf; None if it is gone or another disk is in its place."""
-    device = situation.facts.disk(leaf.path or "")
-    return None if device is None or _is_other(situation, leaf, device) else device
+    """Return the device below a leaf; None if it is gone or another disk is in its place.
 
-
-def _is_other(situation: Situation, leaf: Vdev, device: Device) -> bool:
-    """Return whether the leaf's path leads to another disk by now, as a path may name a bay.
-
-    The leaf's own disk has a label of its pool, or the serial number or WWN that ZFS noted.
+    The leaf's own disk has a label of its pool, or the serial number or WWN that ZFS noted. A path
+    may name a bay, and so lead to another disk by now.
     """
-    if situation.device_of(leaf) is None:
-        return True
-    contents = device.contents
-    if leaf.state not in FAILED or contents.unread or contents.zfs_pool == situation.pool.name:
-        return False
-    return not has_disk_id(leaf, device.serial, device.wwn)
+    device = situation.device_of(leaf)
+    if device is None or leaf.state not in FAILED or device.contents.unread:
+        return device
+    labeled = device.contents.zfs_pool == situation.pool.name
+    return device if labeled or has_disk_id(leaf, device.serial, device.wwn) else None
 
 
 def _displaced(leaf: Vdev, device: Device) -> SwapDisk:
@@ -391,10 +386,10 @@ def replacing(target: Target | None) -> Vdev | None:
     return group if group is not None and group.kind == "replacing" else None
 
 
-def is_being_replaced(target: Target | None) -> bool:
+def is_being_replaced(target: Target) -> bool:
     """Return whether the device is the old one of a running replace."""
     group = replacing(target)
-    return group is not None and target is not None and group.children[0] is target.vdev
+    return group is not None and group.children[0] is target.vdev
 
 
 @dataclass(frozen=True, slots=True)
@@ -477,6 +472,11 @@ class MachineView:
         target = None if situation is None else find(situation.pool, disk.key)
         return None if situation is None or target is None else (situation, target)
 
+    def has_failed(self, disk: SwapDisk) -> bool:
+        """Return whether the leaf of a disk is in its pool, and has failed."""
+        found = self.leaf_of(disk)
+        return found is not None and found[1].vdev.state in FAILED
+
 
 def device_of(disk: SwapDisk, devices: Iterable[Device]) -> Device | None:
     """Return the device that is this disk; None while it is not present."""
@@ -522,21 +522,17 @@ def gone_from(view: MachineView) -> tuple[Target, ...]:
     A suspended pool gives no new sample, so only the machine shows these. Devices that nothing
     replaces come first.
     """
-    lost = [
-        target
-        for target in leaves_of(view.pool)
-        if (is_being_replaced(target) and target.vdev.state in FAILED) or _is_lost(view, target)
-    ]
+    leaves = leaves_of(view.pool)
+    lost = [leaf for leaf in leaves if is_being_replaced(leaf) and leaf.vdev.state in FAILED]
+    if view.situation.suspended and view.devices:
+        lost += (
+            leaf
+            for leaf in leaves
+            if leaf.vdev.kind == "disk" and not (leaf.vdev.path or "").startswith(STACKED)
+            if view.device(view.disk(leaf)) is None
+        )
     found = {target.key: target for target in (*failed(view.pool), *lost)}
     return tuple(sorted(found.values(), key=is_being_replaced))
-
-
-def _is_lost(view: MachineView, target: Target) -> bool:
-    """Return whether a suspended pool's leaf has left the machine."""
-    if not (view.situation.suspended and view.devices) or target.vdev.kind != "disk":
-        return False
-    stacked = (target.vdev.path or "").startswith(STACKED)
-    return not stacked and view.device(view.disk(target)) is None
 
 
 NAMED = 3
@@ -545,16 +541,15 @@ NAMED = 3
 
 def free_to_go(view: MachineView) -> str:
     """Return the unused disks in words, such as replaced ones; empty if there are none."""
+    used = view.leaf_disks
     free = [
-        disk_of(device)
+        disk_of(device).words
         for device in view.devices
-        if device.kind == "disk" and device.contents.zfs_pool is None
-        if not (device.mounted or device.swap or device.holders or device.contents.names)
-        if not device.unlisted
-        if not any(disk.is_on(device) for disk in view.leaf_disks)
+        if device.kind == "disk" and judge_new(view.pool, device, None).usable
+        if not any(disk.is_on(device) for disk in used)
     ]
     more = f" and {len(free) - NAMED} more" if len(free) > NAMED else ""
-    return f"{', '.join(disk.words for disk in free[:NAMED])}{more}" if free else ""
+    return ", ".join(free[:NAMED]) + more
 
 
 def sentence(text: str) -> str:

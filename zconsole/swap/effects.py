@@ -6,18 +6,15 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from zconsole.actions.candidates import held, judge_device
+from zconsole.actions.candidates import Candidate, held, judge_device
 from zconsole.actions.offline import plan_offline
 from zconsole.actions.plan import ActionPlan, Precondition, Situation
 from zconsole.actions.running_scans import describe
 from zconsole.actions.target import Target, find, members, others_missing, partition_of, stands_in
 from zconsole.hardware.device import Device
 from zconsole.hardware.location import bay_names
-from zconsole.pool.model import FAILED, Scan, Vdev, is_group
+from zconsole.pool.model import FAILED, Vdev, is_group
 from zconsole.pool.redundancy import (
-    REPAIRS,
-    Redundancy,
-    by_vdev,
     is_complete,
     may_fail,
     of_pool,
@@ -131,7 +128,7 @@ def hindrance(situation: Situation, target: Target, along: Collection[str] = ())
     ]
     if missing:
         return f"{', '.join(missing)} of {target.top.name} is missing or being filled"
-    repaired = any(scan.vdev in (None, target.top.name) for scan in repairing(situation))
+    repaired = any(scan.vdev in (None, target.top.name) for scan in situation.repairing)
     if repaired and any(leaf.unfilled is None for leaf in others):
         return f"a resilver runs, and may be filling another device of {target.top.name}"
     return ""
@@ -163,17 +160,6 @@ def plan_offline_safely(situation: Situation, key: str, along: Collection[str] =
     )
 
 
-def repairing(situation: Situation) -> tuple[Scan, ...]:
-    """Return the running resilvers and rebuilds."""
-    return tuple(scan for scan in situation.running if scan.function in REPAIRS)
-
-
-def repairs(situation: Situation) -> bool:
-    """Return whether a resilver or rebuild runs, or a device waits for one."""
-    waiting = any(leaf.awaiting_resilver for leaf in situation.pool.root.leaves())
-    return waiting or bool(repairing(situation))
-
-
 def waits_its_turn(situation: Situation, leaf: Vdev | None) -> bool:
     """Return whether the device's resilver is deferred until the running one ends."""
     running = situation.active("resilver") is not None
@@ -187,10 +173,10 @@ def filling(situation: Situation, leaf: Vdev | None = None) -> str:
     """
     if situation.suspended:
         return f"{situation.pool.name} is suspended: no resilver runs"
-    runs = "; ".join(map(describe, repairing(situation)))
+    runs = "; ".join(map(describe, situation.repairing))
     if waits_its_turn(situation, leaf):
         return f"its own resilver, which starts after the running one ({runs})"
-    if not runs and repairs(situation):
+    if not runs and situation.waiting:
         return "the next resilver (awaiting resilver)"
     return runs or "the resilver to begin"
 
@@ -226,7 +212,7 @@ def with_filled(situation: Situation) -> Situation:
     These are the devices that the kernel reports as unfilled and, if it does not report that, the
     new devices of replacing and spare groups.
     """
-    scans = repairing(situation)
+    scans = situation.repairing
     if not scans:
         return situation
     root = situation.pool.root
@@ -257,47 +243,39 @@ def untouchable(situation: Situation, old: SwapDisk) -> tuple[SwapDisk, ...]:
     pool = situation.pool
     target = find(pool, old.key)
     root = pool.root if target is None else _without(pool.root, target.vdev)
-    entries = by_vdev(root, pool.scans, checkpoint=pool.checkpoint is not None)
     stay = {
         id(leaf)
-        for top, entry in entries
+        for top, entry in of_pool(replace(pool, root=root))
         for leaf in top.leaves()
         if leaf.name in entry.untouchable
     }
     return tuple(disk_of_leaf(situation, leaf) for leaf in leaves_of(pool) if id(leaf.vdev) in stay)
 
 
-def redundancy_words(situation: Situation) -> tuple[str, ...]:
-    """Return one sentence per top-level vdev: how many more devices it may lose now."""
-    return tuple(_of_vdev(entry) for _, entry in of_pool(situation.pool))
+def redundancy_words(situation: Situation, only: Vdev | None = None) -> tuple[str, ...]:
+    """Return how many more devices may fail: one sentence per top-level vdev with data.
 
-
-def vdev_words(situation: Situation, target: Target) -> str:
-    """Return how many more devices the top-level vdev of a device may lose; empty without data."""
-    entry = _entry(situation, target)
-    return "" if entry is None else _of_vdev(entry)
+    ``only``: the one top-level vdev to describe.
+    """
+    return tuple(
+        f"{may_fail(entry.left)} in {entry.vdev}"
+        if entry.left
+        else f"{entry.vdev} has no redundancy left"
+        for top, entry in of_pool(situation.pool)
+        if only is None or top is only
+    )
 
 
 def kept_words(situation: Situation, target: Target, name: str) -> str:
     """Describe the redundancy while the old device, called ``name``, stays until it is replaced."""
-    entry = _entry(situation, target)
-    if entry is not None and not entry.left:
+    left = next((entry.left for top, entry in of_pool(situation.pool) if top is target.top), None)
+    if left == 0:
         return "Redundancy stays as it is: none left"
     # Which blocks of a device need repair is unknown (see ``is_complete``), hence "unless".
     if target.vdev.errors.total and is_complete(target.vdev):
         return f"{name} counts for redundancy meanwhile, unless ZFS has to repair blocks on it"
-    reduced = entry is not None and entry.left < parity(target.top)
+    reduced = left is not None and left < parity(target.top)
     return f"Redundancy {'does not drop further' if reduced else 'never drops'}"
-
-
-def _entry(situation: Situation, target: Target) -> Redundancy | None:
-    return next((entry for top, entry in of_pool(situation.pool) if top is target.top), None)
-
-
-def _of_vdev(entry: Redundancy) -> str:
-    if not entry.left:
-        return f"{entry.vdev} has no redundancy left"
-    return f"{may_fail(entry.left)} in {entry.vdev}"
 
 
 def _without(vdev: Vdev, leaf: Vdev) -> Vdev:
@@ -374,7 +352,10 @@ def _judged(swap: Checklist, view: MachineView, found: Device) -> Inserted:
         and "elsewhere" not in swap.passed
     ):
         return Inserted(found, "elsewhere")
-    problems = _unfit(swap, view, found)
+    target = view.target(old.key)
+    if target is None or is_same(swap, view, found):
+        return Inserted(found)
+    problems = judge_inserted(view, target, found).problems
     return Inserted(found, "unfit" if problems else "fits", problems)
 
 
@@ -386,24 +367,23 @@ def is_same(swap: Checklist, view: MachineView, found: Device) -> bool:
     return swap.old.is_on(found) and found.contents.zfs_pool == view.pool.name
 
 
-def _unfit(swap: Checklist, view: MachineView, found: Device) -> tuple[str, ...]:
-    """Return why an inserted disk can't be used; () if it can, or if it is the old one."""
-    target = view.target(swap.old.key)
-    if target is None or is_same(swap, view, found):
-        return ()
-    part = partition_of(target.vdev)
-    inside = None if part is None else partition_on(found, part)
-    device = found if inside is None else inside
+def judge_inserted(view: MachineView, target: Target, found: Device) -> Candidate:
+    """Judge an inserted disk, or the partition of it that takes the place of the old one."""
+    part, smart = partition_of(target.vdev), view.counts(found)
+    inside = found if part is None else partition_on(found, part)
+    device = inside or found
     judged = judge_device(view.pool, target, device, view.situation.facts)
     # zpool replace overwrites the contents of a disk with the old path without asking.
     problems = list(dict.fromkeys((*judged.problems, *held(view.pool, device))))
-    smart = view.counts(found)
+    cautions = list(judged.cautions)
     if smart is not None and smart.passed is False:
         problems.append(f"SMART reports a failing disk: {smart.words()}")
-    if part is not None and inside is None:
+    if smart is not None and (smart.reallocated or smart.pending or smart.uncorrectable):
+        cautions.append(f"it is not new: {smart.words()}")
+    if inside is None:
         problems.append(
             f"{target.name} is partition {part} of its disk: make the same partitions on the"
             f" new one (sgdisk --replicate={found.node} /dev/OTHER, sgdisk --randomize-guids"
             f" {found.node})"
         )
-    return tuple(problems)
+    return replace(judged, problems=tuple(problems), cautions=tuple(cautions))

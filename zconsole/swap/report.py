@@ -26,10 +26,16 @@ from zconsole.swap.disk import (
     SwapEntry,
     sentence,
 )
-from zconsole.swap.effects import vdev_words
-from zconsole.swap.stage import SwapStage
+from zconsole.swap.effects import redundancy_words
+from zconsole.swap.stage import (
+    SwapStage,
+    WayBack,
+    light_words,
+    online_line,
+    undo_offline,
+    zpool_line,
+)
 from zconsole.swap.steps import NOT_NEEDED, STEPS, WAYS, all_ways_back, steps_of
-from zconsole.swap.way_back import WayBack, light_words, online_line, undo_offline, zpool_line
 from zconsole.system.printable import inert
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.units import duration, size
@@ -117,24 +123,18 @@ def reminders(swap: Checklist, view: MachineView, now: float) -> tuple[str, ...]
     """
     if swap.state == OPEN:
         return tuple(_not_back(swap.meant, view))
-    lights = light_words(swap)
+    light = light_words(swap)
     # A light is switched off after LASTING seconds, so a reminder of it would be wrong then.
     switched = max((e.t for e in swap.log if e.step == "light" and e.command), default=swap.begun)
-    found = undone(swap, view) if swap.undone else lights
-    return tuple(text for text in found if text not in lights or now - switched < LASTING)
+    found = undone(swap, view) if swap.undone else filter(None, (light,))
+    return tuple(text for text in found if text != light or now - switched < LASTING)
 
 
 def still_out(swap: Checklist, view: MachineView) -> Iterator[str]:
     """Yield warnings about disks pulled on purpose that their pool still misses."""
     said = [f"{text}." for text in _not_back(swap.meant, view)]
     yield from said
-    if said:
-        yield from old_first(swap, view)
-
-
-def old_first(swap: Checklist, view: MachineView) -> Iterator[str]:
-    """Yield the advice to put the old disk online again if that restores redundancy at once."""
-    if old_helps(swap, view):
+    if said and old_helps(swap, view):  # that restores redundancy at once
         first = f"Put {swap.old.spot} online again first"
         yield KeyedText(f"{first}.", f"{first} ({{keys}}).", "undo-step")
 
@@ -156,12 +156,14 @@ def _not_back(disks: Iterable[SwapDisk], view: MachineView) -> Iterator[str]:
             if out and view.of(disk.pool) is None:
                 yield f"{disk.words} is still out: put it back"
             continue
-        leaf, words = found[1].vdev, vdev_words(*found)
-        left = f" ({words})" if words else ""
+        situation, target = found
+        leaf = target.vdev
+        left = "".join(f" ({words})" for words in redundancy_words(situation, target.top))
+        run = f"run {online_line(situation, target)}{left}"
         if out:
-            yield f"{disk.words} is still out: put it back, then run {online_line(*found)}{left}"
+            yield f"{disk.words} is still out: put it back, then {run}"
         elif leaf.state in FAILED:
-            yield f"{disk.words} is in again, but {leaf.state}: run {online_line(*found)}{left}"
+            yield f"{disk.words} is in again, but {leaf.state}: {run}"
         elif not (is_complete(leaf) or leaf.shared):
             yield f"{disk.words} is not complete yet: wait for its resilver"
 

@@ -69,7 +69,7 @@ def in_turn(
     times = _seconds(targets, estimates)
     # One unknown duration makes the total unknown.
     total = sum(times) if len(times) == len(targets) else None
-    least = min((max(0, left_without(target)) for target in targets), default=0)
+    least = max(0, min(map(left_without, targets), default=0))
     names = ", then ".join(view.disk(target).spot for target in targets)
     resilvers = counted(len(targets), "resilver")
     return SwapOrder(
@@ -88,7 +88,9 @@ def together(
     """Describe filling all new disks by one resilver, the old ones still in (``plan_batch``)."""
     wanting = [target for target in targets if not is_being_replaced(target)]
     longest = max(_seconds(targets, estimates), default=None)
-    least = min(map(_left_now, targets), default=0)
+    # An old disk that still reads counts until then.
+    left = (parity(t.top) - len(others_missing(t)) - (t.vdev.state in FAILED) for t in targets)
+    least = max(0, min(left, default=0))
     text = [
         f"all at once: replace all {len(wanting)}, pull the old disks afterwards",
         _one_resilver(view.situation, duration(longest, "of unknown duration")),
@@ -108,12 +110,6 @@ def _seconds(targets: Iterable[Target], estimates: Mapping[str, Estimate | None]
     """Return the known resilver durations of these devices, in seconds."""
     found = (estimates.get(target.key) for target in targets)
     return [each.eta for each in found if each is not None and each.eta is not None]
-
-
-def _left_now(target: Target) -> int:
-    """Return how many more devices the vdev may lose while the old disk stays in."""
-    own = target.vdev.state in FAILED
-    return max(0, parity(target.top) - len(others_missing(target)) - own)
 
 
 def _one_resilver(situation: Situation, time: str) -> str:

@@ -12,16 +12,14 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from zconsole.actions import locate
-from zconsole.actions.candidates import judge_device, spares
+from zconsole.actions.candidates import spares
 from zconsole.actions.checkpoint import plan_discard
-from zconsole.actions.clear import plan_clear
 from zconsole.actions.follow import leftover
-from zconsole.actions.offline import plan_detach, plan_online
+from zconsole.actions.offline import plan_detach
 from zconsole.actions.replace import plan_replace
 from zconsole.actions.running_scans import describe
 from zconsole.actions.scrub import plan_resilver, plan_scrub
 from zconsole.actions.target import Swap, Target, find_path, partition_of, stands_in
-from zconsole.hardware.device import Device
 from zconsole.hardware.light import LASTING
 from zconsole.keyed_text import KeyedText
 from zconsole.pool.model import FAILED, Pool, Scan
@@ -44,8 +42,8 @@ from zconsole.swap.effects import (
     empty_bays,
     filling,
     inserted,
+    judge_inserted,
     plan_offline_safely,
-    repairs,
     untouchable,
     waits_its_turn,
 )
@@ -56,12 +54,11 @@ from zconsole.swap.stage import (
     SAME,
     SKIP_LIGHT,
     SwapStage,
-    elsewhere,
-    pulled,
-)
-from zconsole.swap.way_back import (
     WayBack,
+    elsewhere,
     plan_light,
+    plan_return,
+    pulled,
     undo_light,
     undo_light_off,
     undo_offline,
@@ -157,8 +154,7 @@ def pull_stage(swap: Checklist, view: MachineView, now: float) -> SwapStage | No
     if swap.pulled is not None or (swap.mode != REPLACE_FIRST and replace_begun(swap, view)):
         return None
     target = view.target(old.key)
-    read = target is not None and target.vdev.state not in FAILED and is_complete(target.vdev)
-    if read and swap.mode != REPLACE_FIRST:
+    if swap.mode != REPLACE_FIRST and target is not None and is_complete(target.vdev):
         hold = "it is online: take it offline first"
         return SwapStage(f"Do not pull {old.words} yet", (), waits=hold, alarm=True)
     title, waits = f"Pull {old.words}", f"{old.words} to leave the machine"
@@ -308,6 +304,7 @@ def replace_stage(swap: Checklist, view: MachineView, _: float) -> SwapStage | N
     path = new.whole if device is None else f"{device.path}-part{part}"
     path = path if given is None else given.path
     smart = view.counts(device)
+    doubts = () if device is None else judge_inserted(view, target, device).warnings
     # Disks named by bay have the same name, so only their labels tell them apart.
     labels = old.mark and new.mark and old.spot == new.spot
     return SwapStage(
@@ -319,28 +316,15 @@ def replace_stage(swap: Checklist, view: MachineView, _: float) -> SwapStage | N
             " more.",
             *((f"SMART of the new disk: {smart.words()}.",) if smart is not None else ()),
         ),
-        warnings=tuple(f"{sentence(doubt)}." for doubt in _doubts(view, target, device, given)),
+        warnings=tuple(f"{sentence(doubt)}." for doubt in doubts),
         plan=plan_replace(view.situation, Swap(old.key, path), estimate=swap.estimate),
         paths=(path,),
     )
 
 
-def _doubts(
-    view: MachineView, target: Target, device: Device | None, given: Device | None
-) -> Iterator[str]:
-    """Yield cautions about an inserted disk, or its partition, that can be used."""
-    if given is not None:
-        yield from judge_device(view.pool, target, given, view.situation.facts).warnings
-    if device is not None:
-        smart = view.counts(device)
-        if smart is not None and (smart.reallocated or smart.pending or smart.uncorrectable):
-            yield f"it is not new: {smart.words()}"
-
-
 def _online(swap: Checklist, view: MachineView, target: Target) -> SwapStage | None:
     """Return the stage to put the old disk online, or to clear it if it is FAULTED."""
-    situation, state = view.situation, target.vdev.state
-    if state not in FAILED:
+    if target.vdev.state not in FAILED:
         return None
     return SwapStage(
         f"Put {swap.old.words} online again",
@@ -351,7 +335,7 @@ def _online(swap: Checklist, view: MachineView, target: Target) -> SwapStage | N
         )
         if swap.same
         else ("It is read, and counts for redundancy, until the new disk is filled.",),
-        plan=(plan_clear if state == "FAULTED" else plan_online)(situation, target.key),
+        plan=plan_return(view.situation, target),
         undo=None if swap.same else "",
     )
 
@@ -369,19 +353,15 @@ def resilver_stage(swap: Checklist, view: MachineView, now: float) -> SwapStage 
     """Return the stage that waits until the new disk is filled; None once the vdev is whole."""
     situation, old = view.situation, view.target(swap.old.key)
     leaf, group = old if swap.same else new_leaf(swap, view), replacing(old)
-    waits = repairs(situation) or just_ran(swap, view.pool, now)
-    if group is None and (waits or (leaf is not None and not is_complete(leaf.vdev))):
-        return _waiting(swap, view, leaf)
+    waits = situation.repairing or situation.waiting or just_ran(swap, view.pool, now)
     if group is None:
-        return None
-    over = [s for s in view.pool.scans if s.function in ("resilver", "rebuild") and s.end]
-    newest = max(over, key=lambda scan: scan.end or 0.0, default=None)
-    begun = swap.noted("replace") or swap.begun
+        lacks = leaf is not None and not is_complete(leaf.vdev)
+        return _waiting(swap, view, leaf) if waits or lacks else None
+    last, begun = situation.repaired, swap.noted("replace") or swap.begun
     # An adopted replace may have finished resilvering before the checklist began.
-    started = newest is not None and (newest.start or 0.0) >= int(begun)
-    ended = newest is not None and (started or not settling(now, begun))
+    early = last is None or ((last.start or 0.0) < int(begun) and settling(now, begun))
     # ZFS removes the replaced device only a while after the resilver's end (see ``settling``).
-    if waits or not ended or settling(now, newest.end if newest else None):
+    if waits or early or settling(now, last and last.end):
         return _waiting(swap, view, leaf)
     return SwapStage(
         f"The resilver ended, but {group.name} stays",
@@ -427,10 +407,10 @@ def new_leaf(swap: Checklist, view: MachineView) -> Target | None:
 def return_spare_stage(swap: Checklist, view: MachineView, _: float) -> SwapStage | None:
     """Return the stage to detach a spare that still stands in; None if none does."""
     leaf = view.target(swap.old.key) if swap.same else new_leaf(swap, view)
-    if leaf is None or leaf.group is None or leaf.group.kind != "spare":
+    if leaf is None:
         return None
     # zpool can't tell which place is meant for a spare that stands in at several.
-    standing = next((spare for spare in leaf.spares if spare.guid and not spare.shared), None)
+    standing = next((spare for spare in leaf.spares if not spare.shared), None)
     if standing is None or standing.guid is None:
         return None
     return SwapStage(

@@ -11,14 +11,15 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from zconsole.actions.backend import ActionBackend
 from zconsole.actions.executor import ExecutionEvent
-from zconsole.actions.facts import situation_of, with_failures
+from zconsole.actions.facts import Frames, situation_of, with_failures
 from zconsole.actions.plan import ActionPlan, Facts, Situation
 from zconsole.diagnosis.device_errors.faults import SmartCounts
 from zconsole.diagnosis.device_errors.probes import smart_of
@@ -27,14 +28,13 @@ from zconsole.hardware.device import Device
 from zconsole.swap.disk import BACKED_OUT, OPEN, Checklist, MachineView, SwapDisk, device_of
 from zconsole.swap.stage import Answer, SwapStage
 from zconsole.swap.steps import PUT_BACK, WAYS, comes_before, steps_of
-from zconsole.swap.watch import absent, current, missing, noticed
+from zconsole.swap.watch import look_at, missing
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.host import boot_id
 from zconsole.system.patient import PATIENCE, made_state_dir
 from zconsole.system.record_file import LockedStore
 from zconsole.system.records import from_json, parse_json
 from zconsole.system.state_dir import StateError, remove, state_dirs
-from zconsole.timeline.frame import Frame
 
 FORMAT = 1
 MOST_BYTES = 4 * 2**20
@@ -102,22 +102,14 @@ def dumped(swap: Checklist) -> bytes:
     return json.dumps({"format": FORMAT, "checklist": asdict(swap)}).encode("ascii")
 
 
-def loaded(data: bytes) -> Checklist:
-    """Return the checklist in JSON. Raises ValueError for anything else."""
+def _load(path: Path, data: bytes) -> Checklist:
+    """Return the checklist of a file. Raises ValueError for anything else."""
     document = parse_json(data)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ValueError("the checklist of another version")
-    return from_json(Checklist, document.get("checklist"), "checklist")
-
-
-def _load(path: Path, data: bytes) -> Checklist:
-    """Return the checklist of a file. Raises ValueError if it does not belong to this file."""
-    swap = loaded(data)
-    if (
-        path.name != f"swap-{swap.id}.json"
-        or swap.mode not in WAYS
-        or swap.at not in steps_of(swap)
-    ):
+    swap = from_json(Checklist, document.get("checklist"), "checklist")
+    known = swap.mode in WAYS and swap.at in steps_of(swap)
+    if path.name != f"swap-{swap.id}.json" or not known:
         raise ValueError("not the checklist of its name, or one of another version")
     return swap
 
@@ -126,19 +118,11 @@ SmartOf = Callable[[str], Awaitable[SmartCounts | None]]
 """Returns the SMART counts of the disk at a device node; None without an answer in time."""
 
 
-class BayContent(NamedTuple):
-    """A bay of a shelf, and the disk in it."""
-
-    bay: str
-    disk: str
-    """The disk in words; empty for an empty bay."""
-
-
 class Hands(Protocol):
     """Pulling and inserting disks by program, which only a simulated machine can do."""
 
-    def bays(self) -> Sequence[BayContent]:
-        """Return every bay, in order."""
+    def bays(self) -> Mapping[str, str]:
+        """Return the disk in each bay, in words; empty for an empty bay. The bays are in order."""
 
     def drawer(self) -> Sequence[str]:
         """Return the disks that lie beside the machine, in words."""
@@ -195,30 +179,20 @@ MOST_ASKED = 4
 LOOKING = 60.0
 """Seconds for one look in total: each question has a deadline, but several may hang in turn."""
 
-Frames = Callable[[], Awaitable[Sequence[Frame]]]
-"""Returns the newest frame of every pool."""
 
-
+@dataclass
 class SwapSession:
     """Collects the machine view for checklists, from one machine or a simulated shelf."""
 
-    def __init__(
-        self,
-        backend: ActionBackend,
-        swaps: SwapBackend,
-        frames: Frames,
-        patience: float = LOOKING,
-    ) -> None:
-        """``patience``: the most seconds for one look in total."""
-        self._backend = backend
-        self._swaps = swaps
-        self._frames = frames
-        self._patience = patience
-        self._smart: dict[tuple[str, str], tuple[float, SmartCounts | None]] = {}
-        """SMART counts with the time of reading, by path and serial number.
+    backend: ActionBackend
+    swaps: SwapBackend
+    frames: Frames
+    patience: float = LOOKING
+    _smart: dict[tuple[str, str], tuple[float, SmartCounts | None]] = field(default_factory=dict)
+    """SMART counts with the time of reading, by path and serial number.
 
-        A path alone may name a bay, which may have another disk by now.
-        """
+    A path alone may name a bay, which may have another disk by now.
+    """
 
     async def view(
         self, pool: Callable[[Situation], bool], disk: SwapDisk | None = None
@@ -228,49 +202,37 @@ class SwapSession:
         ``pool`` tells whether a pool is the one meant. SMART counts are read for ``disk`` and for
         unused disks. Raises ZconsoleError if the machine does not answer in time.
         """
-        frames = await self._frames()
-        try:
-            async with asyncio.timeout(self._patience):
-                return await self._view(frames, pool, disk)
-        except TimeoutError:
-            what = f"zpool or the machine's disks did not answer within {self._patience:g} s"
-            raise ZconsoleError(f"{what}; what is shown may be old. Looking again") from None
-
-    async def _view(
-        self,
-        frames: Sequence[Frame],
-        pool: Callable[[Situation], bool],
-        disk: SwapDisk | None,
-    ) -> MachineView | None:
-        bare: list[tuple[Frame, Situation]] = []
-        for frame in frames:
-            with suppress(ZconsoleError):
-                # A pool that was never sampled raises, and is left out.
-                bare += [] if frame.absent else [(frame, situation_of(frame, Facts()))]
-        own = next((pair for pair in bare if pool(pair[1])), None)
+        frames = await self.frames()
+        seen = [frame for frame in frames if frame.sample is not None and not frame.absent]
+        bare = [situation_of(frame, Facts()) for frame in seen]
+        own = next(((frame, at) for frame, at in zip(seen, bare, strict=True) if pool(at)), None)
         if own is None:
             return None
         frame, mine = own
-        facts = with_failures(await self._backend.ask(mine.pool, mine.suspended), frames)
-        rest = (situation for _, situation in bare if situation is not mine)
-        others = await asyncio.gather(*(self._other(situation, facts) for situation in rest))
-        smart = await self._asked(facts.devices, disk, frame.t)
-        mine = replace(mine, facts=facts)
-        enclosures = frame.sample.enclosures if frame.sample is not None else ()
+        try:
+            async with asyncio.timeout(self.patience):
+                facts = with_failures(await self.backend.ask(mine.pool, mine.suspended), frames)
+                others = await asyncio.gather(
+                    *(self._other(at, facts) for at in bare if at is not mine)
+                )
+                smart = await self._asked(facts.devices, disk, frame.t)
+        except TimeoutError:
+            what = f"zpool or the machine's disks did not answer within {self.patience:g} s"
+            raise ZconsoleError(f"{what}; what is shown may be old. Looking again") from None
         return MachineView(
-            mine,
+            replace(mine, facts=facts),
             tuple(others),
             frame.troubles,
             smart,
-            boot=self._swaps.boot,
-            enclosures=enclosures,
+            boot=self.swaps.boot,
+            enclosures=frame.sample.enclosures if frame.sample is not None else (),
         )
 
     async def _other(self, situation: Situation, facts: Facts) -> Situation:
         """Read another pool, with the same disks; its labels only while it is suspended."""
         shared = Facts(version=facts.version, parameters=facts.parameters, devices=facts.devices)
         if situation.suspended:
-            shared = await self._backend.ask(situation.pool, suspended=True)
+            shared = await self.backend.ask(situation.pool, suspended=True)
         return replace(situation, facts=shared)
 
     async def _asked(
@@ -287,7 +249,7 @@ class SwapSession:
         wanted = {(device.path, device.serial): device for device in asked if device.node}
         kept = self._smart
         due = [key for key in wanted if key not in kept or not 0.0 <= now - kept[key][0] < AGE]
-        found = await asyncio.gather(*(self._swaps.smart_of(wanted[key].node) for key in due))
+        found = await asyncio.gather(*(self.swaps.smart_of(wanted[key].node) for key in due))
         kept.update(zip(due, ((now, counts) for counts in found), strict=True))
         known = ((key[0], kept[key][1]) for key in wanted)
         return {path: counts for path, counts in known if counts is not None}
@@ -302,12 +264,9 @@ class SwapSession:
         ``kept``: every checklist there is; disks that other open ones swap may be pulled.
         """
         view = await self.view_of(swap)
-        if view is None:
-            return swap, absent(swap)
-        view = replace(view, leaving=_leaving(swap, kept))
-        now = self._backend.clock()
-        seen = noticed(swap, view, now)
-        return seen, current(seen, view, now)
+        if view is not None:
+            view = replace(view, leaving=_leaving(swap, kept))
+        return look_at(swap, view, self.backend.clock())
 
 
 def is_own(swap: Checklist, situation: Situation) -> bool:
@@ -354,17 +313,15 @@ class Guide:
         """
         if not self.leads:
             self._follow()
-        if view is None:
-            return absent(self.checklist)
         # The other checklists matter only when a disk is out: it may be theirs.
-        if missing(self.checklist, view):
+        if view is not None and missing(self.checklist, view):
             with suppress(StateError):
                 view = replace(view, leaving=_leaving(self.checklist, self._store.read()))
-        seen = noticed(self.checklist, view, now)
+        seen, stage = look_at(self.checklist, view, now)
         if self.leads:
             self._keep(seen)
         self.checklist = seen
-        return current(seen, view, now)
+        return stage
 
     def answer(self, now: float, answer: Answer) -> None:
         """Apply an answer of the current stage."""
@@ -384,11 +341,12 @@ class Guide:
         # Some commands only start work that takes hours; stopping a scrub (``supersedes``) does
         # not.
         begins = plan.action in ("scrub", "replace") and not plan.supersedes
-        for number, event in enumerate(events):
+        # Output and warnings come between a command and the event that tells that it has ended.
+        told = [e for e in events if e.kind in ("begun", "done", "failed", "refused")]
+        for event, end in zip_longest(told, told[1:]):
             if event.kind == "begun":
-                ends = (e for e in events[number + 1 :] if e.kind in _ENDS)
                 result = "started" if begins else "done"
-                if (end := next(ends, None)) is None or end.kind == "failed":
+                if end is None or end.kind == "failed":
                     result = "" if end is None else end.text
                 swap = swap.noting(now, step, plan.title, event.text, result)
             elif event.kind == "refused":
@@ -410,7 +368,7 @@ class Guide:
         """Close the checklist: backed out, or given up with something ``undone``."""
         swap = self.checklist
         swap = swap.noting(now, swap.at, "given up" if undone else "backed out")
-        self._keep(swap.ending(now, BACKED_OUT, undone))
+        self._keep(replace(swap, state=BACKED_OUT, ended=now, undone=undone))
 
     def _ask_to_lead(self) -> bool:
         """Return whether this process leads; True if the state directory does not answer."""
@@ -446,7 +404,3 @@ class Guide:
             self.problem = ""
         except StateError as error:
             self.problem = str(error)
-
-
-_ENDS = ("begun", "done", "failed", "refused")
-"""Kinds of events that tell that the command before them has ended."""

@@ -7,7 +7,7 @@ before any other step goes on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from zconsole.actions.clear import plan_clear
@@ -16,10 +16,11 @@ from zconsole.actions.offline import plan_online
 from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.target import Target
 from zconsole.hardware.light import LASTING
-from zconsole.pool.model import FAILED, MULTIHOST, Scan
-from zconsole.pool.redundancy import REPAIRS, is_complete
+from zconsole.pool.model import FAILED, Scan
+from zconsole.pool.redundancy import is_complete
 from zconsole.swap.choice import around
 from zconsole.swap.disk import (
+    DONE,
     OPEN,
     OUT_ALREADY,
     REPLACE_FIRST,
@@ -31,7 +32,14 @@ from zconsole.swap.disk import (
     replacing,
     sentence,
 )
-from zconsole.swap.effects import filling, inserted, is_same, marked, repairs, vdev_words, without
+from zconsole.swap.effects import (
+    filling,
+    inserted,
+    is_same,
+    marked,
+    redundancy_words,
+    without,
+)
 from zconsole.swap.report import (
     beside_left,
     old_helps,
@@ -41,7 +49,15 @@ from zconsole.swap.report import (
     undone,
     way_back,
 )
-from zconsole.swap.stage import Answer, SwapStage, replacing_first, use_now
+from zconsole.swap.stage import (
+    Answer,
+    SwapStage,
+    WayBack,
+    plan_return,
+    replacing_first,
+    undo_offline,
+    use_now,
+)
 from zconsole.swap.steps import (
     NOT_NEEDED,
     PUT_BACK,
@@ -58,36 +74,36 @@ from zconsole.swap.steps import (
     steps_of,
     to_do,
 )
-from zconsole.swap.way_back import WayBack, undo_offline
 from zconsole.units import counted
 
 
 def current(swap: Checklist, view: MachineView, now: float) -> SwapStage:
     """Return the current step; ``now`` is in epoch seconds."""
     view = without(marked(view), (*swap.wrong, *swap.meant))
-    if swap.state != OPEN:
-        return replace(_report(swap, view), reminders=reminders(swap, view, now))
-    found = put_back(swap, view) or _suspended(swap, view) or to_do(swap, view, now)
+    kept = reminders(swap, view, now)
+    found = None
+    if swap.state == OPEN:
+        found = put_back(swap, view) or _suspended(swap, view) or to_do(swap, view, now)
     if found is None:
-        return _report(swap, view)
+        return replace(_report(swap, view), reminders=kept)
     left = undone(swap, view)
-    warned = () if found.alarm else tuple(still_out(swap, view))
+    found = replace(
+        found, back=way_back(swap, view, found, clean=not left), undone=left, reminders=kept
+    )
+    if found.alarm:
+        return found
     # Only a step that is still to be taken says what Back will do afterwards: not an alarm, nor a
     # wait for something that already runs, nor a plan that can't run.
     waits = found.plan is None and found.step in ("spare", "resilver", "scrub")
-    refused = found.plan is not None and found.plan.refused is not None
-    if not (found.alarm or waits or refused):
+    if not waits and (found.plan is None or found.plan.refused is None):
         step = step_of(swap, found.step)
         undo = step.undo if found.undo is None else found.undo
         found = replace(found, undo=undo, final=found.final or step.final)
-    if not found.alarm and (new := new_elsewhere(swap, view)) is not None:
-        found = replace(found, answers=(use_now(new, swap.old), *found.answers))
+    new = new_elsewhere(swap, view)
     return replace(
         found,
-        warnings=(*warned, *found.warnings),
-        back=way_back(swap, view, found, clean=not left),
-        undone=left,
-        reminders=reminders(swap, view, now),
+        warnings=(*still_out(swap, view), *found.warnings),
+        answers=(*(() if new is None else (use_now(new, swap.old),)), *found.answers),
     )
 
 
@@ -97,14 +113,24 @@ def new_elsewhere(swap: Checklist, view: MachineView) -> SwapDisk | None:
     if not waits or view.device(swap.old) is None or replace_begun(swap, view):
         return None
     found = inserted(swap, view)
-    fits = found is not None and found.verdict == "fits" and not found.device.failure
-    return disk_of(found.device) if found is not None and fits else None
+    if found is None or found.verdict != "fits" or found.device.failure:
+        return None
+    return disk_of(found.device)
 
 
-def absent(swap: Checklist) -> SwapStage:
-    """Return the stage while the pool is not imported; the report if the checklist is closed."""
-    if swap.state != OPEN:
-        return _report(swap, None)
+def look_at(swap: Checklist, view: MachineView | None, now: float) -> tuple[Checklist, SwapStage]:
+    """Return a checklist with what a look at the machine adds to it, and its current step.
+
+    ``view``: None while the pool is not imported.
+    """
+    if view is None:
+        return swap, _absent(swap) if swap.state == OPEN else _report(swap, None)
+    seen = noticed(swap, view, now)
+    return seen, current(seen, view, now)
+
+
+def _absent(swap: Checklist) -> SwapStage:
+    """Build the stage while the pool is not imported."""
     pool = swap.pool
     text = f"{pool} is not imported. Import it (zpool import {pool}); the checklist goes on."
     return SwapStage(
@@ -121,7 +147,7 @@ def _suspended(swap: Checklist, view: MachineView) -> SwapStage | None:
     if not view.situation.suspended:
         return None
     pool, nothing = view.pool, "Pull nothing."
-    if pool.suspension == MULTIHOST:
+    if view.situation.may_be_elsewhere:
         title = f"{pool.name} is suspended: another host may have it"
         return SwapStage(title, (f"{OTHER_HOST}.", nothing), swap.at, alarm=True)
     what = (
@@ -158,29 +184,20 @@ def _report(swap: Checklist, view: MachineView | None) -> SwapStage:
 
 
 def noticed(swap: Checklist, view: MachineView, now: float) -> Checklist:
-    """Return the checklist updated from pool and machine; the same object if unchanged."""
+    """Return the checklist updated from pool and machine."""
     if swap.state != OPEN:
         return swap
     view = marked(view)
     # The order matters: the baseline of disks must be known before a missing one is noticed, and a
     # pull before the disk that is inserted after it.
-    for notice in (
-        _moved,
-        _relocated,
-        _baseline,
-        _wrong_disks,
-        _pulled,
-        _adopted,
-        _inserted,
-        _misplaced,
-    ):
+    for notice in (_moved, _relocated, _baseline, _wrong_disks, _pulled, _adopted, _inserted):
         swap = notice(swap, view, now)
     stage = current(swap, view, now)
     # No step counts as done during an alarm.
     if stage.alarm:
         return swap
     swap = _log_steps(swap, view, stage, now)
-    return swap.ending(now, "done") if stage.over else swap
+    return replace(swap, state=DONE, ended=now) if stage.over else swap
 
 
 def _moved(swap: Checklist, view: MachineView, now: float) -> Checklist:
@@ -213,7 +230,7 @@ def _relocated(swap: Checklist, view: MachineView, now: float) -> Checklist:
         port=here.port or old.port,
         light=here.light or (old.light if stays else ""),
     )
-    swap = replace(swap, old=found) if found != old else swap
+    swap = replace(swap, old=found)
     if found.words == old.words or not old.place:
         return swap
     return swap.retaking("light").noting(now, swap.at, f"{found.mark} is in {found.place} now")
@@ -226,8 +243,8 @@ def _baseline(swap: Checklist, view: MachineView, _: float) -> Checklist:
         return swap
     # An unused disk that came since is no part of it: it may be the new one.
     known = {disk.whole for disk in swap.around}
-    there = tuple(d for d in around(view, swap.old) if d.pool or d.whole in known)
-    return swap if there == swap.around else replace(swap, around=there)
+    there = (d for d in around(view, swap.old) if d.pool or d.whole in known)
+    return replace(swap, around=tuple(there))
 
 
 def _wrong_disks(swap: Checklist, view: MachineView, now: float) -> Checklist:
@@ -238,32 +255,43 @@ def _wrong_disks(swap: Checklist, view: MachineView, now: float) -> Checklist:
             beside = (d for d in swap.around if (d.whole, d.key) != (disk.whole, disk.key))
             swap = replace(swap, meant=rest, wrong=(*swap.wrong, disk), around=(*beside, disk))
             swap = swap.noting(now, PUT_BACK, f"{disk.words} is in again")
-    for disk in missing(swap, view):
-        if disk not in swap.wrong:
-            swap = replace(swap, wrong=(*swap.wrong, disk))
-            swap = swap.noting(now, PUT_BACK, f"wrong disk: {disk.words} left the machine")
     returned = {(disk.pool, disk.key) for disk in swap.returned}
-    for disk in swap.around:  # back after a wrong pull, but ZFS gave it up afterwards
-        leaf = view.leaf_of(disk) if (disk.pool, disk.key) in returned else None
-        out = disk in swap.wrong or view.device(disk) is None
-        if leaf is not None and leaf[1].vdev.state in FAILED and not out:
-            swap = replace(swap, wrong=(*swap.wrong, disk))
-            said = f"{disk.words} is in, but dropped out of {disk.pool}"
-            swap = swap.noting(now, PUT_BACK, said)
+    lost = [(disk, f"wrong disk: {disk.words} left the machine") for disk in missing(swap, view)]
+    lost += [
+        (disk, f"{disk.words} is in, but dropped out of {disk.pool}")
+        for disk in swap.around
+        # Back after a wrong pull, but ZFS gave it up afterwards.
+        if disk.leaf in returned and view.device(disk) is not None and view.has_failed(disk)
+    ]
+    for disk, said in lost:
+        if disk not in swap.wrong:
+            swap = replace(swap, wrong=(*swap.wrong, disk)).noting(now, PUT_BACK, said)
     known = tuple(disk.key for disk in swap.wrong if _knows(swap, disk, view))
     for disk in swap.wrong:
         if disk.key in swap.noticed and disk.key not in known:
             swap = swap.noting(now, PUT_BACK, f"{disk.words} left the machine again")
-    swap = swap if known == swap.noticed else replace(swap, noticed=known)
+    swap = replace(swap, noticed=known)
     for disk in swap.wrong:
         if is_back(swap, disk, view, now):
+            rest = tuple(d for d in swap.wrong if d is not disk)
             found = (*swap.returned, ReturnedDisk(disk.pool, disk.key, now))
-            swap = replace(
-                swap, wrong=tuple(d for d in swap.wrong if d is not disk), returned=found
-            ).noting(now, PUT_BACK, f"{disk.words} is back and complete")
+            swap = replace(swap, wrong=rest, returned=found)
+            swap = swap.noting(now, PUT_BACK, f"{disk.words} is back and complete")
+    for disk in swap.wrong:
+        for other in another_in_bay(disk, view):
+            swap = _noting_once(swap, now, PUT_BACK, other)
     # Disks that are still out come first, as ``on_purpose`` takes the first one.
-    ordered = tuple(sorted(swap.wrong, key=lambda disk: view.device(disk) is not None))
-    return swap if ordered == swap.wrong else replace(swap, wrong=ordered)
+    ordered = sorted(swap.wrong, key=lambda disk: view.device(disk) is not None)
+    return replace(swap, wrong=tuple(ordered))
+
+
+def _noting_once(swap: Checklist, now: float, step: str, text: str) -> Checklist:
+    """Return the checklist with one more log entry, unless it has the same already.
+
+    Only the text before the colon counts: the reasons behind it have figures, which change.
+    """
+    said = {entry.text.partition(": ")[0] for entry in swap.log}
+    return swap if text.partition(": ")[0] in said else swap.noting(now, step, text)
 
 
 def _pulled(swap: Checklist, view: MachineView, now: float) -> Checklist:
@@ -272,7 +300,7 @@ def _pulled(swap: Checklist, view: MachineView, now: float) -> Checklist:
     if swap.pulled is not None or not view.devices:
         return swap
     if view.device(swap.old) is not None:
-        return replace(swap, was_gone=False) if swap.was_gone else swap
+        return replace(swap, was_gone=False)
     # Another disk in its bay proves the pull, also of a disk that was lost before.
     if any(swap.old.shares_place(device) for device in view.devices):
         how = f"{words} is out: another disk is in its bay"
@@ -307,7 +335,7 @@ def _adopted(swap: Checklist, view: MachineView, now: float) -> Checklist:
 
 
 def _inserted(swap: Checklist, view: MachineView, now: float) -> Checklist:
-    """Note the inserted disk once it fits; forget it when it is out again."""
+    """Note the inserted disk, whether or not it fits; forget one that fits when it is out again."""
     if not view.devices or (swap.mode != REPLACE_FIRST and swap.pulled is None):
         return swap
     if swap.new is not None and (known := view.device(swap.new)) is not None:
@@ -316,31 +344,20 @@ def _inserted(swap: Checklist, view: MachineView, now: float) -> Checklist:
     if replace_begun(swap, view):
         return swap
     found = inserted(swap, view)
-    if found is None or found.verdict != "fits":
-        return swap if swap.new is None else replace(swap, new=None, same=False)
-    new, same = disk_of(found.device), is_same(swap, view, found.device)
-    what = "the same disk again" if same else "the new disk"
-    return replace(swap, new=new, same=same).noting(now, "insert", f"{new.words} is in: {what}")
-
-
-def _misplaced(swap: Checklist, view: MachineView, now: float) -> Checklist:
-    """Add one log entry for each inserted disk that is not the expected one."""
-    texts = [(PUT_BACK, text) for disk in swap.wrong for text in another_in_bay(disk, view)]
-    awaited = swap.mode == REPLACE_FIRST or swap.pulled is not None
-    awaited = awaited and swap.new is None and not replace_begun(swap, view)
-    if awaited and (found := inserted(swap, view)) is not None:
-        words, spot = disk_of(found.device).words, swap.old.place or "the same bay"
-        if found.verdict == "elsewhere":
-            texts.append(("insert", f"{words} was inserted, not in {spot}"))
-        elif found.verdict == "unfit":
-            why = "; ".join(found.problems)
-            texts.append(("insert", f"{words} was inserted and does not fit: {why}"))
-    # Compare only the text before the colon: the reasons behind it have figures, which change.
-    said = {entry.text.partition(": ")[0] for entry in swap.log}
-    for step, text in texts:
-        if text.partition(": ")[0] not in said:
-            swap = swap.noting(now, step, text)
-    return swap
+    if found is not None and found.verdict == "fits":
+        new, same = disk_of(found.device), is_same(swap, view, found.device)
+        said = f"{new.words} is in: {'the same disk again' if same else 'the new disk'}"
+        return replace(swap, new=new, same=same).noting(now, "insert", said)
+    swap = replace(swap, new=None, same=False)
+    if found is None or found.verdict not in ("elsewhere", "unfit"):
+        return swap
+    said = f"{disk_of(found.device).words} was inserted"
+    said += (
+        f" and does not fit: {'; '.join(found.problems)}"
+        if found.problems
+        else f", not in {swap.old.place or 'the same bay'}"
+    )
+    return _noting_once(swap, now, "insert", said)
 
 
 def _log_steps(swap: Checklist, view: MachineView, stage: SwapStage, now: float) -> Checklist:
@@ -365,9 +382,8 @@ def _log_steps(swap: Checklist, view: MachineView, stage: SwapStage, now: float)
 
 def _last_repair(swap: Checklist, view: MachineView) -> Scan | None:
     """Return the swap's last resilver that has ended."""
-    over = (scan for scan in view.pool.scans if scan.function in REPAIRS and scan.end)
-    last = max(over, key=lambda scan: scan.end or 0.0, default=None)
-    return None if last is None or (last.end or 0.0) < swap.begun else last
+    last = view.situation.repaired
+    return None if last is None or last.end is None or last.end < swap.begun else last
 
 
 def _took(scan: Scan) -> float | None:
@@ -389,21 +405,16 @@ def missing(swap: Checklist, view: MachineView) -> tuple[SwapDisk, ...]:
     Excluded are the old disk, disks that another checklist swaps, and disks that the operator said
     were pulled on purpose.
     """
-    meant = {disk.whole for disk in swap.meant}
-    leaving = {(disk.pool, disk.key) for disk in view.leaving}
+    meant, leaving = {disk.whole for disk in swap.meant}, {disk.leaf for disk in view.leaving}
+    absent = absent_disks(swap, view)
+    used = {disk.whole for disk in view.leaf_disks} if absent else set()
     return tuple(
         disk
-        for disk in absent_disks(swap, view)
-        if disk.pool and disk.whole not in meant and (disk.pool, disk.key) not in leaving
-        if _is_needed(disk, view)
+        for disk in absent
+        if disk.pool and disk.whole not in meant and disk.leaf not in leaving
+        # A disk that was replaced meanwhile may go.
+        if view.of(disk.pool) is None or view.leaf_of(disk) is not None or disk.whole in used
     )
-
-
-def _is_needed(disk: SwapDisk, view: MachineView) -> bool:
-    """Return whether a pool may still have a leaf on the disk; one replaced meanwhile may go."""
-    if view.of(disk.pool) is None or view.leaf_of(disk) is not None:
-        return True
-    return any(each.whole == disk.whole for each in view.leaf_disks)
 
 
 def is_back(swap: Checklist, disk: SwapDisk, view: MachineView, now: float) -> bool:
@@ -422,8 +433,8 @@ def is_back(swap: Checklist, disk: SwapDisk, view: MachineView, now: float) -> b
     if leaf.vclass in ("spare", "cache") or leaf.shared:
         return True
     whole = not situation.suspended and is_complete(leaf)
-    repaired = repairs(situation) or just_ran(swap, situation.pool, now)
-    return whole and disk.key in swap.noticed and not repaired
+    repairs = situation.repairing or situation.waiting or just_ran(swap, situation.pool, now)
+    return whole and disk.key in swap.noticed and not repairs
 
 
 def _knows(swap: Checklist, disk: SwapDisk, view: MachineView) -> bool:
@@ -454,10 +465,8 @@ def put_back(swap: Checklist, view: MachineView) -> SwapStage | None:
         disk, (situation, target) = back
         if situation.suspended:
             plan = plan_clear(situation)
-        elif target.vdev.state == "FAULTED":
-            plan = plan_clear(situation, target.key)
         elif target.vdev.state in FAILED:
-            plan = plan_online(situation, target.key)
+            plan = plan_return(situation, target)
         elif disk.key not in swap.noticed:
             plan = plan_online(situation, target.key, reopen=True)
     clears = plan is not None and plan.action == "clear"
@@ -487,7 +496,7 @@ def _coming_back(
         if view.device(swap.old) is not None
         else f"Pull nothing else before {back.spot} is complete."
     )
-    text = (*_redundancy(*(view.leaf_of(back) or leaf)), f"{back.words} is in again. {hold}")
+    text = (*_redundancy(view, [back]), f"{back.words} is in again. {hold}")
     if plan is not None and target.vdev.state not in FAILED and not situation.suspended:
         text += (
             f"{situation.pool.name} has not noticed that it was out, and may still use it as it was"
@@ -517,8 +526,7 @@ def _still_out(
     names = " and ".join(disk.words for disk in disks)
     several = len(disks) > 1
     they, them, each = ("they", "them", "disks are") if several else ("it", "it", "disk is")
-    leaves = filter(None, map(view.leaf_of, out))
-    left = tuple(dict.fromkeys(line for leaf in leaves for line in _redundancy(*leaf)))
+    left = _redundancy(view, out)
     text = [*left]
     for disk in disks:
         others = another_in_bay(disk, view)
@@ -534,7 +542,7 @@ def _still_out(
     for held in filter(None, map(view.of, pools)):
         if held.suspended:
             waits = f"it continues once the {each} back; then clear the pool"
-            why = OTHER_HOST if held.pool.suspension == MULTIHOST else waits
+            why = OTHER_HOST if held.may_be_elsewhere else waits
             text.append(f"{held.pool.name} is suspended: {why}.")
     text.append(f"If nobody pulled {them}, {they} may have failed: check {them}.")
     if back is not None:
@@ -584,7 +592,12 @@ def another_in_bay(disk: SwapDisk, view: MachineView) -> Iterator[str]:
         yield f"{disk.place} holds {other.mark or other.name}: not the one"
 
 
-def _redundancy(situation: Situation, target: Target) -> Iterator[str]:
-    """Yield the redundancy left in the leaf's vdev as a sentence; nothing for a suspended pool."""
-    if not situation.suspended and (words := vdev_words(situation, target)):
-        yield f"{words}."
+def _redundancy(view: MachineView, disks: Iterable[SwapDisk]) -> tuple[str, ...]:
+    """Return the redundancy left in the disks' vdevs, a sentence each; none of suspended pools."""
+    said = (
+        f"{words}."
+        for situation, target in filter(None, map(view.leaf_of, disks))
+        if not situation.suspended
+        for words in redundancy_words(situation, target.top)
+    )
+    return tuple(dict.fromkeys(said))

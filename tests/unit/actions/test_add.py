@@ -5,7 +5,6 @@ from __future__ import annotations
 from tests.records import replace
 from tests.table import rows
 from tests.unit.actions.pools import (
-    GIB,
     MODERN,
     TIB,
     at,
@@ -20,7 +19,6 @@ from tests.unit.actions.pools import (
 from zconsole.actions.add import Layout, layouts, plan_add
 from zconsole.actions.plan import ActionPlan, Situation, failing
 from zconsole.hardware.device import Contents
-from zconsole.pool.model import Activity
 
 PATHS = tuple(f"/dev/disk/by-id/new{n}" for n in range(6))
 DATA = Layout("normal", "raidz2")
@@ -66,20 +64,6 @@ def test_a_lone_disk_is_never_added_to_hold_data(made):
 def test_a_lone_disk_is_refused_also_where_zpool_no_longer_compares():
     mixed = shelf(at(pool(top("raidz2", 0, 6), disk("d9", 1900))))
     assert "has no redundancy" in plan_add(mixed, LONE, PATHS[:1]).refused
-
-
-def test_what_people_mean_who_add_a_lone_disk():
-    single = shelf(at(pool(disk("d0", 1000))))
-    assert (
-        "attach it to d0: the two become a mirror" in plan_add(single, LONE, PATHS[:1]).alternatives
-    )
-    broken = shelf(raidz2(changes=(disk("d00", 1000, "FAULTED"),)))
-    instead = plan_add(broken, LONE, PATHS[:1]).alternatives
-    assert instead[0] == "replace d00 (FAULTED) with it"
-    assert "attach it to raidz2-0, which makes that one disk wider" in instead
-    assert "add a raidz2 of 6 disks, like raidz2-0" in instead
-    old = replace(WIDE, facts=replace(WIDE.facts, features={}))
-    assert not any("wider" in text for text in plan_add(old, LONE, PATHS[:1]).alternatives)
 
 
 @rows(
@@ -132,18 +116,6 @@ def test_a_device_of_the_pool_itself_is_refused():
     assert "in this pool already, as d03" in plan.refused
 
 
-@rows(
-    ("now", "why"),
-    [
-        (replace(WIDE, suspended=True), "suspended"),
-        (shelf(raidz2(activities=(Activity("removal", "running"),))), "device removal is running"),
-    ],
-)
-def test_what_the_pool_is_doing_is_in_the_way(now, why):
-    for layout, count in ((DATA, 6), (Layout("spare"), 1)):
-        assert why in plan_add(now, layout, PATHS[:count]).refused
-
-
 def test_a_vdev_added_meanwhile_stops_it():
     plan = plan_add(PAIRS, Layout("normal", "mirror"), PATHS[:2])
     later = replace(PAIRS, pool=pool(top("mirror", 0, 2), top("mirror", 1, 2)))
@@ -159,26 +131,6 @@ def test_raidz_is_not_added_after_a_removal():
 def test_a_special_vdev_needs_its_feature():
     s = replace(WIDE, facts=replace(WIDE.facts, features={"allocation_classes": "disabled"}))
     assert "allocation_classes" in plan_add(s, SPECIAL, PATHS[:3]).refused
-
-
-@rows(
-    ("made", "layout", "count", "typed"),
-    [
-        (WIDE, DATA, 6, "tank"),
-        (WIDE, SPECIAL, 3, "tank"),
-        (WIDE, Layout("log"), 1, None),
-        (WIDE, Layout("cache"), 1, None),
-        (WIDE, Layout("spare"), 1, None),
-        (PAIRS, Layout("normal", "mirror"), 2, None),
-        (PAIRS, SPECIAL, 2, None),
-    ],
-)
-def test_only_what_can_never_be_removed_is_typed(made, layout, count, typed):
-    plan = plan_add(made, layout, PATHS[:count])
-    assert plan.refused is None, plan.refused
-    assert plan.needs_typed == typed
-    assert ("can never be removed again" in said(plan)) == (typed is not None)
-    assert ("zpool remove" in said(plan)) == (typed is None)
 
 
 @rows(
@@ -216,40 +168,6 @@ def test_the_alignment_is_that_of_the_pool(physical, prop, option):
     assert "tank" in argv(plan)[2 + len(option)]
     assert "ashift 12" in said(plan)
     assert "-o" not in argv(plan_add(s, Layout("spare"), PATHS[:1]))
-
-
-def full(s: Situation) -> Situation:
-    """Return the situation with 90 % allocated."""
-    tops = tuple(replace(v, alloc_bytes=v.size_bytes * 9 // 10) for v in s.pool.root.children)
-    return replace(s, pool=replace(s.pool, root=replace(s.pool.root, children=tops)))
-
-
-def test_the_shares_of_many_vdevs_are_summed():
-    s = full(shelf(at(pool(*(top("mirror", n, 2) for n in range(6))))))
-    assert ", 3 more vdevs the rest" in said(plan_add(s, Layout("normal", "mirror"), PATHS[:2]))
-
-
-def test_another_size_or_width_is_told_with_figures():
-    large = plan_add(shelf(raidz2(), size=4 * TIB), DATA, PATHS)
-    assert "another size: disks of 4T, the pool's vdevs have 1024G" in said(large)
-    special = replace(top("mirror", 1, 3), vclass="special")
-    wider = shelf(at(pool(top("raidz2", 0, 6), special)))
-    plan = plan_add(wider, DATA, PATHS[:5])
-    assert plan.refused is None
-    assert "another width: 5 disks, the pool's vdevs have 6" in said(plan)
-    assert "another" not in said(plan_add(WIDE, DATA, PATHS))
-
-
-def test_devices_of_several_sizes_in_one_vdev_are_refused_as_zpool_does():
-    s = shelf(raidz2(), {"size": 2 * TIB})
-    assert "differ in size: 1T to 2T" in plan_add(s, DATA, PATHS).refused
-
-
-def test_a_spare_too_small_for_a_vdev_is_told():
-    s = shelf(raidz2(), {"size": 500 * GIB})
-    plan = plan_add(s, Layout("spare"), PATHS[:1])
-    assert plan.refused is None
-    assert "(500G) is too small to stand in for raidz2-0 (needs 1024G)" in said(plan)
 
 
 @rows("made", [WIDE, PAIRS])

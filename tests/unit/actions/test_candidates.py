@@ -68,30 +68,28 @@ def test_a_disk_that_failed_is_listed_after_every_other_that_can_be_used():
     assert listed[2].cautions[0] == "failed in x"
 
 
-def test_a_refused_device_is_refused_for_every_reason():
-    used = new_disk(size=1, contents=Contents(("ext4",)))
-    s, target = _failed("FAULTED", used)
-    problems = judge_device(s.pool, target, used, s.facts).problems
-    assert len(problems) == 2
-    assert plan_replace(s, Swap("1000", used.path)).refused == f"{used.path}: {'; '.join(problems)}"
+UNNAMED = new_disk(path="/dev/sdz", node="/dev/sdz", unnamed=True)
 
 
-def test_a_new_disk_where_the_old_one_was_can_be_used_unless_something_is_on_it():
-    s, target = _failed("UNAVAIL", _old())
-    assert judge_device(s.pool, target, _old(Contents()), s.facts).usable
-    (why,) = judge_device(s.pool, target, _old(Contents(("ext4",))), s.facts).problems
-    assert why.startswith("holds ext4")
-    (why,) = judge_device(s.pool, target, _old(Contents(zfs_pool="other")), s.facts).problems
-    assert why.startswith("has a label of pool other")
-
-
-def test_a_disk_is_offered_once_udev_has_named_it():
-    bare = new_disk(path="/dev/sdz", node="/dev/sdz", unnamed=True)
-    s, target = _failed("FAULTED", bare)
-    (why,) = judge_device(s.pool, target, bare, s.facts).problems
-    assert why == "not named by udev yet: look again"
-    named = replace(bare, path="/dev/disk/by-id/new", unnamed=False)
-    assert judge_device(s.pool, target, named, s.facts).usable
+@rows(
+    ("device", "whys"),
+    [
+        (_old(Contents()), []),
+        (_old(Contents(("ext4",))), ["holds ext4"]),
+        (_old(Contents(zfs_pool="other")), ["has a label of pool other"]),
+        (UNNAMED, ["not named by udev yet: look again"]),
+        (replace(UNNAMED, path="/dev/disk/by-id/new", unnamed=False), []),
+        (new_disk(size=1, contents=Contents(("ext4",))), ["holds ext4", "too small"]),
+    ],
+)
+def test_a_new_disk_can_be_used_where_nothing_is_against_it(device, whys):
+    """Also where the old one was; a refusal names every reason."""
+    s, target = _failed("UNAVAIL", device)
+    problems = judge_device(s.pool, target, device, s.facts).problems
+    for why, problem in zip(whys, problems, strict=True):
+        assert problem.startswith(why)
+    refused = f"{device.path}: {'; '.join(problems)}" if problems else None
+    assert plan_replace(s, Swap("1000", device.path)).refused == refused
 
 
 @rows(

@@ -5,12 +5,9 @@ from __future__ import annotations
 from tests.records import replace
 from tests.table import rows
 from tests.unit.actions.pools import (
-    CHECKPOINT,
     FACTS,
     NEW,
-    OLD_FEATURES,
     TIB,
-    V21,
     at,
     disk,
     group,
@@ -24,37 +21,20 @@ from tests.unit.actions.pools import (
     top,
 )
 from zconsole.actions.clear import plan_clear
-from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
-from zconsole.actions.locate import plan_locate
+from zconsole.actions.growth import plan_attach, plan_expand
+from zconsole.actions.locate import plan_lights_off, plan_locate
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
-from zconsole.actions.plan import Facts, Situation
-from zconsole.actions.scrub import (
-    ScrubDates,
-    plan_pause,
-    plan_resilver,
-    plan_scrub,
-    plan_scrub_dates,
-    plan_scrub_new,
-    plan_stop,
-    plan_stop_resilver,
-)
-from zconsole.actions.trim import plan_work
-from zconsole.hardware.device import Device
+from zconsole.actions.plan import LightOrder, Situation
+from zconsole.actions.sit_out import plan_sit_out
+from zconsole.actions.target import doubts
+from zconsole.hardware.device import Contents, Device
 from zconsole.pool.chassis import LeafDisk
-from zconsole.pool.model import Activity, ErrorCounters, Progress, Vdev
+from zconsole.pool.model import SITTING_OUT, Activity, ErrorCounters, Vdev
+
+# What the plans of ordinary pools say is pinned by the lock.
 
 WAITING = disk("d00", 1000, awaiting_resilver=True)
 REPLACING = group("replacing", disk("d00", 1000, "FAULTED"), disk("new", 1900))
-
-
-DATES = ScrubDates("2026-11-01 06:00", "2026-11-20")
-V24 = replace(FACTS, version=(2, 4, 0), properties={"last_scrubbed_txg": "4711"})
-
-
-def spared(failed: str = "FAULTED") -> Situation:
-    pair = group("spare", disk("d00", 1000, failed), disk("sp0", 1900))
-    spare = disk("sp0", 1900, "INUSE", vclass="spare")
-    return at(pool(top("raidz2", 0, 6, pair), spares=(spare,)), FACTS)
 
 
 def test_a_group_in_a_spare_is_not_detached_as_a_whole():
@@ -64,145 +44,6 @@ def test_a_group_in_a_spare_is_not_detached_as_a_whole():
     assert plan_detach(s, "51").refused == "replacing-0 is not a device: detach one of its devices"
 
 
-def test_a_scrub_says_how_long_the_last_one_took():
-    took = "the last scrub took 14h12m"
-    known = running("scrub", state="finished", duration=51120.0)
-    assert took in plan_scrub(raidz2(known)).consequences
-    assert not any("took" in text for text in plan_scrub(raidz2()).consequences)
-    other = running("resilver", state="finished", duration=51120.0)
-    assert not any("took" in text for text in plan_scrub(raidz2(other)).consequences)
-
-
-@rows(
-    ("plan", "text"),
-    [
-        (plan_scrub(raidz2(running("scrub"))), "scrub running (38.2 %)"),
-        (plan_scrub(raidz2(running("resilver"))), "resilver running ("),
-        (plan_pause(raidz2()), "no scrub to pause"),
-        (plan_pause(raidz2(running("scrub", state="paused"))), "paused already"),
-        (plan_pause(raidz2(running("resilver"))), "ZFS cannot"),
-        (plan_stop(raidz2()), "no scrub to stop"),
-        (plan_stop(raidz2(running("resilver"))), "ZFS cannot"),
-        (plan_stop_resilver(raidz2(running("resilver"))), "cannot pause or stop it"),
-        (plan_resilver(raidz2(facts=OLD_FEATURES)), "resilver_defer"),
-        (plan_resilver(raidz2()), "no resilver runs or waits"),
-        (plan_resilver(raidz2(running("scrub"))), "no resilver runs or waits"),
-        (plan_resilver(raidz2(running("resilver"))), "no device waits for a resilver"),
-        (plan_scrub(raidz2(error_count=0), errors_only=True), "the pool has no known errors"),
-        (plan_scrub_new(raidz2(facts=V21)), "needs OpenZFS 2.3"),
-        (
-            plan_scrub_new(raidz2(facts=replace(V24, properties={"last_scrubbed_txg": "0"}))),
-            "no scrub has completed",
-        ),
-        (plan_scrub_new(raidz2(running("scrub", state="paused"))), "scrub paused"),
-        (plan_scrub_dates(raidz2(), DATES), "needs OpenZFS 2.4"),
-        (plan_scrub_dates(raidz2(running("resilver"), facts=V24), DATES), "resilver running"),
-        (plan_stop_resilver(raidz2()), "no resilver is running"),
-        (plan_offline(mirror(changes=(disk("d00", 1000, "FAULTED"),)), "1001"), "no valid"),
-        (plan_offline(at(pool(disk("d1", 1000))), "1000"), "no valid replicas"),
-        (plan_online(raidz2(), "1000"), "is online"),
-        (plan_detach(raidz2(), "1000"), "only sides of mirrors"),
-        (plan_detach(mirror(changes=(disk("d00", 1000, "FAULTED"),)), "1001"), "no valid"),
-        (plan_detach(mirror(activities=(CHECKPOINT,)), "1000"), "checkpoint"),
-        (plan_attach(raidz2(), "1000", NEW), "only mirrors"),
-        (plan_attach(raidz2(facts=V21), "100", NEW), "2.3"),
-        (plan_attach(raidz2(activities=(CHECKPOINT,)), "100", NEW), "checkpoint"),
-        (
-            plan_expand(raidz2(changes=(disk("d00", 1000, resilvering=True),)), "1000"),
-            "complete yet",
-        ),
-        (
-            plan_work(
-                "trim", raidz2(changes=(disk("d00", 1000, trim=Progress("active")),)), "1000"
-            ),
-            "already",
-        ),
-        (plan_work("trim", raidz2(), "1000", "cancel"), "not trimming"),
-        (plan_work("trim", raidz2(), "100"), "raidz2-0 is not a device that holds data"),
-        (
-            plan_work("trim", raidz2(changes=(disk("d00", 1000, trimmable=False),)), "1000"),
-            "takes no trims",
-        ),
-        (plan_locate(raidz2(), "1000", on=True), "no bay"),
-        (
-            plan_autoexpand(raidz2(facts=replace(FACTS, properties={"autoexpand": "on"})), True),
-            "already",
-        ),
-    ],
-)
-def test_refusals(plan, text):
-    assert text in (plan.refused or "not refused")
-
-
-def test_stopping_a_resilver_says_what_else_there_is():
-    alternatives = " ".join(plan_stop(raidz2(running("resilver"))).alternatives)
-    assert "detach" in alternatives
-    assert "zfs_scan_suspend_progress" in alternatives
-
-
-def test_a_wrong_replace_is_backed_out_by_detaching_the_new_device():
-    pair = group("replacing", disk("d00", 1000, "FAULTED"), disk("nd", 1900, resilvering=True))
-    s = raidz2(changes=(pair,))
-    plan = plan_detach(s, "1900")
-    assert plan.refused is None
-    assert "this ends the replace" in said(plan)
-    healthy = group("replacing", disk("d00", 1000), disk("nd", 1900, resilvering=True))
-    assert plan_detach(raidz2(changes=(healthy,)), "1000").refused
-
-
-@rows(
-    ("plan", "typed"),
-    [
-        (plan_detach(mirror(), "1000"), "d00"),
-        (plan_attach(raidz2(), "100", NEW), "raidz2-0"),
-        (plan_attach(mirror(), "1000", NEW), None),
-        (plan_resilver(raidz2(running("resilver", 50.0), changes=(WAITING,))), "tank"),
-        (plan_resilver(raidz2(running("resilver", 1.0), changes=(WAITING,))), None),
-        (plan_offline(raidz2(), "1000"), None),
-    ],
-)
-def test_one_way_plans_need_the_name_typed(plan, typed):
-    assert plan.needs_typed == typed
-
-
-FAILED = disk("d00", 1000, "FAULTED")
-
-
-@rows(
-    ("plan", "warned"),
-    [
-        (plan_offline(raidz2(), "1001"), False),
-        (plan_offline(raidz2(changes=(FAILED,)), "1001"), True),
-        (plan_offline(mirror(), "1000"), True),
-        (plan_offline(raidz2(changes=(FAILED,)), "1000"), False),
-        (plan_offline(spared("DEGRADED"), "1000"), False),
-    ],
-)
-def test_taking_the_last_redundancy_is_warned_of(plan, warned):
-    assert any("with no redundancy" in text for text in plan.warnings) == warned
-    assert " 0 " not in said(plan)
-
-
-def test_expanding_is_offered_with_the_space_gained_and_is_one_way():
-    devices = tuple(
-        new_disk(
-            path=f"/dev/disk/by-id/d0{n}", size=4 * TIB, aliases=(f"/dev/disk/by-id/d0{n}-part1",)
-        )
-        for n in range(2)
-    )
-    plan = plan_expand(mirror(facts=replace(FACTS, devices=devices)), "1000")
-    assert plan.needs_typed == "mirror-0"
-    assert [s.argv for s in plan.steps] == [
-        ("zpool", "online", "-e", "tank", f"/dev/disk/by-id/{name}") for name in ("d00", "d01")
-    ]
-    assert "gains about 3.00T" in said(plan)
-    assert "never shrinks" in said(plan)
-    same = tuple(replace(d, size=TIB) for d in devices)
-    assert "cannot grow" in (
-        plan_expand(mirror(facts=replace(FACTS, devices=same)), "1000").refused or ""
-    )
-
-
 def test_a_vdev_that_a_raidz_expansion_is_growing_is_not_offered_to_be_expanded():
     """The attached disk made it look as if it had room to grow, and expanding is irreversible."""
     big = tuple(new_disk(path=f"/dev/disk/by-id/d0{n}", size=4 * TIB) for n in range(6))
@@ -210,16 +51,6 @@ def test_a_vdev_that_a_raidz_expansion_is_growing_is_not_offered_to_be_expanded(
     facts = replace(FACTS, devices=big)
     assert plan_expand(raidz2(facts=facts), "1000").refused is None
     assert plan_expand(raidz2(facts=facts, activities=grows), "1000").refused is not None
-
-
-def test_clear_saves_the_evidence():
-    s = raidz2(changes=(disk("d00", 1000, errors=ErrorCounters(1, 2, 3)),))
-    plan = plan_clear(s)
-    assert plan.saves_evidence
-    assert "audit log first" in said(plan)
-    assert "damaged files" not in said(plan)
-    stuck = plan_clear(replace(s, suspended=True))
-    assert "audit log as well, if that can be written" in said(stuck)
 
 
 @rows(
@@ -249,12 +80,6 @@ def test_clear_names_the_disk_that_blocks_and_not_the_one_that_has_a_newcomer():
     # With only its newcomer, it is that disk that is wanted.
     plan = plan_clear(at(pool(group), replace(FACTS, labels={"1000": ""}), suspended=True))
     assert "d00 is not back" in plan.refused
-
-
-def test_unknown_facts_are_said_not_guessed():
-    plan = replaced(at(pool(top("raidz2", 0, 6)), Facts()))
-    assert plan.refused is None
-    assert "not examined" in said(plan)
 
 
 def test_a_replace_can_be_backed_out_before_anything_is_issued():
@@ -300,11 +125,6 @@ def test_a_device_whose_path_another_has_now_is_named_by_guid(state, properties)
         pool(top("mirror", 0, 2, replace(here, state="ONLINE")), top("mirror", 1, 2, gone))
     )
     assert plan_expand(expanded, "78").steps[0].argv[-1] == "78"
-
-
-def test_where_nothing_expands_a_device_is_named_by_guid():
-    s = raidz2(changes=(disk("d00", 1000, "OFFLINE"),), facts=replace(FACTS, properties=STAYS))
-    assert plan_online(s, "1000").steps[0].argv == ("zpool", "online", "tank", "1000")
 
 
 @rows(
@@ -369,19 +189,117 @@ def test_expanding_promises_no_space_that_the_vdev_cannot_have(s, gained):
     assert (plan.follow is not None) == ("gains" in gained), "else it is followed without end"
 
 
+# Doubts that another device is meant.
+
+FAULTED = disk("d01", 1001, "FAULTED")
+FAULTY = disk("d02", 1002, errors=ErrorCounters(3, 0, 0))
+
+
+def test_a_healthy_device_is_doubted_and_those_that_failed_named():
+    (said,) = replaced(raidz2(changes=(disk("d00", 1000), FAULTED, FAULTY))).doubts
+    assert said == "d00 shows no errors; d01 has failed; d02 has errors"
+
+
+@rows("own", [{"state": "FAULTED"}, {"errors": ErrorCounters(1, 0, 0)}])
+def test_a_device_with_a_fault_of_its_own_is_not_doubted(own):
+    assert not replaced(raidz2(changes=(disk("d00", 1000, **own), FAULTED))).doubts
+
+
+def test_a_device_known_to_be_faulty_counts_like_one_with_errors():
+    (said,) = doubts(raidz2().pool, "1000", ["1003"])
+    assert said == "d00 shows no errors; d03 has errors"
+    assert not doubts(raidz2().pool, "1003", ["1003"])
+
+
+TAKES = (plan_offline, lambda s, key: plan_offline(s, key, temporary=True), plan_detach)
+"""The actions that reduce redundancy."""
+
+
+@rows("plan", TAKES)
+def test_what_takes_the_last_redundancy_names_what_is_left_and_doubts_a_bad_sibling(plan):
+    bad = disk("d01", 1001, errors=ErrorCounters(0, 0, 300))
+    found = plan(mirror(changes=(disk("d00", 1000), bad)), "1000")
+    assert found.refused is None
+    assert found.doubts == ("d00 shows no errors; d01 has errors",)
+    assert any("no device may fail" in text for text in found.consequences)
+    assert "no redundancy: one more failure loses data; d01 has 300 errors" in said(found)
+
+
+@rows("plan", TAKES[:2])
+def test_errors_of_a_device_that_is_lost_already_are_no_danger(plan):
+    lost = disk("d01", 1001, "FAULTED", errors=ErrorCounters(0, 0, 300))
+    found = plan(raidz2(changes=(disk("d00", 1000), lost)), "1000")
+    assert "one more failure loses data" in said(found)
+    assert "300 errors" not in said(found)
+
+
+@rows("plan", TAKES)
+def test_a_device_of_a_healthy_pool_is_taken_off_without_a_doubt(plan):
+    assert not plan(mirror(), "1000").doubts
+
+
+# Plans for lighting a bay.
+
+LED = new_disk(
+    path="/dev/disk/by-id/d00",
+    node="/dev/sda",
+    aliases=("/dev/disk/by-id/d00-part1",),
+    locate="/sys/x/locate",
+    contents=Contents(zfs_pool="tank"),
+)
+
+
+def test_all_lights_go_off_without_a_device():
+    assert plan_lights_off(raidz2()).steps[0].light == LightOrder(False)
+
+
 @rows(
-    ("s", "on", "grows"),
+    ("contents", "doubted"),
     [
-        (grown("raidz2"), True, "raidz2-0 by about 27.0T"),
-        (grown("mirror"), True, "mirror-0 by about 3.00T"),
-        (grown("mirror"), False, ""),
-        (grown("mirror", "-part3"), True, ""),
-        (mirror(), True, ""),
+        (Contents(), True),
+        (Contents(zfs_pool="other"), True),
+        (Contents(zfs_pool="tank"), False),
+        (Contents(zfs_pool=""), False),
+        (Contents(unread=True), False),
     ],
 )
-def test_autoexpand_names_and_has_typed_what_grows_at_once(s, on, grows):
-    plan = plan_autoexpand(s, on)
-    assert plan.refused is None
-    assert grows in said(plan)
-    assert ("at once" in said(plan)) == bool(grows)
-    assert plan.needs_typed == ("tank" if grows else None)
+def test_another_disk_may_sit_where_a_failed_one_was(contents, doubted):
+    """The path of a pulled disk may name the one that was inserted later."""
+    facts = replace(FACTS, devices=(replace(LED, serial="S9", contents=contents),))
+    s = raidz2(changes=(disk("d00", 1000, "UNAVAIL"),), facts=facts)
+    text = "the disk there now (serial S9) has no label of tank: it may be another disk"
+    warnings = plan_locate(s, "1000", on=True).warnings
+    assert any(text in warning for warning in warnings) == doubted
+    well = plan_locate(raidz2(facts=facts), "1000", on=True)
+    assert well.warnings == ()
+
+
+# Letting reads go around a slow disk.
+
+V24 = replace(FACTS, version=(2, 4, 4))
+SITS = disk("d00", 1000, note=SITTING_OUT)
+
+
+@rows(
+    ("plan", "why"),
+    [
+        (plan_sit_out(raidz2(facts=V24), "100", on=True), "raidz2-0 is no single device"),
+        (
+            plan_sit_out(
+                raidz2(facts=V24, changes=(SITS, disk("d01", 1001, "OFFLINE"))), "1002", on=True
+            ),
+            "2 other devices of raidz2-0 sit out or are incomplete",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused(plan, why):
+    """Other refusals are pinned by the lock."""
+    assert why in plan.refused
+
+
+def test_it_has_ended_once_a_sample_shows_it():
+    s = raidz2(facts=V24)
+    plan = plan_sit_out(s, "1000", on=True)
+    assert plan.follow(s) is None
+    outcome = plan.follow(raidz2(facts=V24, changes=(SITS,)))
+    assert outcome.ok

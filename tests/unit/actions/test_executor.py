@@ -34,7 +34,6 @@ from zconsole.actions.scrub import plan_pause, plan_scrub
 from zconsole.actions.target import Swap
 from zconsole.errors import NotFoundError, UnavailableError
 from zconsole.pool.model import ErrorCounters
-from zconsole.pool.scan_outcome import GRACE
 from zconsole.system.audit import NAME, Audit, append_line
 from zconsole.system.host import steady_clock
 from zconsole.system.process import Completed, DeadlineError
@@ -97,15 +96,19 @@ def mirror(*scans, **fields) -> Situation:
     return at(pool(top("mirror", 0, 2), scans=scans, **fields), NO_DISKS)
 
 
-async def go(plan, runner, looks, audit, typed=None, denied=""):
-    executor = Executor(runner, looks, audit, denied, clock=lambda: 5.0)
+async def go(plan, runner, looks, audit, typed=None, denied="", **kw):
+    executor = Executor(runner, looks, audit, denied, clock=lambda: 5.0, **kw)
     return [event async for event in executor.run(plan, typed)]
+
+
+def kinds(events) -> list[str]:
+    return [event.kind for event in events]
 
 
 async def test_a_plan_runs_its_commands_and_leaves_its_lines(audit, records, tmp_path):
     s, runner = mirror(), Canned()
     events = await go(plan_scrub(s), runner, Looks(s), audit)
-    assert [e.kind for e in events] == ["begun", "done"]
+    assert kinds(events) == ["begun", "done"]
     assert runner.ran == [("zpool", "scrub", "tank")]
     begun, ended, whole = records()
     assert [line["event"] for line in (begun, ended, whole)] == ["begun", "ended", "action"]
@@ -154,7 +157,7 @@ async def test_what_changed_meanwhile_stops_it_before_the_first_command(fresh, t
     runner = Canned()
     plan = plan_replace(mirror(), Swap("1000", "/dev/new"))
     events = await go(plan, runner, Looks(fresh), audit)
-    assert [e.kind for e in events] == ["refused"]
+    assert kinds(events) == ["refused"]
     assert text in events[0].text
     assert runner.ran == []
 
@@ -164,7 +167,7 @@ async def test_a_refusal_is_explained_and_not_tried_again(audit, records):
     runner = Canned(255, raw)
     s = mirror()
     events = await go(plan_replace(s, Swap("1000", "/dev/new")), runner, Looks(s), audit)
-    assert [e.kind for e in events] == ["begun", "output", "failed"]
+    assert kinds(events) == ["begun", "output", "failed"]
     assert events[-1].text == raw.strip()
     assert "smaller" in (events[-1].meaning or "")
     assert len(runner.ran) == 1
@@ -175,7 +178,7 @@ async def test_success_with_a_warning_on_stdout_is_told(audit):
     offline = at(pool(top("mirror", 0, 2, disk("d00", 1000, "OFFLINE"))), NO_DISKS)
     text = "warning: device '1000' onlined, but remains in faulted state\n"
     events = await go(plan_online(offline, "1000"), Canned(0, "", text), Looks(offline), audit)
-    assert [e.kind for e in events] == ["begun", "output", "warning", "done"]
+    assert kinds(events) == ["begun", "output", "warning", "done"]
     assert "check cable and bay" in (events[2].meaning or "")
     text += "use 'zpool clear' to restore a faulted device\n"
     events = await go(plan_online(offline, "1000"), Canned(0, "", text), Looks(offline), audit)
@@ -190,27 +193,21 @@ async def test_no_answer_ends_it(error, audit, records):
     assert [line.get("result") for line in records()] == [None, "failed", "failed"]
 
 
-async def test_typing_is_checked_here_too(audit):
-    s, runner = mirror(), Canned()
-    plan = plan_detach(s, "1000")
-    assert (await go(plan, runner, Looks(s), audit))[0].kind == "refused"
-    assert (await go(plan, runner, Looks(s), audit, typed="d01"))[0].kind == "refused"
-    assert (await go(plan, runner, Looks(s), audit, typed="d00"))[-1].kind == "done"
-
-
-async def test_read_only_or_no_privilege_runs_nothing(audit):
-    s, runner = mirror(), Canned()
-    events = await go(plan_scrub(s), runner, Looks(s), audit, denied="not root")
-    assert [(e.kind, e.text) for e in events] == [("refused", "not root")]
-    assert runner.ran == []
-
-
-async def test_a_refused_plan_never_runs(audit):
+@rows(
+    ("plan", "given", "why"),
+    [
+        (plan_detach(mirror(), "1000"), {}, 'type "d00" to confirm'),
+        (plan_detach(mirror(), "1000"), {"typed": "d01"}, 'type "d00" to confirm'),
+        (plan_detach(mirror(), "1000"), {"typed": "d00"}, None),
+        (plan_scrub(mirror()), {"denied": "not root"}, "not root"),
+        (plan_pause(mirror()), {}, "there is no scrub to pause"),
+    ],
+)
+async def test_nothing_runs_that_is_not_confirmed_denied_or_refused(plan, given, why, audit):
     runner = Canned()
-    idle = mirror()
-    events = await go(plan_pause(idle), runner, Looks(idle), audit)
-    assert events[0].kind == "refused"
-    assert runner.ran == []
+    events = await go(plan, runner, Looks(mirror()), audit, **given)
+    assert [e.text for e in events if e.kind == "refused"] == [*filter(None, [why])]
+    assert bool(runner.ran) == (why is None)
 
 
 async def test_clear_writes_the_evidence_of_the_fresh_sample_first(audit, records):
@@ -233,30 +230,21 @@ async def test_clear_writes_the_evidence_of_the_fresh_sample_first(audit, record
     assert action["event"] == "action"
 
 
-async def test_clear_does_not_run_when_the_evidence_cannot_be_saved(tmp_path):
-    s, runner = mirror(), Canned()
-    gone = audit_in(tmp_path / "nowhere")
-    events = await go(plan_clear(s), runner, Looks(s), gone)
-    assert [e.kind for e in events] == ["refused"]
-    assert runner.ran == []
+BATCH = plan_batch(mirror(), (Swap("1000", "/dev/a"), Swap("1001", "/dev/b")))
 
 
 async def test_a_batch_stops_at_the_first_failure(audit):
-    s = mirror()
     runner = Canned(255, "cannot replace 1000 with /dev/a: /dev/a is busy\n")
-    plan = plan_batch(s, (Swap("1000", "/dev/a"), Swap("1001", "/dev/b")))
-    events = await go(plan, runner, Looks(s), audit)
+    events = await go(BATCH, runner, Looks(mirror()), audit)
     assert len(runner.ran) == 1
     assert events[-1].kind == "failed"
 
 
 async def test_a_batch_looks_again_before_each_step_and_skips_what_is_not_needed(audit):
-    s, runner = mirror(), Canned()
-    plan = plan_batch(s, (Swap("1000", "/dev/a"), Swap("1001", "/dev/b")))
-    started = mirror(running("resilver", 0.1))
-    events = await go(plan, runner, Looks(s, started, started), audit)
+    runner, started = Canned(), mirror(running("resilver", 0.1))
+    events = await go(BATCH, runner, Looks(mirror(), started, started), audit)
     assert [argv[1] for argv in runner.ran] == ["replace", "replace"]
-    assert [e.kind for e in events] == ["begun", "begun", "skipped", "done"]
+    assert kinds(events) == ["begun", "begun", "skipped", "done"]
 
 
 @rows("name", NASTY)
@@ -289,12 +277,6 @@ class Switched:
             raise said
         return said
 
-    def busy(self) -> dict[str, float]:
-        return {}
-
-    def tidy(self) -> tuple[str, ...]:
-        return ()
-
 
 def with_led() -> Situation:
     led = new_disk(
@@ -305,8 +287,7 @@ def with_led() -> Situation:
 
 async def lit(audit, lights) -> list[ExecutionEvent]:
     s, runner = with_led(), Canned()
-    executor = Executor(runner, Looks(s), audit, clock=lambda: 5.0, lights=lights)
-    events = [event async for event in executor.run(plan_locate(s, "1000", on=True))]
+    events = await go(plan_locate(s, "1000", on=True), runner, Looks(s), audit, lights=lights)
     assert runner.ran == []
     return events
 
@@ -314,7 +295,7 @@ async def lit(audit, lights) -> list[ExecutionEvent]:
 async def test_a_light_is_switched_without_a_command(audit):
     lights = Switched("the light of bay 1 is on")
     events = await lit(audit, lights)
-    assert [event.kind for event in events] == ["begun", "output", "done"]
+    assert kinds(events) == ["begun", "output", "done"]
     assert events[1].text == "the light of bay 1 is on"
     (order,) = lights.orders
     assert (order.on, order.device) == (True, with_led().facts.devices[0])
@@ -359,40 +340,6 @@ def test_the_command_to_run_by_hand_is_quoted():
     assert step.command == "zpool scrub 'a b' '$(x)'"
 
 
-def replacing(*scans, awaiting=False, state="ONLINE") -> Situation:
-    pair = group(
-        "replacing",
-        disk("d00", 1000, "FAULTED"),
-        replace(
-            disk("n", 1900, state),
-            path="/dev/new",
-            resilvering=bool(scans),
-            awaiting_resilver=awaiting,
-        ),
-    )
-    return at(pool(top("mirror", 0, 2, pair), scans=scans), NO_DISKS)
-
-
-def test_a_replace_is_followed_to_each_of_its_ends():
-    follow = replaced(mirror(), (Swap("1000", "/dev/new"),))
-    assert follow(replacing(running("resilver", start=1001.0))) is None
-    assert follow(replacing(awaiting=True)) is None
-    new = replace(disk("n", 1900), path="/dev/new")
-    whole = running("resilver", state="finished", start=1001.0, end=1100.0)
-    done = follow(at(pool(top("mirror", 0, 2, new), scans=(whole,)), NO_DISKS))
-    assert done.ok
-    backed_out = follow(mirror())
-    assert "backed out" in backed_out.text
-    ended = running("resilver", state="finished", start=1001.0, end=1100.0, errors=3)
-    in_time = replace(replacing(ended), t=1100.0 + GRACE - 1)
-    assert follow(in_time) is None  # the old device is detached automatically
-    left = follow(replace(replacing(ended), t=1100.0 + GRACE))
-    assert not left.ok
-    assert "still there" in left.text
-    earlier = running("resilver", state="finished", start=10.0, end=20.0)
-    assert follow(replace(replacing(earlier), t=1200.0)) is None
-
-
 def test_a_spare_stands_in_once_it_was_filled():
     """Only after its first bytes does zpool mark it as resilvering."""
     pair = group("spare", disk("d00", 1000, "FAULTED"), disk("s", 1900))
@@ -419,10 +366,8 @@ async def test_a_pool_that_vanishes_between_steps_ends_it_with_a_record(audit, r
         async def guid(self, _name: str) -> str | None:
             return "1"
 
-    s, runner = mirror(), Canned()
-    plan = plan_batch(s, (Swap("1000", "/dev/a"), Swap("1001", "/dev/b")))
-    events = await go(plan, runner, Vanishing(s), audit)
-    assert [e.kind for e in events] == ["begun", "failed"]
+    events = await go(BATCH, Canned(), Vanishing(mirror()), audit)
+    assert kinds(events) == ["begun", "failed"]
     whole = records()[-1]
     assert len(whole["steps"]) == 1
     assert "no longer" in whole["result"]

@@ -59,12 +59,6 @@ def test_a_device_that_zfs_gave_up_is_told_to_be_cleared(state, plan):
     assert "clear its errors" in end.text
 
 
-@rows("state", ["ONLINE", "DEGRADED", "UNAVAIL"])
-def test_a_group_is_not_put_online(state):
-    whole = replace(top("raidz2", 0, 6, disk("d00", 1000, "OFFLINE")), state=state)
-    assert "is not a device" in (plan_online(at(pool(whole)), "100").refused or "")
-
-
 def test_a_device_that_left_the_pool_is_not_online():
     end = onlined(AWAY, "7", "d00")(AWAY)
     assert not end.ok

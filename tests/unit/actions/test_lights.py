@@ -44,16 +44,11 @@ def test_a_light_is_on_for_four_hours(chassis, lights):
     assert values(chassis) == ["0", "0"]
 
 
-def test_the_light_of_the_bay_it_was_in_goes_off(chassis, lights):
+@pytest.mark.parametrize(("on", "left"), [(False, ["0", "0"]), (True, ["0", "1"])])
+def test_the_light_of_the_bay_that_a_disk_was_in_goes_off(chassis, lights, on, left):
     lights.switch(LightOrder(True, device(chassis)))
-    lights.switch(LightOrder(False, device(chassis, 2)))
-    assert values(chassis) == ["0", "0"]
-
-
-def test_a_disk_that_was_moved_is_shown_by_one_light(chassis, lights):
-    lights.switch(LightOrder(True, device(chassis)))
-    lights.switch(LightOrder(True, device(chassis, 2)))
-    assert values(chassis) == ["0", "1"]
+    lights.switch(LightOrder(on, device(chassis, 2)))
+    assert values(chassis) == left
 
 
 def test_a_light_of_others_goes_off_when_asked_for(chassis, lights):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from tests.records import replace
 from tests.table import rows
 from tests.unit.actions.pools import raidz2, running, said
-from zconsole.actions.scrub import plan_pause, plan_scrub
+from zconsole.actions.scrub import EXAMPLE, ScrubDates, plan_pause, plan_scrub, read_dates
 from zconsole.actions.scrub_window import (
+    NAME,
+    MachineWindows,
     due,
     hours_words,
     plan_beside_window,
@@ -21,6 +24,8 @@ from zconsole.actions.scrub_window import (
 )
 from zconsole.errors import ZconsoleError
 from zconsole.pool.scrub_window import ScrubWindow
+from zconsole.system import keeper
+from zconsole.system.state_dir import StateError
 
 NIGHT = ScrubWindow("tank", "1", "22:00-06:00")
 RUNS, PAUSED = running("scrub"), running("scrub", state="paused")
@@ -171,3 +176,111 @@ def test_a_scrub_that_is_started_beside_hours_says_that_they_pause_it():
     assert runs in plan_beside_window(raidz2(), (now,)).warnings
     other = ScrubWindow("media", "2", NIGHT.hours)
     assert plan_beside_window(raidz2(), (other,)).warnings == plan_scrub(raidz2()).warnings
+
+
+# Scrub windows on disk, and the keeper that is started for them.
+
+BEGUN = ScrubWindow("tank", "1", "22:00-06:00", begun=True)
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    tmp_path.chmod(0o700)
+    return tmp_path
+
+
+@pytest.fixture
+def woken(monkeypatch) -> list[Path]:
+    """The state directories for which a keeper was requested."""
+    asked: list[Path] = []
+    monkeypatch.setattr(keeper, "ask", lambda state, options, **order: asked.append(state))
+    return asked
+
+
+def test_hours_that_are_set_are_kept_and_the_keeper_woken(state, woken):
+    machine = MachineWindows(state)
+    said = machine.switch(ScrubWindow("tank", "1", "22:00-06:00", begun=True))
+    assert said == "tank is scrubbed only in the hours 22:00-06:00"
+    assert MachineWindows(state).windows() == (BEGUN,)
+    assert woken == [state]
+    assert "paused waits to be resumed" in machine.switch(ScrubWindow("tank", "1", ""))
+    assert machine.windows() == ()
+
+
+@pytest.mark.usefixtures("woken")
+def test_a_scrub_paused_for_other_hours_is_paused_for_the_new_ones_too(state):
+    machine = MachineWindows(state)
+    machine.switch(ScrubWindow("tank", "1", "22:00-06:00", begun=True, paused=True))
+    machine.switch(ScrubWindow("tank", "1", "23:00-05:00", begun=True))
+    (window,) = machine.windows()
+    assert (window.hours, window.paused) == ("23:00-05:00", True)
+
+
+def test_after_a_reboot_the_keeper_is_started_again_where_hours_are_set(state, woken):
+    machine = MachineWindows(state)
+    machine.resume()
+    assert woken == []
+    with MachineWindows(state).open() as windows:
+        windows["1"] = BEGUN
+    machine.resume()
+    assert woken == [state]
+
+
+def test_what_somebody_else_changed_meanwhile_is_left_alone(state):
+    records = MachineWindows(state)
+    with records.open() as windows:
+        windows["1"] = BEGUN
+    other = ScrubWindow("tank", "1", "01:00-02:00")
+    assert records.replaced(other, None) is False
+    assert records.replaced(BEGUN, other) is True
+    assert records.windows() == (other,)
+    assert records.replaced(other, None) is True
+    assert records.windows() == ()
+
+
+def test_a_damaged_file_is_named(state):
+    (state / NAME).write_text("{}")
+    (state / NAME).chmod(0o600)
+    with pytest.raises(StateError, match="is damaged"):
+        MachineWindows(state).windows()
+
+
+# Dates as people type them.
+
+NOW = datetime(2026, 11, 25, 15, 0, tzinfo=UTC)
+
+
+@rows(
+    ("typed", "start", "end"),
+    [
+        ("2026-11-01", "2026-11-01", ""),
+        ("from  2026-11-01  06:30", "2026-11-01 06:30", ""),
+        (EXAMPLE, "2026-11-01", "2026-11-20 18:00"),
+        ("2026-11-01..2026-11-20", "2026-11-01", "2026-11-20"),
+        ("until 2026-11-20", "", "2026-11-20"),
+        ("2026-11-20 06:00 to 2026-11-20", "2026-11-20 06:00", "2026-11-20"),
+        ("2026-11-20 06:00 to 2026-11-20 06:00", "2026-11-20 06:00", "2026-11-20 06:00"),
+    ],
+)
+def test_dates_are_read_in_the_ways_people_write_them(typed, start, end):
+    assert read_dates(typed, NOW) == ScrubDates(start, end)
+
+
+@rows(
+    ("typed", "why"),
+    [
+        ("", "not dates"),
+        ("to", "not dates"),
+        ("yesterday", "not dates"),
+        ("2026-11-01; reboot", "not dates"),
+        ("-S 2026-11-01", "not dates"),
+        ("2026-02-30", "no such day"),
+        ("2026-11-01 25:00", "no such day"),
+        ("1969-12-31", "too early"),
+        ("2026-11-26", "in the future"),
+        ("2026-11-20 to 2026-11-19", "is before"),
+    ],
+)
+def test_what_are_no_dates_is_refused_with_the_reason(typed, why):
+    with pytest.raises(ZconsoleError, match=why):
+        read_dates(typed, NOW)

@@ -129,7 +129,6 @@ def test_disks_to_swap_are_ordered_without_it(s: Situation) -> None:
 def test_nobody_waits_for_it_to_be_complete_where_it_was_pulled_by_mistake() -> None:
     v = MachineView(situation("json"))
     choice = choose(v, keys(v.situation, "sdb")[0])
-    assert choice is not None
     c = started(choice, choice.ways[0], SwapStore(None, memory={}), 1.0).checklist
     disk = next(disk for disk in c.around if disk.name == "sdz")
     c = replace(c, wrong=(disk,), meant=(disk,), noticed=(disk.key,))

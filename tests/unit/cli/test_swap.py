@@ -123,7 +123,7 @@ def test_a_disk_that_another_checklist_swaps_is_no_wrong_one_where_both_are_list
 
 def test_a_swap_that_ended_is_shown_with_its_code(machine: Machine, capsys):
     c = machine.begin("Slot 07")
-    machine.keep(c.ending(c.begun + 60.0, BACKED_OUT))
+    machine.keep(replace(c, state=BACKED_OUT, ended=c.begun + 60.0))
     assert machine.swap("tank", "Slot 07", "--json") == 1
     assert json.loads(capsys.readouterr().out)["state"] == "backed out"
 
@@ -204,7 +204,7 @@ def test_on_a_terminal_the_console_opens_at_the_swap_and_its_end_is_the_code(
     assert main(["swap", "tank"]) == 130
     assert "The checklist stays open" in capsys.readouterr().err
     for state, code in ((DONE, 0), (BACKED_OUT, 1)):
-        ended = c.ending(2.0**33, state)
+        ended = replace(c, state=state, ended=2.0**33)
         monkeypatch.setattr(swap.console, "run", lambda _, ended=ended: machine.keep(ended) or 0)
         assert main(["swap", "tank", "Slot 07"]) == code
         assert capsys.readouterr().out.startswith("# Disk swap in tank")

@@ -13,6 +13,7 @@ from zconsole.actions.plan import ActionPlan, Facts, Situation
 from zconsole.diagnosis.device_errors.faults import DeviceFault, SmartCounts
 from zconsole.hardware.device import Device
 from zconsole.pool.model import Sample
+from zconsole.sim import commands
 from zconsole.sim.backends.actions import SimulatedRunner, simulated_backend, simulated_facts
 from zconsole.sim.backends.swap import SimulatedHands
 from zconsole.sim.build import Build
@@ -28,7 +29,7 @@ from zconsole.swap.store import Guide, SwapStore, is_own
 from zconsole.system.audit import MemoryLog
 from zconsole.zfs.decode.decoder import decode
 
-OLD, EMPTY = "Slot 07", "Slot 11"
+OLD, WRONG, EMPTY = "Slot 07", "Slot 06", "Slot 11"
 NEW, SMALL = 0, 1
 """Numbers of disks in the drawer."""
 
@@ -123,11 +124,9 @@ class Play:
 
     @property
     def checklist(self) -> Checklist:
-        assert self.guide is not None
         return self.guide.checklist
 
     def look(self) -> SwapStage:
-        assert self.guide is not None
         stage = self.guide.look(self.view(), self.now)
         if not self.steps or self.steps[-1] != stage.step:
             self.steps.append(stage.step)
@@ -135,15 +134,46 @@ class Play:
 
     def answer(self, name: str) -> SwapStage:
         (answer,) = [answer for answer in self.look().answers if answer.name == name]
-        assert self.guide is not None
         self.guide.answer(self.now, answer)
         return self.look()
 
-    def pulled(self) -> None:
-        """Begin, take the old disk offline, and pull it."""
+    def offline(self) -> None:
+        """Begin, and take the old disk offline."""
         self.begin()
         self.do()
+
+    def pulled(self) -> None:
+        """Begin, take the old disk offline, and pull it."""
+        self.offline()
         self.hands.pull(OLD)
+
+    def inserted(self, number: int = NEW) -> None:
+        """Change the old disk for one of the drawer; that is not looked at yet."""
+        self.pulled()
+        self.look()
+        self.hands.insert(number, OLD)
+
+    def wrong(self, bay: str = WRONG) -> SwapStage:
+        """Take the old disk offline, then pull another one."""
+        self.offline()
+        self.hands.pull(bay)
+        return self.look()
+
+    def put_back(self, bay: str = WRONG) -> SwapStage:
+        """Insert the disk that was pulled from a bay into it again."""
+        was_in = [leaf.slot and slot_name(leaf.slot) for leaf in self.pool.host.drawer]
+        self.hands.insert(was_in.index(bay), bay)
+        return self.look()
+
+    def replaced_elsewhere(self) -> None:
+        """Have ZED, or another operator, replace the old disk by the newest one of no pool."""
+        commands.replace(self.pool, str(self.leaf().guid), self.pool.host.shelf[-1].path)
+
+    def shows(self, bay: str, **changes: object) -> None:
+        """Have the machine show the disk of a bay with other facts."""
+        self.devices = lambda found: tuple(
+            replace(device, **changes) if device.bay == bay else device for device in found
+        )
 
     def exchanged(self) -> SwapStage:
         """Pull the old disk, insert the new one, replace and wait for the resilver."""
@@ -155,8 +185,6 @@ class Play:
 
     def back(self) -> SwapStage:
         stage = self.look()
-        assert stage.back is not None
-        assert self.guide is not None
         if stage.back.plan is not None:
             return self.run(stage, stage.back.plan)
         if stage.back.closes:
@@ -171,7 +199,6 @@ class Play:
 
     def run(self, stage: SwapStage, plan: ActionPlan) -> SwapStage:
         assert plan.refused is None, plan.refused
-        assert self.guide is not None
         events = self.execute(plan)
         self.guide.ran(self.now, stage, plan, events)
         assert events[-1].kind == "done", events

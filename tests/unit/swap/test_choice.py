@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+import re
+
+import pytest
+
+from tests.lock.plans.swaps import swaps
 from tests.records import replace
 from tests.table import rows
-from tests.unit.actions.pools import FACTS, MODERN, at, disk, group, new_disk, pool, running, top
+from tests.unit.actions.pools import (
+    CHECKPOINT,
+    FACTS,
+    MODERN,
+    at,
+    disk,
+    group,
+    new_disk,
+    pool,
+    running,
+    top,
+)
 from tests.unit.swap.playing import Play
 from tests.unit.swap.views import DISKS, FULL, KEY, chosen, device, view
 from zconsole.actions.target import find
@@ -15,12 +31,13 @@ from zconsole.diagnosis.device_errors.faults import (
     SmartCounts,
     with_cause,
 )
+from zconsole.errors import UsageError
 from zconsole.hardware.device import Contents, Device
 from zconsole.pool.chassis import Enclosure, LeafDisk, Slot
-from zconsole.pool.model import ErrorCounters, Vdev
+from zconsole.pool.model import Activity, ErrorCounters, Scan, Vdev
 from zconsole.sim import lifecycle
-from zconsole.swap.choice import SwapChoice, cause_of, choose
-from zconsole.swap.disk import PULL_FIRST, REPLACE_FIRST, SPARE_FIRST, MachineView
+from zconsole.swap.choice import Refusal, SwapChoice, cause_of, choose
+from zconsole.swap.disk import PULL_FIRST, REPLACE_FIRST, SPARE_FIRST, MachineView, device_named
 from zconsole.swap.effects import Effect
 from zconsole.swap.report import explained, time_words
 from zconsole.swap.several import SwapOrder, started, together
@@ -32,20 +49,6 @@ def modes(choice: SwapChoice) -> list[str]:
     return [way.mode for way in choice.ways if not way.refused]
 
 
-def test_without_another_disk_the_old_one_is_pulled_first():
-    choice = chosen(view())
-    assert modes(choice) == [PULL_FIRST]
-    assert "1 more device may fail" in choice.ways[0].why
-
-
-def test_a_free_disk_is_used_first_so_that_redundancy_never_drops():
-    choice = chosen(view(disks=(*DISKS, new_disk())))
-    assert modes(choice) == [REPLACE_FIRST, PULL_FIRST]
-    assert choice.way is not None
-    assert choice.way.new is not None
-    assert choice.way.new.whole == new_disk().path
-
-
 SPARE = disk("sp", 9, "AVAIL")._replace(vclass="spare")
 UNFILLED = [disk(f"d0{n}", 1000 + n, unfilled=False) for n in range(6)]
 
@@ -53,7 +56,8 @@ UNFILLED = [disk(f"d0{n}", 1000 + n, unfilled=False) for n in range(6)]
 @rows(
     ("changes", "fields", "found"),
     [
-        # A hot spare stands in first.
+        # A free disk replaces first, so that redundancy never drops; else a hot spare stands in.
+        ((), {"disks": (*DISKS, new_disk())}, [REPLACE_FIRST, PULL_FIRST]),
         ((), {"spares": (SPARE,)}, [SPARE_FIRST, PULL_FIRST]),
         # A disk with something on it, or of another pool, is not free.
         ((), {"disks": (*DISKS, new_disk(contents=Contents(("ext4",))))}, [PULL_FIRST]),
@@ -72,11 +76,23 @@ def test_only_ways_that_are_possible_are_offered_the_safest_first(changes, field
     assert modes(chosen(view(*changes, **fields))) == found
 
 
-def test_nothing_is_pulled_while_another_member_is_missing():
-    v = view(disk("d00", 1000), disk("d01", 1001, "FAULTED"))
-    choice = chosen(v)
+STANDS = group("spare", disk("d00", 1000, "DEGRADED"), disk("sp", 9))
+FAULTED = disk("d01", 1001, "FAULTED")
+
+
+@rows(
+    ("changes", "scans", "why"),
+    [
+        ((disk("d00", 1000), FAULTED), (), "d01 of raidz2-0 is missing or being filled"),
+        ((), (running("resilver"),), "a resilver runs, and may be filling another device"),
+        # zpool marks a spare as resilvering only once the first bytes were written to it.
+        ((STANDS, FAULTED), (running("resilver"),), ""),
+    ],
+)
+def test_nothing_is_pulled_while_another_member_is_missing_or_may_be_filled(changes, scans, why):
+    choice = chosen(view(*changes, scans=scans))
     assert modes(choice) == []
-    assert "d01 of raidz2-0 is missing or being filled" in choice.refused
+    assert why in choice.refused
 
 
 FREE_BAY = (Enclosure("shelf", "SAS3x40", (*FULL[0].slots, Slot("Slot 02", 2))),)
@@ -98,7 +114,6 @@ def test_a_disk_is_pulled_only_after_its_replacement_where_a_bay_may_be_free(
     bays = tuple(replace(each, bay="Slot 01" if n == 0 else "") for n, each in enumerate(DISKS))
     choice = chosen(view(leaf, disks=bays, enclosures=enclosures))
     assert modes(choice) == found
-    assert choice.way is not None
     assert why in choice.way.why
 
 
@@ -114,27 +129,33 @@ def test_a_single_disk_is_never_pulled_first():
     assert "loses data" in choice.ways[-1].refused
 
 
-def test_a_spare_in_use_is_adopted():
-    stands = group("spare", disk("d00", 1000, "FAULTED"), disk("sp", 9))
-    choice = chosen(view(stands))
-    assert modes(choice) == [PULL_FIRST]
-    assert choice.way is not None
-    assert "sp stands in for it" in choice.way.why
-
-
-def test_a_replace_under_way_is_adopted():
-    busy = group("replacing", disk("d00", 1000), disk("new", 9, resilvering=True))
-    choice = chosen(view(busy))
-    assert modes(choice) == [REPLACE_FIRST]
-    assert choice.way is not None
-    assert choice.way.new is not None
-    assert choice.way.new.name == "new"
+@rows(
+    ("pair", "mode", "why"),
+    [
+        (
+            group("spare", disk("d00", 1000, "FAULTED"), disk("sp", 9)),
+            PULL_FIRST,
+            "sp stands in for it",
+        ),
+        (
+            group("replacing", disk("d00", 1000), disk("new", 9, resilvering=True)),
+            REPLACE_FIRST,
+            "its replacement by new has begun already",
+        ),
+    ],
+)
+def test_a_spare_in_use_and_a_replace_under_way_are_adopted(pair, mode, why):
+    choice = chosen(view(pair))
+    assert modes(choice) == [mode]
+    assert why in choice.way.why
 
 
 @rows("key", ["9", "10"])
 def test_no_newcomer_of_a_replace_is_led_to_the_pull(key):
     busy = group("replacing", disk("d00", 1000), disk("new", 9), disk("newer", 10))
-    assert "takes the place of d00" in chosen(view(busy), key).refused
+    choice = chosen(view(busy), key)
+    assert "takes the place of d00: name d00 to swap that one" in choice.refused
+    assert f"zpool detach tank {key}" in choice.refusal.manual[0]
 
 
 @rows("resilvering", [True, False])
@@ -209,11 +230,6 @@ def test_a_checklist_remembers_every_other_disk():
     assert new_disk().path in {d.whole for d in c.around}
 
 
-def test_what_is_explained_has_the_danger_before_the_ways():
-    heads = [*explained(chosen(view()))]
-    assert heads.index("Must stay") < heads.index("Ways")
-
-
 @rows("key", ["none", "1"])
 def test_what_is_not_in_the_pool_is_no_choice(key: str):
     found = choose(MachineView(at(pool(top("mirror", 0, 2)), FACTS)), key)
@@ -259,19 +275,6 @@ def test_a_new_disk_that_took_over_the_kernel_name_is_not_where_the_old_one_sits
     assert (found.serial, found.light) == ("GONE", "")
 
 
-def test_a_spare_that_is_only_beginning_to_be_filled_does_not_stand_in_yet():
-    # zpool marks a device as resilvering only once the first bytes were written to it.
-    stands = group("spare", disk("d00", 1000, "DEGRADED"), disk("sp", 9))
-    choice = chosen(view(stands, disk("d01", 1001, "FAULTED"), scans=(running("resilver"),)))
-    assert modes(choice) == []
-
-
-def test_nothing_is_pulled_while_a_resilver_may_fill_another_member():
-    choice = chosen(view(scans=(running("resilver"),)))
-    assert modes(choice) == []
-    assert "resilver" in choice.refused
-
-
 def test_both_units_of_one_disk_go_with_it():
     # Disks with two actuators show two units: one serial number, two World Wide Names.
     first = replace(DISKS[0], serial="TWO", wwn="naa.5000c5001", bay="Slot 05")
@@ -314,7 +317,6 @@ def test_no_swap_begins_while_the_pool_is_suspended_and_the_disks_that_are_out_a
     choice = suspended_play().choice(bay)
     assert choice.way is None
     assert choice.refused.startswith("not while the pool is suspended")
-    assert choice.refusal is not None
     assert choice.refusal.title.startswith("tank IS SUSPENDED: bring ")
     assert "Slot 03 (serial" in choice.refusal.manual[0]
     assert ": zpool clear tank" in choice.refusal.manual[1]
@@ -326,7 +328,6 @@ def test_a_disk_that_is_replaced_already_need_not_come_back_to_resume_the_pool()
     v = view(busy, kind="raidz1", disks=(*DISKS[2:], device("new")))
     v = replace(v, situation=replace(v.situation, suspended=True))
     choice = chosen(v)
-    assert choice.refusal is not None
     assert choice.refusal.title == "tank IS SUSPENDED: bring d01 back, then clear it"
     assert "Out: d01; d00, which new replaces already" in choice.refusal.why
 
@@ -340,41 +341,11 @@ def test_what_zpool_notes_of_a_disk_is_in_one_pair_of_parentheses():
     assert chosen(view(noted)).draft.why[0] == "d00 is ONLINE (resilvering)"
 
 
-def test_a_disk_that_still_works_has_something_wrong_and_has_not_failed():
-    errors = ErrorCounters(read=3)
-    assert "What is wrong" in heads(chosen(view(disk("d00", 1000)._replace(errors=errors))))
-    assert "What failed" in heads(chosen(view(disk("d00", 1000, "FAULTED"))))
-    assert "State" in heads(chosen(view()))
-
-
-def test_the_pull_of_a_disk_that_has_failed_takes_nothing_more():
-    (effect,) = chosen(view(disk("d00", 1000, "FAULTED"))).effects
-    assert effect.text == (
-        "nothing more: d00 is FAULTED already, and 1 more device may fail in raidz2-0 of tank"
-    )
-    (effect,) = chosen(view()).effects
-    assert effect.text.startswith("without it, 1 more device may fail")
-
-
-@rows(
-    ("kind", "said"),
-    [
-        ("raidz1", "Redundancy stays as it is: none left"),
-        ("raidz2", "Redundancy does not drop further"),
-    ],
-)
-def test_redundancy_that_is_gone_is_not_said_to_be_kept(kind, said):
-    lost = disk("d01", 1001, "FAULTED")
-    spare = disk("sp", 9, "AVAIL")._replace(vclass="spare")
-    v = view(disk("d00", 1000), lost, kind=kind, disks=(*DISKS, new_disk()), spares=(spare,))
-    ways = [way for way in chosen(v).ways if way.mode != PULL_FIRST]
-    assert [said in way.why for way in ways] == [True, True]
-
-
-def test_redundancy_that_is_whole_never_drops_where_the_old_disk_stays_in():
-    ways = chosen(view(disks=(*DISKS, new_disk()))).ways
-    (why,) = (way.why for way in ways if way.mode == REPLACE_FIRST)
-    assert "Redundancy never drops" in why
+def test_redundancy_that_is_gone_is_not_said_to_be_kept():
+    lost = (disk("d00", 1000), FAULTED)
+    v = view(*lost, kind="raidz1", disks=(*DISKS, new_disk()), spares=(SPARE,))
+    ways = [way.why for way in chosen(v).ways if way.mode != PULL_FIRST]
+    assert ["Redundancy stays as it is: none left" in why for why in ways] == [True, True]
 
 
 def test_redundancy_hangs_on_an_old_disk_with_errors_only_while_it_is_not_repaired_itself():
@@ -456,3 +427,158 @@ def test_replacing_all_at_once_is_advised_against_where_a_cable_may_be_bad():
     assert order(cksum=40).doubtful
     assert order(cksum=40).text[0].startswith("not advised: d00: likely cable, port or power")
     assert not order(read=40).doubtful
+
+
+# Swaps that are not guided, with the manual steps instead.
+
+
+def leaf(path: str, name: str = "", **fields) -> Vdev:
+    name = name or path.rpartition("/")[2]
+    return replace(disk("x", 1000), **{"name": name, "path": path, **fields})
+
+
+def refused(changed: Vdev, *devices: Device) -> Refusal | None:
+    facts = replace(MODERN, devices=devices)
+    found = choose(MachineView(at(pool(top("mirror", 0, 2, changed)), facts)), KEY)
+    assert found.refusal is None or found.way is None
+    return found.refusal
+
+
+SDA = Device("/dev/disk/by-id/ata-A", "/dev/sda", ("/dev/disk/by-id/ata-A-part3", "/dev/sda3"))
+PART = leaf("/dev/disk/by-id/ata-A-part3")
+
+
+@rows(
+    ("fields", "text"),
+    [
+        ({"mounted": ("/boot/efi",)}, "/boot/efi is mounted from it"),
+        ({"swap": True}, "used as swap"),
+        ({"holders": ("md0",)}, "md0 is built on it"),
+        ({"contents": Contents(("vfat on sda1",))}, "it also holds vfat on sda1"),
+    ],
+)
+def test_a_partition_beside_something_else_has_manual_steps(fields, text):
+    found = refused(PART, replace(SDA, **fields))
+    assert text in found.why
+    assert found.commands[0] == "zpool offline tank 1000"
+    assert found.commands[-1] == "zpool replace tank 1000 /dev/disk/by-id/NEW-part3"
+    assert any("sgdisk --replicate" in line for line in found.manual)
+
+
+def test_a_partition_alone_on_its_disk_is_guided():
+    assert refused(PART, SDA) is None
+
+
+@rows("path", ["/dev/mapper/luks-1", "/dev/dm-3", "/dev/md127"])
+def test_a_device_made_of_others_has_manual_steps(path):
+    found = refused(leaf(path))
+    assert any("cryptsetup" in line for line in found.manual)
+    tools = {command.split()[0] for command in found.commands}
+    assert tools == {"lsblk", "zpool"}, "only what can be run as it stands is copied"
+
+
+@rows(
+    ("fields", "text"),
+    [
+        ({"kind": "file"}, "is a file"),
+        ({"kind": "dspare"}, "nothing to pull"),
+        ({"vclass": "cache"}, "no data of its own"),
+    ],
+)
+def test_what_is_no_disk_of_data_is_refused(fields, text):
+    found = refused(leaf("/srv/x", **fields))
+    assert text in found.why
+
+
+PAIR = group("replacing", disk("d00", 1000), disk("n0", 70))
+RESILVERING = Scan("resilver", "running", start=900.0)
+DISCARD, AGAIN = "zpool checkpoint -d tank", "zpool resilver tank"
+
+
+def beside(activity: Activity, *scans: Scan, members=(PAIR,)) -> Refusal:
+    seen = pool(top("mirror", 0, 2, *members), scans=scans, activities=(activity,))
+    choice = choose(MachineView(at(seen, MODERN)), "1000")
+    assert choice.refusal is not None
+    assert choice.way is None
+    return choice.refusal
+
+
+@rows(
+    ("refusal", "commands"),
+    [
+        (beside(CHECKPOINT), (DISCARD, AGAIN)),
+        (beside(CHECKPOINT, RESILVERING), (DISCARD,)),
+        (beside(CHECKPOINT, members=(disk("d00", 1000),)), (DISCARD,)),
+        (beside(Activity("checkpoint", "running")), (AGAIN,)),
+    ],
+)
+def test_no_swap_begins_beside_a_checkpoint_and_the_commands_are_named(refusal, commands):
+    assert "checkpoint" in refusal.why
+    assert "CHECKPOINT" in refusal.title
+    assert refusal.commands == commands
+
+
+# Disks are named by bay and serial first in every refusal, title and line of the report.
+
+ZPOOLS = re.compile(r"(?<![/\w-])(?:ata|nvme|scsi)-\w+(?:-\w+)*")
+"""Matches a name that only zpool has."""
+BY_HAND = re.compile(r"`[^`]*`|\b(zpool|zconsole) [a-z]+( [\w/-]+){1,3}")
+TELLING = ("where: ", "| name |", "type ")
+"""Prefixes of lines that tell which disk a zpool name is."""
+PLAYS = (
+    "played/with lights",
+    "played/a wrong disk",
+    "played/disks that do not fit",
+    "choices/failed-disk",
+)
+
+
+@rows("name", PLAYS)
+def test_no_line_of_a_swap_calls_a_disk_as_zpool_does(name):
+    lines = [re.sub(r"\$ .*?  #", "#", line).strip() for line in dict(swaps())[name](True)]
+    said = [
+        BY_HAND.sub("", line)
+        for line in lines
+        if not line.startswith(TELLING) and not re.fullmatch(r"\S+ in \S+ of \S+", line)
+    ]
+    assert said
+    assert [line for line in said if ZPOOLS.search(line)] == []
+
+
+def named(guid: int, bay: str, state: str = "ONLINE", **fields) -> Vdev:
+    known = LeafDisk(bay=bay, serial=f"S{guid}")
+    return disk(f"ata-WDC_{guid}", guid, state, disk=known, **fields)
+
+
+OLD, NEW = named(1000, "bay03"), named(1900, "bay09")
+NAMED_PAIR = group("replacing", OLD._replace(state="FAULTED"), NEW)
+
+
+@rows(
+    ("devices", "key", "said"),
+    [
+        ((OLD._replace(kind="file"),), KEY, "bay03 (serial S1000) is a file"),
+        ((OLD._replace(vclass="cache"),), KEY, "bay03 (serial S1000) is a cache device"),
+        ((NAMED_PAIR,), "1900", "bay09 (serial S1900) takes the place of bay03 (serial S1000)"),
+    ],
+)
+def test_a_refusal_names_bay_and_serial_first(devices, key, said):
+    found = chosen(view(*devices, disks=()), key)
+    assert found.refusal.why.startswith(said)
+    for line in (found.refusal.why, *found.refusal.manual):
+        assert not ZPOOLS.search(BY_HAND.sub("", line))
+
+
+def test_a_name_of_two_devices_says_which():
+    twins = tuple(named(guid, f"bay0{guid - 1000}")._replace(name="ata-X") for guid in (1001, 1002))
+    with pytest.raises(UsageError, match=r"bay01 \(serial S1001\), bay02 \(serial S1002\)"):
+        device_named(view(*twins, disks=()), "ata-X")
+
+
+def test_devices_whose_cable_may_be_bad_are_named_by_bay():
+    noisy = named(1000, "bay03")
+    noisy = noisy._replace(errors=noisy.errors._replace(cksum=40))
+    seen = MachineView(at(pool(top("raidz2", 0, 6, noisy)), MODERN))
+    target = seen.target(KEY)
+    assert target is not None
+    assert "bay03 (serial S1000)" in " ".join(together(seen, [target], {}).text)

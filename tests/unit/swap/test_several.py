@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from tests import factory
@@ -12,13 +14,10 @@ from tests.unit.swap.playing import EMPTY, OLD, Play, fresh
 from tests.unit.swap.views import DISKS, device, view
 from zconsole.actions.replace import plan_batch
 from zconsole.actions.target import Swap, find
+from zconsole.hardware.device import Device
 from zconsole.pool.model import Scan
-from zconsole.scan_report.resilver_time import known_paces, member_duration, paces
-from zconsole.sim.build import Build
-from zconsole.sim.disk import RED_4T, Leaf
-from zconsole.swap.choice import choose
+from zconsole.scan_report.resilver_time import known_paces
 from zconsole.swap.disk import (
-    DONE,
     PULL_FIRST,
     REPLACE_FIRST,
     MachineView,
@@ -39,7 +38,6 @@ from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.eta.past import PastScan
 from zconsole.timeline.frame import ScanView
 
-OTHER = "Slot 08"
 TWO = ("1000", "1001")
 TAKES = {"1000": Estimate(3600.0, None, None, "x"), "1001": Estimate(7200.0, None, None, "x")}
 FREE = (device("n1"), device("n2"))
@@ -58,11 +56,6 @@ def test_together_needs_a_free_disk_for_each_and_takes_one_resilver():
     assert "2 more devices may fail" in once.text[2]
     assert turn.text[1] == "2 resilvers, 3h00m in all"
     assert "1 more device may fail" in turn.text[2]
-
-
-def test_without_free_disks_it_is_one_after_the_other():
-    _, once = both(view(disks=(*DISKS, FREE[0])))
-    assert once.refused == "1 more free disk needed in the machine"
 
 
 def test_the_weakest_vdev_counts_without_what_it_lacks_already():
@@ -100,15 +93,8 @@ def paces_seen(v: MachineView, *scans: ScanView, past: tuple[PastScan, ...] = ()
 
 
 def test_a_duration_is_predicted_from_the_scan_that_runs_where_no_other_is_known():
-    play = Play()
-    v, key = play.view(), str(play.leaf().guid)
-    (pace,) = paces_seen(v, running_for(9000.0))
+    (pace,) = paces_seen(Play().view(), running_for(9000.0))
     assert pace.rate == (8 << 40) / 10000.0 / 10
-    bare = replace(v, situation=replace(v.situation, pool=replace(v.pool, scans=())))
-    (target,) = filter(None, [bare.target(key)])
-    for others, known in (((), False), ((pace,), True)):
-        found = member_duration(target.top, others)
-        assert (found is not None and found.eta is not None) == known
 
 
 def test_a_running_scan_without_an_eta_predicts_nothing():
@@ -123,18 +109,6 @@ def test_a_scan_that_another_took_the_place_of_tells_its_pace(function, vdev, ra
     past = PastScan(function, vdev, 1000.0, 1000.0, 1e13, 1.0, ())
     found = paces_seen(Play().view(), past=(past,))
     assert [pace.rate for pace in found] == ([] if rate is None else [rate])
-
-
-def test_a_duration_is_predicted_from_the_last_scan():
-    play = Play()
-    key = str(play.leaf().guid)
-    (last,) = play.view().situation.pool.scans
-    assert last.duration is not None
-    v = play.view()
-    (target,) = filter(None, [v.target(key)])
-    found = member_duration(target.top, paces(v.pool.root, v.pool.scans))
-    assert found is not None
-    assert found.eta == pytest.approx(last.duration, rel=0.1)
 
 
 @rows(
@@ -165,31 +139,26 @@ def test_a_scrub_that_the_new_disks_discard_is_said():
     assert "the running scrub is discarded at 40.0 %" in " ".join(both(v)[1].text)
 
 
-def test_each_place_gets_a_free_disk_though_one_fits_in_both():
-    small, large = device("n1", size=2**39), device("n2")
+def given(keys: Sequence[str], *free: Device, ashift: int = 12) -> dict[str, str]:
+    """Return the names of the free disks that places get; the second mirror is of small disks."""
     low = [leaf._replace(size_bytes=2**38) for leaf in top("mirror", 1, 2).children]
-    tops = (
-        top("mirror", 0, 2),
-        top("mirror", 1, 2, *low)._replace(size_bytes=2**38),
-    )
-    v = view(disks=(*DISKS, large, small))
-    v = replace(v, situation=replace(v.situation, pool=pool(*tops)))
-    targets = [find(v.situation.pool, key) for key in ("1010", "1000")]
-    assert assigned(v, targets) == {"1010": small.path, "1000": large.path}
+    small = top("mirror", 1, 2, *low)._replace(size_bytes=2**38, ashift=ashift)
+    v = view(disks=(*DISKS, *free))
+    v = replace(v, situation=replace(v.situation, pool=pool(top("mirror", 0, 2), small)))
+    found = assigned(v, [find(v.pool, key) for key in keys])
+    return {key: path.rpartition("/")[2] for key, path in found.items()}
+
+
+def test_each_place_gets_a_free_disk_though_one_fits_in_both():
+    small = device("small", size=2**39)
+    assert given(("1010", "1000"), FREE[0], small) == {"1010": "small", "1000": "n1"}
 
 
 def test_of_disks_with_several_sector_sizes_as_many_as_possible_are_given():
-    size = 2**38
-    low = [leaf._replace(size_bytes=size) for leaf in top("mirror", 1, 2).children]
-    tops = (top("mirror", 0, 2), top("mirror", 1, 2, *low)._replace(size_bytes=size, ashift=9))
-    small = device("n1", size=2**39, logical=512)
-    large, native = device("n2", logical=512), device("n3", logical=4096)
-    v = view(disks=(*DISKS, small, large, native))
-    v = replace(v, situation=replace(v.situation, pool=pool(*tops)))
-    targets = [find(v.situation.pool, key) for key in ("1000", "1010", "1011")]
-    given = assigned(v, targets)
-    assert given["1000"] == native.path
-    assert {given["1010"], given["1011"]} == {small.path, large.path}
+    small, large = device("small", size=2**39, logical=512), device("large", logical=512)
+    found = given(("1000", "1010", "1011"), small, large, device("native", logical=4096), ashift=9)
+    assert found["1000"] == "native"
+    assert {found["1010"], found["1011"]} == {"small", "large"}
 
 
 def test_a_disk_that_is_being_replaced_needs_no_other():
@@ -199,52 +168,11 @@ def test_a_disk_that_is_being_replaced_needs_no_other():
     assert not any(order.refused for order in both(v))
 
 
-def another(seed: int) -> Leaf:
-    return Build(seed, "spare disks").leaf(RED_4T)
-
-
-@pytest.fixture
-def two(play: Play) -> Play:
-    """Give the shelf two bad disks, and two new ones in the drawer."""
-    play.leaf(OTHER).reads.errors = 7.0
-    play.pool.host.drawer[:] = [another(11), another(12)]
-    return play
-
-
-def swapped(play: Play, bay: str) -> None:
-    """Swap a disk by pulling it first, from the first step to the report."""
-    play.begin(PULL_FIRST, bay)
+def test_the_second_waits_until_the_first_is_filled(play: Play):
+    play.inserted()
     play.do()
-    play.hands.pull(bay)
-    assert play.look().step == "insert"
-    play.hands.insert(0, bay)
-    assert play.do().step == "resilver"
-    play.until("scrub")
-    play.do()
-    play.answer("no-wait")
-    assert play.checklist.state == DONE
-
-
-@pytest.mark.slow
-def test_one_after_the_other(two: Play):
-    old = {two.leaf(bay).serial for bay in (OLD, OTHER)}
-    swapped(two, OLD)
-    second = Play(world=two.world, store=two.store, elapsed=two.elapsed)
-    swapped(second, OTHER)
-    assert not old & {leaf.serial for leaf in two.pool.leaves()}
-    assert two.pool.tops[0].lost() == 0
-    assert {c.state for c in two.store.read()} == {DONE}
-
-
-def test_the_second_waits_until_the_first_is_filled(two: Play):
-    two.begin(PULL_FIRST)
-    two.do()
-    two.hands.pull(OLD)
-    two.look()
-    two.hands.insert(0, OLD)
-    two.do()
-    second = Play(world=two.world, store=two.store, elapsed=two.elapsed)
-    (way,) = [way for way in second.choice(OTHER).ways if way.mode == PULL_FIRST]
+    second = Play(world=play.world, store=play.store, elapsed=play.elapsed)
+    (way,) = [way for way in second.choice("Slot 08").ways if way.mode == PULL_FIRST]
     assert "wait for that resilver" in way.refused
 
 
@@ -259,13 +187,18 @@ def shelf() -> Play:
     return play
 
 
-def replaced(play: Play, most: int = 9) -> tuple[str, ...]:
-    """Replace both at once; returns the ids of the checklists. ``most``: commands that run."""
+def replaced(play: Play, pulled: str = "") -> tuple[str, ...]:
+    """Replace both at once; returns the ids of the checklists.
+
+    ``pulled``: a bay whose disk is pulled between the plan and its commands.
+    """
     v = play.view()
     targets = urgent_first(v, filter(None, (v.target(str(play.leaf(b).guid)) for b in BAYS)))
     swaps = tuple(Swap(old, new) for old, new in assigned(v, targets).items())
-    events = play.execute(plan_batch(play.situation(play.pool), swaps))[:most]
-    begun = begin_replaced(v, swaps, events, play.store, play.now)
+    plan = plan_batch(v.situation, swaps)
+    if pulled:
+        play.hands.pull(pulled)
+    begun = begin_replaced(v, swaps, play.execute(plan), play.store, play.now)
     return tuple(c.id for c in begun)
 
 
@@ -312,13 +245,7 @@ def test_the_other_old_disk_of_a_batch_may_go_first():
 
 
 def test_a_replace_that_failed_gets_no_checklist():
-    play = shelf()
-    v = play.view()
-    targets = urgent_first(v, filter(None, (v.target(str(play.leaf(b).guid)) for b in BAYS)))
-    swaps = tuple(Swap(old, new) for old, new in assigned(v, targets).items())
-    play.hands.pull(EMPTY)
-    events = play.execute(plan_batch(v.situation, swaps))
-    assert begin_replaced(v, swaps, events, play.store, play.now) == ()
+    assert replaced(shelf(), pulled=EMPTY) == ()
 
 
 @pytest.mark.slow
@@ -336,11 +263,3 @@ def test_disks_that_somebody_replaces_already_get_their_checklists_too():
     (entry,) = [entry for entry in first.log if entry.step == "replace"]
     assert entry.text.startswith("started elsewhere: ")
     pulled(play, next(c.id for c in (first, second) if c.old.bay == OLD), OLD)
-
-
-def test_the_new_disk_of_a_replace_is_not_swapped_as_an_old_one():
-    play = shelf()
-    replaced(play)
-    (group, *_) = [t.group for t in leaves_of(play.view().pool) if is_being_replaced(t)]
-    choice = choose(play.view(), group.children[-1].guid)
-    assert "takes the place of" in choice.refused

@@ -15,24 +15,10 @@ from zconsole.sim import commands
 from zconsole.sim.state import Checkpoint
 from zconsole.swap.choice import choose
 from zconsole.swap.disk import PULL_FIRST, REPLACE_FIRST
-from zconsole.swap.report import markdown
 from zconsole.swap.several import started
 from zconsole.swap.store import Guide, SwapStore
 
 pytestmark = pytest.mark.slow
-
-
-def test_a_new_disk_that_is_too_small_is_refused(play: Play):
-    play.pulled()
-    play.look()
-    play.hands.insert(SMALL, OLD)
-    stage = play.look()
-    assert stage.step == "insert"
-    assert any(text.startswith("Too small") for text in stage.text)
-    play.hands.pull(OLD)
-    assert "Insert the new disk into Slot 07" in play.look().title
-    play.hands.insert(NEW, OLD)
-    assert play.look().step == "replace"
 
 
 def test_a_new_disk_that_is_used_in_another_bay_is_refused_where_it_does_not_fit(play: Play):
@@ -50,8 +36,7 @@ def test_a_new_disk_that_is_used_in_another_bay_is_refused_where_it_does_not_fit
 def test_a_machine_without_hot_plug_is_powered_off(play: Play, tmp_path):
     tmp_path.chmod(0o700)
     play.store = SwapStore(tmp_path)
-    play.begin()
-    play.do()
+    play.offline()
     play.look()
     play.store.close()
     play.hands.pull(OLD)
@@ -80,9 +65,8 @@ def test_a_machine_without_hot_plug_is_powered_off(play: Play, tmp_path):
 )
 def test_the_machine_is_made_to_look_again_as_its_disks_are_attached(node, commands):
     play = Play()
-    play.devices = lambda found: tuple(replace(d, node=node) if d.bay == OLD else d for d in found)
-    play.begin()
-    play.do()
+    play.shows(OLD, node=node)
+    play.offline()
     stage = play.answer("pulled")
     assert stage.step == "insert"
     written = [text.split()[-1] for text in stage.text if text.startswith("echo")]
@@ -93,8 +77,7 @@ def test_the_machine_is_made_to_look_again_as_its_disks_are_attached(node, comma
 
 def test_a_light_is_not_said_to_be_on_once_its_time_is_over(play: Play):
     play.lights = True
-    play.begin()
-    play.do()
+    play.offline()
     assert play.look().step == "light"
     play.do()
     said = play.look()
@@ -107,45 +90,33 @@ def test_a_light_is_not_said_to_be_on_once_its_time_is_over(play: Play):
 
 
 @pytest.mark.parametrize(
-    ("number", "inside", "why"),
+    ("inside", "why"),
     [
-        (3, {1: Contents(("vfat",)), 2: Contents(zfs_pool="fast"), 3: Contents()}, ""),
-        (3, {1: Contents(), 3: Contents(("ext4",))}, "holds ext4"),
-        (3, {3: Contents(zfs_pool="fast")}, "has a label of pool fast"),
-        (3, {1: Contents()}, "sgdisk --replicate"),
-        (3, {}, "sgdisk --replicate"),
+        ({1: Contents(("vfat",)), 2: Contents(zfs_pool="fast"), 3: Contents()}, ""),
+        ({1: Contents(), 3: Contents(("ext4",))}, "holds ext4"),
+        ({3: Contents(zfs_pool="fast")}, "has a label of pool fast"),
+        ({1: Contents()}, "sgdisk --replicate"),
+        ({}, "sgdisk --replicate"),
     ],
 )
-def test_a_new_disk_is_judged_by_the_partition_that_takes_the_place(
-    play: Play, number: int, inside: dict[int, Contents], why: str
-):
+def test_a_new_disk_is_judged_by_the_partition_that_takes_the_place(play: Play, inside, why):
     """The contents of others, as left by a copied partition table and a first swap, stay."""
-
-    def table(found: tuple[Device, ...]) -> tuple[Device, ...]:
-        return tuple(with_parts(d) if d.bay == OLD else d for d in found)
-
-    def with_parts(d: Device) -> Device:
-        names = [name for each in inside.values() for name in each.names]
-        parts = tuple(
-            replace(d, path=f"{d.node}p{n}", aliases=(f"{d.node}p{n}",), number=str(n), contents=on)
-            for n, on in inside.items()
-        )
-        links = (d.node, *(part.path for part in parts))
-        return replace(d, parts=parts, aliases=links, contents=Contents(tuple(names), "fast"))
-
-    partitioned(play, OLD, number, play.leaf())
-    play.pulled()
-    play.look()
-    play.devices = table
-    play.hands.insert(NEW, OLD)
+    partitioned(play, OLD, 3, play.leaf())
+    play.inserted()
+    names = tuple(name for each in inside.values() for name in each.names)
+    parts = tuple(
+        Device(path, aliases=(path,), size=1 << 50, number=path[-1], contents=contents)
+        for path, contents in ((f"/dev/sdzp{n}", found) for n, found in inside.items())
+    )
+    links = ("/dev/sdz", *(part.path for part in parts))
+    play.shows(OLD, node="/dev/sdz", parts=parts, aliases=links, contents=Contents(names, "fast"))
     stage = play.look()
     if why:
         assert stage.title.endswith("does not fit")
         assert why.lower() in " ".join(stage.text).lower()
         return
     assert (stage.step, stage.plan and stage.plan.refused) == ("replace", None)
-    assert stage.plan is not None
-    assert stage.plan.steps[0].argv[-1].endswith(f"p{number}")
+    assert stage.plan.steps[0].argv[-1].endswith("p3")
 
 
 def test_the_way_back_puts_both_pools_online(play: Play):
@@ -160,7 +131,6 @@ def test_the_way_back_puts_both_pools_online(play: Play):
     words = shlex.split(other.partition(": run ")[2])
     assert words[:3] == ["zpool", "online", name]
     stage = play.look()
-    assert stage.back is not None
     assert stage.back.text.endswith(f"of {name} online again")
     play.back()
     play.back()
@@ -168,7 +138,6 @@ def test_the_way_back_puts_both_pools_online(play: Play):
         play.wait(20.0)
         stage = play.look()
     assert not second.tops[0].lost()
-    assert stage.back is not None
     assert stage.back.closes
 
 
@@ -181,8 +150,7 @@ def test_a_wrong_disk_is_brought_back_into_each_pool_on_it(play: Play):
     stage = play.look()
     assert stage.title.startswith("WRONG DISK: put Slot 07 online again, then put Slot 06")
     assert {"tank needs the data on it.", "fast needs the data on it."} <= {*stage.text}
-    play.hands.insert(len(play.hands.drawer()) - 1, "Slot 06")
-    play.look()
+    play.put_back()
     pools = [play.run_alarm() for _ in range(2)]
     assert sorted(pools) == ["fast", "tank"]
     assert play.refilled().title.startswith(f"Pull {OLD}")
@@ -201,23 +169,6 @@ def test_a_pool_that_has_its_place_filled_needs_no_second_swap(play: Play):
     assert not play.answer("no-scrub").then
 
 
-def test_a_disk_that_another_pool_cannot_do_without_is_not_pulled(play: Play):
-    with_second_pool(play, OLD)
-    choice = play.choice()
-    assert choice.way is None
-    assert "loses data of" in choice.refused
-
-
-@rows("mode, what", [(REPLACE_FIRST, "take the disk out"), (PULL_FIRST, "swap the disk")])
-def test_a_machine_without_hot_plug_is_powered_off_for_what_is_left_to_do(mode, what):
-    play = Play()
-    play.hands.insert(NEW, EMPTY)
-    play.begin(mode)
-    play.do()
-    stage = play.until("pull")
-    assert [what in text for text in stage.text if text.startswith("Without hot-plug")] == [True]
-
-
 def test_a_disk_that_leaves_before_its_turn_is_not_taken_for_the_pull(play: Play):
     play.begin()
     play.hands.pull(OLD)
@@ -227,8 +178,7 @@ def test_a_disk_that_leaves_before_its_turn_is_not_taken_for_the_pull(play: Play
 
 
 def test_the_old_disk_is_pulled_from_the_bay_it_was_moved_to(play: Play):
-    play.begin()
-    play.do()
+    play.offline()
     old, other = play.leaf(OLD), play.leaf("Slot 06")
     old.slot, other.slot = other.slot, old.slot
     stage = play.look()
@@ -278,50 +228,16 @@ def test_a_new_disk_is_not_taken_for_the_old_one_while_its_serial_number_is_unkn
     assert not play.checklist.same
 
 
-def test_what_is_on_a_new_disk_is_not_overwritten(play: Play):
-    play.pulled()
-    play.look()
-    play.hands.insert(NEW, OLD)
-    used = Contents(("ext4",), "other")
-    play.devices = lambda found: tuple(
-        replace(d, contents=used) if d.bay == OLD else d for d in found
-    )
-    text = play.look().text
-    assert [line for line in text if "ext4" in line and "wipefs --all /dev/" in line] == [text[0]]
-    assert sum("label of pool other" in line for line in text) == 1
-
-
-def test_a_disk_of_large_sectors_does_not_fit_where_the_vdev_has_small_ones(play: Play):
-    play.pool.tops[0].ashift = 9
-    play.pulled()
-    play.look()
-    play.hands.insert(NEW, OLD)
-    play.devices = lambda found: tuple(
-        replace(d, logical=4096) if d.bay == OLD else d for d in found
-    )
-    stage = play.look()
-    assert stage.step == "insert"
-    assert stage.title.endswith("does not fit")
-    text = " ".join(stage.text)
-    assert "sectors are 4096 bytes, raidz2-0 is laid out for 512 (ashift 9)" in text
-    assert "again, then insert another disk." in text
-    assert play.checklist.new is None
-
-
 def test_a_disk_that_only_emulates_small_sectors_fits_with_a_warning(play: Play):
     play.pool.tops[0].ashift = 9
-    play.pulled()
-    play.look()
-    play.hands.insert(NEW, OLD)
+    play.inserted()
     stage = play.look()
     assert stage.step == "replace"
     assert any("4096-byte sectors under ashift 9" in line for line in stage.warnings)
 
 
 def test_a_new_disk_that_fails_its_own_test_is_refused(play: Play):
-    play.pulled()
-    play.look()
-    play.hands.insert(NEW, OLD)
+    play.inserted()
     path = next(d.path for d in play.view().devices if d.bay == OLD)
     play.smart = {path: SmartCounts(passed=False)}
     assert any("SMART reports a failing disk" in line for line in play.look().text)
@@ -334,40 +250,27 @@ def test_a_disk_in_place_of_one_without_serial_is_told_by_its_label(play: Play):
         return tuple(replace(d, serial="") if d.bay == OLD else d for d in found)
 
     play.devices = nameless
-    play.pulled()
-    play.look()
-    play.hands.insert(2, OLD)
+    play.inserted(2)
     assert play.look().title.endswith("online again")
 
 
 def test_a_new_disk_is_used_once_udev_has_named_it(play: Play):
-    play.pulled()
-    play.look()
-    play.hands.insert(NEW, OLD)
-    play.devices = lambda found: tuple(
-        replace(d, path="/dev/sdz", aliases=("/dev/sdz",), unnamed=True) if d.bay == OLD else d
-        for d in found
-    )
+    play.inserted()
+    play.shows(OLD, path="/dev/sdz", aliases=("/dev/sdz",), unnamed=True)
     stage = play.look()
     assert stage.step == "insert"
     assert stage.waits == f"udev to name the disk in {OLD}"
     play.devices = lambda found: found
     stage = play.look()
-    assert stage.plan is not None
     assert stage.plan.steps[0].argv[-1].startswith("/dev/disk/by-id/")
 
 
 def test_the_serial_of_a_new_disk_may_be_known_late(play: Play):
-    play.pulled()
-    play.look()
-    play.hands.insert(NEW, OLD)
-    play.devices = lambda found: tuple(
-        replace(d, serial="", wwn="") if d.bay == OLD else d for d in found
-    )
+    play.inserted()
+    play.shows(OLD, serial="", wwn="")
     play.look()
     play.devices = lambda found: found
     play.look()
-    assert play.checklist.new is not None
     assert play.checklist.new.serial
 
 
@@ -388,7 +291,6 @@ def test_a_disk_that_was_changed_before_anybody_asked_is_not_pulled_again(play: 
     )
     key = next(str(leaf.guid) for leaf in play.pool.leaves() if leaf.slot == 7)
     choice = choose(play.view(), key)
-    assert choice is not None
     assert choice.draft.was_gone
     assert choice.way is not None
     play.guide = started(choice, choice.way, play.store, play.now)
@@ -407,21 +309,8 @@ def test_the_new_disk_may_have_the_path_of_the_old(play: Play):
     assert not stage.title.endswith("online again")
 
 
-def test_a_disk_that_does_not_fit_is_in_the_report_once(play: Play):
-    play.pulled()
-    play.look()
-    play.hands.insert(SMALL, OLD)
-    play.look()
-    play.look()
-    (said,) = [e.text for e in play.checklist.log if "does not fit" in e.text]
-    assert "too small" in said
-    assert said in markdown(play.checklist)
-
-
 def test_a_disk_that_fails_more_and_more_is_in_the_report_once(play: Play):
-    play.pulled()
-    play.look()
-    play.hands.insert(NEW, OLD)
+    play.inserted()
     path = next(d.path for d in play.view().devices if d.bay == OLD)
     for pending in (8, 9):
         play.smart = {path: SmartCounts(passed=False, pending=pending)}
@@ -430,27 +319,13 @@ def test_a_disk_that_fails_more_and_more_is_in_the_report_once(play: Play):
     assert "SMART reports a failing disk" in said
 
 
-def test_a_disk_whose_bay_has_no_light_is_found_by_its_serial_number():
-    play = Play()
-    play.begin()
-    stage = play.do()
-    assert (stage.step, stage.title) == ("pull", "Pull Slot 07 (serial RGYCXAL5)")
-    assert stage.text[:3] == (
-        "The bay has no light that can be switched.",
-        "Its label says serial RGYCXAL5, WDC_WD40EFRX-68N32N0.",
-        "The serial number stands on its label after S/N or SN, beside a bar code.",
-    )
-
-
 DISCARD, AGAIN = "zpool checkpoint -d tank", "zpool resilver tank"
 
 
 def blocked() -> Play:
     """Return a swap whose resilver ended while there was a checkpoint."""
     play = Play()
-    play.pulled()
-    play.look()
-    play.hands.insert(NEW, OLD)
+    play.inserted()
     assert play.do().step == "resilver"
     play.pool.checkpoint = Checkpoint(play.now, 1e9)
     while not play.look().alarm:
@@ -461,7 +336,6 @@ def blocked() -> Play:
 def command(play: Play) -> str:
     """Return the command of the current step."""
     plan = play.look().plan
-    assert plan is not None
     return plan.steps[0].command
 
 

@@ -20,17 +20,12 @@ from zconsole.swap.watch import noticed
 
 
 def test_a_wrong_disk_is_noticed_put_back_and_resilvered_before_anything_else(play: Play):
-    play.begin()
-    play.do()
-    play.hands.pull("Slot 06")
-    stage = play.look()
+    stage = play.wrong()
     assert stage.alarm
     assert "then put Slot 06" in stage.title
     assert stage.plan is None
-    play.hands.insert(2, "Slot 06")
-    stage = play.look()
+    stage = play.put_back()
     assert stage.alarm
-    assert stage.plan is not None
     assert stage.plan.steps[0].argv[:3] == ("zpool", "online", "tank")
     assert play.do().alarm, "it is not complete yet"
     stage = play.refilled()
@@ -40,17 +35,22 @@ def test_a_wrong_disk_is_noticed_put_back_and_resilvered_before_anything_else(pl
 
 
 def back_unnoticed(play: Play) -> SwapStage:
-    """Pull and return a wrong disk while its pool is idle, so that ZFS does not notice."""
-    play.begin()
-    play.do()
+    """Pull and return a wrong disk while its pool is idle, so that ZFS does not notice.
+
+    The machine shows a pull at once, the newest sample of the pool a while later.
+    """
     play.devices = lambda found: tuple(d for d in found if d.bay != "Slot 06")
-    assert "then put Slot 06" in play.look().title
+    stage = play.look()
+    assert "then put Slot 06" in stage.title
+    assert stage.text[0] == "raidz2-0 has no redundancy left."
+    assert stage.plan is None
     play.devices = lambda found: found
     return play.look()
 
 
 @pytest.mark.slow
 def test_a_wrong_disk_that_zfs_gives_up_after_its_return_is_brought_back_again(play: Play):
+    play.offline()
     back_unnoticed(play)
     play.do()
     play.refilled()
@@ -64,21 +64,8 @@ def test_a_wrong_disk_that_zfs_gives_up_after_its_return_is_brought_back_again(p
     assert play.refilled().title.startswith(f"Pull {OLD}")
 
 
-def test_both_disks_out_the_wrong_one_comes_first(play: Play):
-    play.begin()
-    play.do()
-    play.hands.pull("Slot 06")
-    play.look()
-    play.hands.pull(OLD)
-    assert "WRONG DISK: put Slot 06" in play.look().title
-    play.hands.insert(2, "Slot 06")
-    play.do()
-    assert play.refilled().step == "insert"
-
-
 def test_a_pool_that_a_wrong_pull_suspends_is_cleared(play: Play):
-    play.begin()
-    play.do()
+    play.offline()
     other = play.leaf("Slot 01")
     lifecycle.lose(play.pool, other, FAULTED, aux=11)
     play.hands.pull("Slot 06")
@@ -86,10 +73,8 @@ def test_a_pool_that_a_wrong_pull_suspends_is_cleared(play: Play):
     stage = play.look()
     assert stage.alarm
     assert any("suspended" in text for text in stage.text)
-    play.hands.insert(2, "Slot 06")
-    stage = play.look()
+    stage = play.put_back()
     assert stage.alarm
-    assert stage.plan is not None
     assert stage.plan.action == "clear"
     play.do()
     assert play.refilled().step in ("offline", "pull")
@@ -97,8 +82,7 @@ def test_a_pool_that_a_wrong_pull_suspends_is_cleared(play: Play):
 
 def test_a_disk_of_no_pool_may_go_without_an_alarm(play: Play):
     play.hands.insert(SMALL, EMPTY)
-    play.begin()
-    play.do()
+    play.offline()
     play.hands.pull(EMPTY)
     stage = play.look()
     assert not stage.alarm
@@ -126,7 +110,6 @@ def test_the_disk_of_another_open_checklist_may_be_pulled(play: Play, other: Pla
     play.hands.pull("Slot 06")
     stage = play.look()
     assert not stage.alarm
-    assert stage.plan is not None
     assert "is missing or being filled" in (stage.plan.refused or "")
 
 
@@ -147,59 +130,32 @@ def test_a_wrong_disk_pulled_at_the_first_step_leaves_the_checklist_there(play: 
     stage = play.look()
     assert stage.alarm
     assert stage.step == "offline"
-    play.hands.insert(2, "Slot 06")
+    play.put_back()
     assert play.look().step == "offline"
     play.do()
     assert play.refilled().step == "offline"
     assert {e.step for e in play.checklist.log if e.command} == {"put-back"}
 
 
-def test_the_redundancy_that_is_left_comes_first_while_a_wrong_disk_is_out(play: Play):
-    play.begin()
-    play.do()
-    play.hands.pull("Slot 06")
-    assert play.look().text[0] == "raidz2-0 has no redundancy left."
-
-
-def test_a_wrong_disk_counts_as_out_before_the_pool_has_noticed(play: Play):
-    """The machine shows a pull at once, the newest sample of the pool a while later."""
-    play.begin()
-    play.do()
-    play.devices = lambda found: tuple(d for d in found if d.bay != "Slot 06")
-    stage = play.look()
-    assert "then put Slot 06" in stage.title
-    assert stage.text[0] == "raidz2-0 has no redundancy left."
-
-
 def test_a_wrong_disk_that_is_back_before_the_pool_noticed_is_opened_again(play: Play):
-    play.begin()
-    play.do()
-    play.devices = lambda found: tuple(d for d in found if d.bay != "Slot 06")
-    play.look()
-    play.devices = lambda found: found
-    stage = play.look()
+    play.offline()
+    stage = back_unnoticed(play)
     assert stage.alarm, "the pool may still use it as it was before"
     assert "has not noticed" in " ".join(stage.text)
-    assert stage.plan is not None
     assert stage.plan.steps[0].argv[:3] == ("zpool", "online", "tank")
     assert play.do().alarm, "a resilver may be about to begin"
     assert play.refilled().title.startswith(f"Pull {OLD}")
 
 
 def test_a_wrong_disk_that_is_out_once_more_is_not_known_to_the_pool(play: Play):
-    play.begin()
-    play.do()
+    play.offline()
     for _ in range(2):
-        play.devices = lambda found: tuple(d for d in found if d.bay != "Slot 06")
-        assert play.look().plan is None
-        play.devices = lambda found: found
-        assert play.look().plan is not None
+        assert back_unnoticed(play).plan is not None
         play.do()
 
 
 def test_another_disk_in_the_bay_of_a_wrong_one_is_named(play: Play):
-    play.begin()
-    play.do()
+    play.offline()
     serial = play.leaf("Slot 06").serial
     play.hands.pull("Slot 06")
     play.look()
@@ -209,6 +165,9 @@ def test_another_disk_in_the_bay_of_a_wrong_one_is_named(play: Play):
     (said,) = [text for text in stage.text if "not the one" in text]
     assert said.startswith("Slot 06 holds serial ")
     assert said.endswith(f"Take it out, insert serial {serial}.")
+    play.look()
+    (once,) = [e.text for e in play.checklist.log if "not the one" in e.text]
+    assert once.startswith("Slot 06 holds serial ")
 
 
 def test_two_wrong_disks_are_both_named(play: Play):
@@ -219,34 +178,31 @@ def test_two_wrong_disks_are_both_named(play: Play):
     stage = play.look()
     assert stage.title.startswith("WRONG DISKS: put Slot 06 (serial ")
     assert "and Slot 08 (serial " in stage.title
-    play.hands.insert(2, "Slot 06")
-    stage = play.look()
+    stage = play.put_back()
     assert stage.title.startswith("WRONG DISK: put Slot 08")
-    assert stage.plan is not None
     assert stage.plan.action == "online"
     assert "Slot 06" in next(text for text in stage.text if "is in again" in text)
     assert stage.answers[0].text.startswith("Do not wait for Slot 08")
     play.do()
-    play.hands.insert(2, "Slot 08")
+    play.put_back("Slot 08")
     play.do()
     assert play.refilled().step == "offline"
 
 
 def test_a_disk_that_is_out_is_not_to_be_left_in(play: Play):
-    play.begin()
-    play.do()
-    play.hands.pull("Slot 06")
-    play.look()
+    play.wrong()
     play.hands.pull(OLD)
-    assert any("which this checklist swaps, is out too" in text for text in play.look().text)
-    play.hands.insert(2, "Slot 06")
-    assert not any(f"Do not pull {OLD}" in text for text in play.look().text)
+    stage = play.look()
+    assert "WRONG DISK: put Slot 06" in stage.title
+    assert any("which this checklist swaps, is out too" in text for text in stage.text)
+    assert not any(f"Do not pull {OLD}" in text for text in play.put_back().text)
+    play.do()
+    assert play.refilled().step == "insert"
 
 
 def test_a_disk_meant_to_go_is_named_until_it_is_back(play: Play):
     play.lights = True
-    play.begin()
-    play.do()
+    play.offline()
     play.do()
     play.hands.pull("Slot 06")
     stage = play.answer("meant")
@@ -255,10 +211,8 @@ def test_a_disk_meant_to_go_is_named_until_it_is_back(play: Play):
     assert "(raidz2-0 has no redundancy left)" in stage.warnings[0]
     assert "Put Slot 07" in stage.warnings[1]
     assert "online again first" in stage.warnings[1]
-    assert stage.back is not None
-    assert stage.back.plan is not None
     assert stage.back.plan.action == "online"
-    play.hands.insert(2, "Slot 06")
+    play.put_back()
     assert play.look().title.startswith("Bring Slot 06")
     play.do()
     assert "is still out" not in " ".join(play.refilled().warnings)
@@ -272,7 +226,6 @@ def test_giving_up_names_what_is_out_and_what_to_do(play: Play):
     assert said.startswith("Slot 06 (serial ")
     assert "is still out: put it back, then run zpool online tank " in said
     assert stage.back is None or not stage.back.closes
-    assert play.guide is not None
     play.guide.close(play.now, stage.undone)
     assert play.look().text == ("Given up. Not undone:", said)
     assert play.look().reminders == (said,)
@@ -280,8 +233,7 @@ def test_giving_up_names_what_is_out_and_what_to_do(play: Play):
 
 def test_giving_up_names_a_disk_left_offline_a_light_left_on_and_one_that_is_out(play: Play):
     play.lights = True
-    play.begin()
-    play.do()
+    play.offline()
     stage = play.do()
     assert any("is still OFFLINE: run zpool online tank" in text for text in stage.undone)
     assert any("zconsole light off" in text for text in stage.undone)
@@ -324,10 +276,7 @@ def test_the_end_of_a_scan_has_its_own_time_also_if_it_is_noticed_late(play: Pla
 
 
 def test_after_a_wrong_pull_the_old_disk_that_is_only_offline_can_be_put_online_again(play: Play):
-    play.begin()
-    play.do()
-    play.hands.pull("Slot 06")
-    stage = play.look()
+    stage = play.wrong()
     assert stage.alarm
     assert stage.title.startswith(f"WRONG DISK: put {OLD} online again, then put Slot 06 (serial ")
     assert stage.brief == f"wrong disk pulled: put {OLD} online again, then put Slot 06 back"
@@ -335,8 +284,6 @@ def test_after_a_wrong_pull_the_old_disk_that_is_only_offline_can_be_put_online_
     # One order: no line says what else comes first, or now.
     assert not any(word in text for text in stage.text for word in (" first", " now", "online"))
     assert stage.final == ""
-    assert stage.back is not None
-    assert stage.back.plan is not None
     assert stage.back.plan.action == "online"
     assert stage.back.plan.refused is None
     assert play.guide is not None
@@ -351,7 +298,7 @@ def test_a_disk_that_is_in_again_does_not_count_for_redundancy_before_it_is_comp
     play.begin()
     play.hands.pull("Slot 06")
     play.look()
-    play.hands.insert(len(play.hands.drawer()) - 1, "Slot 06")
+    play.put_back()
     play.do()
     told = set()
     for _ in range(400):
@@ -377,7 +324,7 @@ def test_no_stage_of_a_wrong_pull_speaks_of_undoing(play: Play):
     play.look()
     play.hands.pull("Slot 08")
     finals = [play.look().final]
-    play.hands.insert(len(play.hands.drawer()) - 1, "Slot 08")
+    play.put_back("Slot 08")
     finals.append(play.look().final)
     play.run_alarm()
     stage = play.look()
@@ -386,20 +333,14 @@ def test_no_stage_of_a_wrong_pull_speaks_of_undoing(play: Play):
 
 
 def test_clearing_a_wrong_disk_says_what_is_lost(play: Play):
-    play.begin()
-    play.do()
-    play.hands.pull("Slot 08")
-    play.look()
-    play.hands.insert(len(play.hands.drawer()) - 1, "Slot 08")
+    play.wrong("Slot 08")
+    play.put_back("Slot 08")
     play.leaf("Slot 08").state = FAULTED
     assert play.look().final == "Error counts are reset. Cannot be undone"
 
 
 def test_a_disk_put_into_the_bay_of_a_wrong_one_is_in_the_report_once(play: Play):
-    play.begin()
-    play.do()
-    play.hands.pull("Slot 08")
-    play.look()
+    play.wrong("Slot 08")
     play.hands.insert(NEW, "Slot 08")
     play.look()
     play.look()
@@ -416,5 +357,4 @@ def test_a_replace_whose_new_disk_a_hot_spare_stands_in_for_is_gone_on_with():
         noticed(swap, busy, 6.0),
         started(chosen(busy), chosen(busy).ways[0], SwapStore(None, memory={}), 6.0).checklist,
     ):
-        assert seen.new is not None
         assert seen.new.name == "new"

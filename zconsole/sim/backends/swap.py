@@ -18,7 +18,7 @@ from zconsole.sim.places import machine_leaves, place_of, places
 from zconsole.sim.probes import smart_of
 from zconsole.sim.source import World
 from zconsole.sim.state import Host, PoolState, rng
-from zconsole.swap.store import BayContent, SwapBackend, SwapStore
+from zconsole.swap.store import SwapBackend, SwapStore
 from zconsole.units import duration, size
 
 NEW_DISKS = 2
@@ -44,16 +44,14 @@ class SimulatedHands:
     @property
     def _slots(self) -> dict[str, SlotKey]:
         """Slots by the name of their bay."""
-        found = places(self._world.pools[0]).bays.items()
-        return {bay: key for key, bay in found}
+        return {bay: key for key, bay in places(self._world.pools[0]).bays.items()}
 
-    def bays(self) -> tuple[BayContent, ...]:
-        """Return every bay with a description of the disk in it."""
+    def bays(self) -> dict[str, str]:
+        """Return a description of the disk in each bay."""
         inside: dict[SlotKey, list[Leaf]] = {}
         for leaf in self._present():
             inside.setdefault(place_of(self._world.pools[0], leaf), []).append(leaf)
-        found = self._slots.items()
-        return tuple(BayContent(bay, self._words(inside.get(key, []))) for bay, key in found)
+        return {bay: self._words(inside.get(key, [])) for bay, key in self._slots.items()}
 
     def drawer(self) -> tuple[str, ...]:
         """Return a description of each disk in the drawer."""

@@ -21,9 +21,8 @@ from zconsole.errors import ZconsoleError
 from zconsole.keyed_text import KeyedText
 from zconsole.swap.disk import DONE, REPLACE_FIRST, Checklist, SwapDisk, sentence
 from zconsole.swap.report import markdown
-from zconsole.swap.stage import SwapStage
+from zconsole.swap.stage import SwapStage, light_words, plan_light
 from zconsole.swap.store import Hands
-from zconsole.swap.way_back import light_words, plan_light
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.plan_lines import said_lines, wrapped
 from zconsole.ui.actions.session import FlowSession
@@ -359,7 +358,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
             await self._put(question)
             return
         off = Span(f"The light of {swap.old.spot} goes off: the state found before is restored.")
-        rest = [span for span in said if span.text not in map(sentence, light_words(swap))]
+        rest = [span for span in said if span.text != sentence(light_words(swap))]
         title = "Give up this swap, and switch the light off?"
         dark = self._question(title, [off, *rest], self._close, typed, verb="Give up")
         await self._put(
@@ -494,11 +493,11 @@ class DemoSwapScreen(SwapScreen):
 
     async def _pull(self, bay: str, _: str) -> str:
         """Ask for the bay, starting at ``bay``, and pull its disk; return what was done, or ""."""
-        full = [each for each in self._hands.bays() if each.disk]
-        rows = [f"{each.bay}  {each.disk}" for each in full]
-        start = next((n for n, each in enumerate(full) if each.bay == bay), 0)
+        full = {name: disk for name, disk in self._hands.bays().items() if disk}
+        rows, names = [f"{name}  {disk}" for name, disk in full.items()], [*full]
+        start = names.index(bay) if bay in full else 0
         picked = await pick(self._flow, f"{DEMO}  pull which disk?", rows, start=start)
-        return "" if picked is None else self._hands.pull(full[picked].bay)
+        return "" if picked is None else self._hands.pull(names[picked])
 
     async def _insert(self, bay: str, serial: str) -> str:
         """Ask for the disk and its bay, and insert it; return what was done, or "".
@@ -507,7 +506,7 @@ class DemoSwapScreen(SwapScreen):
         Raises ZconsoleError if there is no disk or no empty bay.
         """
         drawer = self._hands.drawer()
-        free = [each.bay for each in self._hands.bays() if not each.disk]
+        free = [name for name, disk in self._hands.bays().items() if not disk]
         if not drawer or not free:
             raise ZconsoleError("no disk lies in the drawer" if free else "no bay is empty")
         at = next((n for n, each in enumerate(drawer) if serial and each.endswith(serial)), 0)

@@ -28,7 +28,7 @@ def test_a_pulled_disk_is_removed_and_lies_in_the_drawer(world: World):
     hands.pull("Slot 07")
     assert leaf.state == REMOVED
     assert world.pools[0].host.drawer[-1] is leaf
-    assert dict(hands.bays())["Slot 07"] == ""
+    assert hands.bays()["Slot 07"] == ""
 
 
 def test_a_pulled_disk_that_was_offline_stays_offline(world: World):
@@ -43,7 +43,7 @@ def test_an_inserted_disk_is_free_to_be_used(world: World):
     assert "serial" in hands.drawer()[0]
     hands.insert(0, "Slot 11")
     assert world.pools[0].host.shelf == [new]
-    assert dict(hands.bays())["Slot 11"]
+    assert hands.bays()["Slot 11"]
 
 
 def test_a_free_disk_is_pulled_from_the_shelf(world: World):
@@ -73,7 +73,7 @@ def test_every_disk_of_every_scenario_sits_in_a_bay_and_a_new_one_fits_there(sce
     hands, pool = SimulatedHands(world), world.pools[0]
     leaf = next(leaf for leaf in pool.leaves() if leaf.present and leaf.kind == "disk")
     words = f"serial {leaf.serial}, {pool.name}"
-    (bay,) = [each.bay for each in hands.bays() if words in each.disk]
+    (bay,) = [bay for bay, disk in hands.bays().items() if words in disk]
     hands.pull(bay)
     new = next(n for n, x in enumerate(pool.host.drawer) if x.model.name == leaf.model.name)
     hands.insert(new, bay)
@@ -82,7 +82,7 @@ def test_every_disk_of_every_scenario_sits_in_a_bay_and_a_new_one_fits_there(sce
 
 @rows("scenario", ["failed-disk", "two-pools", "shared-bus"])
 def test_every_bay_has_a_name_of_its_own(scenario: str):
-    found = [each.bay for each in SimulatedHands(world_of(scenario)).bays()]
+    found = [*SimulatedHands(world_of(scenario)).bays()]
     assert len(set(found)) == len(found)
 
 
@@ -90,7 +90,7 @@ def test_a_flash_drive_needs_a_slot_for_it():
     world = world_of("healthy")
     hands = SimulatedHands(world)
     flash = next(n for n, leaf in enumerate(world.pools[0].host.drawer) if leaf.is_nvme)
-    empty = next(each.bay for each in hands.bays() if not each.disk)
+    empty = next(bay for bay, disk in hands.bays().items() if not disk)
     with pytest.raises(ZconsoleError, match="doesn't fit"):
         hands.insert(flash, empty)
 
