@@ -143,7 +143,7 @@ def resilver_all(pool: PoolState) -> None:
     Log devices are included: all metadata is walked for them, and nothing is issued.
     """
     previous = pool.scan
-    aims = [x for x in pool.in_vdevs() if x.online and x.dtl > 0.0 and not x.rebuilding]
+    aims = pool.lacking()
     if not aims:
         return
     for leaf in aims:
