@@ -133,7 +133,7 @@ def detach(pool: PoolState, device: str) -> None:
         for kept in (x for member in rest for x in leaves_of(member)):  # see spa_vdev_detach
             if kept.path == leaf.path + DISPLACED:
                 kept.path, kept.name = leaf.path, kept.name.removesuffix(DISPLACED)
-    _release(pool, leaf)
+    lifecycle.release(pool, leaf)
     pool.note("vdev_remove", f"{leaf.name} detached", vdev=leaf.path)
 
 
@@ -143,9 +143,9 @@ def offline(pool: PoolState, device: str) -> None:
     top, leaf = _place(pool, device, failed)
     # Set the state for a moment, to count the replicas that would be left.
     was, leaf.state = leaf.state, OFFLINE
-    bad = top.lost() > top.tolerance
+    failed_then = top.failed
     leaf.state = was
-    if bad:
+    if failed_then:
         raise CommandError(f"{failed}: no valid replicas")
     lifecycle.lose(pool, leaf, OFFLINE)
 
@@ -177,7 +177,7 @@ def clear(pool: PoolState, device: str | None = None) -> None:
     for leaf in leaves:
         if leaf.present and leaf.state in _REOPENED:
             lifecycle.come_back(pool, leaf, missed)
-    if any(top.lost() > top.tolerance for top in pool.tops if top.members):
+    if any(top.failed for top in pool.tops if top.members):
         pool.suspended = True
         raise CommandError(f"cannot clear errors for {pool.name}: I/O error")
     pool.note("vdev_clear", "errors cleared", "notice")
@@ -319,12 +319,6 @@ def _replace_refused(pool: PoolState, top: Top, old: Leaf, new: Leaf, sequential
 def _take(pool: PoolState, fresh: Leaf) -> None:
     pool.host.shelf = [x for x in pool.host.shelf if x is not fresh]
     fresh.dtl, fresh.opened = 1.0, pool.t
-
-
-def _release(pool: PoolState, leaf: Leaf) -> None:
-    leaf.dtl, leaf.deferred, leaf.rebuilding = 0.0, False, False
-    if leaf.present and leaf not in pool.spares:
-        pool.host.shelf = [*pool.host.shelf, leaf]
 
 
 def _resilver(pool: PoolState, top: Top, fresh: Leaf, sequential: bool) -> None:
