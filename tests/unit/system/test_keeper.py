@@ -310,7 +310,7 @@ def test_the_command_does_not_take_one_that_is_stopped_for_none(
     monkeypatch.setattr(keepers, "START_SECONDS", 0.2)
     with listening_socket(tmp_path):
         assert main(command) == 1
-    assert capsys.readouterr().err == "zconsole: zconsole keeper: no answer in 0.2 s\n"
+    assert capsys.readouterr().err == f"zconsole: {keepers.NO_ANSWER}\n"
 
 
 @pytest.mark.parametrize("error", [errno.EACCES, errno.EMFILE])
