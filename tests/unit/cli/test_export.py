@@ -88,14 +88,6 @@ async def test_last_scans_survive_a_restart_of_the_exporter(state):
         }
 
 
-async def test_a_canceled_scrub_is_the_last_scan(state):
-    recorded(state)
-    canceled = Scan("scrub", "canceled", start=700.0, end=710.0, errors=0)
-    found = await exported(frame(mirror_pool(canceled)))
-    assert found["zconsole_last_scan_result{tank,scrub,canceled}"] == 1.0
-    assert found["zconsole_last_scan_end_timestamp_seconds{tank,scrub}"] == 710.0
-
-
 async def test_reports_that_cannot_be_read_are_tried_again(state, monkeypatch):
     recorded(state)
     answers = [StateError("an earlier call still hangs")]

@@ -83,16 +83,6 @@ def test_off_where_none_runs_says_so(module, capsys):
     assert "no autopilot runs" in capsys.readouterr().err
 
 
-def test_what_a_killed_autopilot_left_is_restored_by_off(module, capsys):
-    state = state_dir(create=True)
-    parameters = Parameters(module)
-    Control(parameters, TunableStore(state), MemoryLog(), DEAD).set({NAME: 8}, 1.0)
-    (state / PILOT).write_text(DEAD)
-    assert run(module, "off") == 0
-    assert parameters.read(NAME) == 3
-    assert "restored what a killed one left" in capsys.readouterr().err
-
-
 def test_off_does_not_say_restored_of_what_somebody_changed_since(module, capsys):
     state = state_dir(create=True)
     parameters = Parameters(module)

@@ -100,15 +100,6 @@ def test_without_a_terminal_a_question_is_2(machine: Machine, capsys):
     assert "Take " in capsys.readouterr().out
 
 
-def test_as_json_each_checklist_is_a_line(machine: Machine, capsys):
-    machine.begin("Slot 07")
-    assert machine.swap("--json") == 0
-    (line,) = capsys.readouterr().out.splitlines()
-    found = json.loads(line)
-    assert (found["pool"], found["step"], found["state"]) == ("tank", "offline", "open")
-    assert found["old"]["bay"] == "Slot 07"
-
-
 def test_a_disk_that_another_checklist_swaps_is_no_wrong_one_where_both_are_listed(
     machine: Machine, capsys
 ):
@@ -131,11 +122,6 @@ def test_a_swap_that_ended_is_shown_with_its_code(machine: Machine, capsys):
 def test_what_would_be_swapped_is_json_too(machine: Machine, capsys):
     assert machine.swap("tank", "Slot 07", "--json") == 2
     assert json.loads(capsys.readouterr().out)["old"]["bay"] == "Slot 07"
-
-
-def test_without_open_checklists_nothing_is_printed(machine: Machine, capsys):
-    assert machine.swap("--json") == 0
-    assert capsys.readouterr().out == ""
 
 
 @rows("words", [("none",), ("tank", "Slot 99")])

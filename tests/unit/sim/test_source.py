@@ -6,8 +6,7 @@ import pytest
 
 from tests.table import rows
 from tests.worlds import world_of
-from zconsole.errors import NotFoundError
-from zconsole.sim.source import EPOCH, SimulatedSource, World, samples
+from zconsole.sim.source import SimulatedSource, samples
 
 
 def issued(interval, seconds, name="resilver"):
@@ -69,23 +68,9 @@ async def test_a_clock_that_stands_still_gives_the_same_figures():
     assert first["libzfs"] == second["libzfs"]
 
 
-def test_samples_lie_an_interval_apart_and_end():
-    times = [raws[0]["t"] for raws in samples("healthy", 1, 5.0, 4)]
-    assert times == [EPOCH, EPOCH + 5, EPOCH + 10, EPOCH + 15]
-
-
 def test_an_event_is_handed_out_once():
     taken = [e["name"] for raws in samples("second-replace", 1, 15.0, 4) for e in raws[0]["events"]]
     assert taken.count("vdev_attach") == 1
-
-
-def test_two_pools_come_in_a_fixed_order():
-    assert [raw["pool"] for raw in world_of("two-pools").raws()] == ["tank", "scratch"]
-
-
-def test_an_unknown_scenario_is_said_to_be():
-    with pytest.raises(NotFoundError, match="no scenario 'nope'"):
-        World("nope", 1)
 
 
 def test_diskstats_move_with_the_leaf():
