@@ -163,21 +163,18 @@ def test_the_worst_case_follows_requests_and_time():
     assert longest("rebuild", FOUND) == 1
 
 
-def test_a_meter_forgets_what_was_before_its_span():
+@rows(
+    "apart, readings",
+    [
+        (10.0, [(min(i, 4) * 100, max(0, i - 4) * 100) for i in range(10)]),
+        (30.0, [(0, 0), (100, 0), (100, 100)]),  # the newest two count
+    ],
+)
+def test_a_meter_forgets_what_was_before_its_span(apart, readings):
     meter = Meter(30.0)
-    for i in range(10):
-        slow, fast = min(i, 4) * 100, max(0, i - 4) * 100
+    for i, (slow, fast) in enumerate(readings):
         counts = histogram(b20=fast, b26=slow)
-        meter.take(10.0 * i, {"sync_r": counts, "disk_r": counts})
-    assert meter.latency is not None
-    assert meter.latency < 2**22 / 1e9
-
-
-def test_of_readings_a_span_apart_the_newest_two_count():
-    meter = Meter(30.0)
-    for i, (slow, fast) in enumerate([(0, 0), (100, 0), (100, 100)]):
-        counts = histogram(b20=fast, b26=slow)
-        meter.take(30.0 * i, {"sync_r": counts, "disk_r": counts})
+        meter.take(apart * i, {"sync_r": counts, "disk_r": counts})
     assert meter.latency is not None
     assert meter.latency < 2**22 / 1e9
 
