@@ -6,7 +6,6 @@ import configparser
 import contextlib
 import errno
 import io
-import json
 import shutil
 import subprocess
 import tempfile
@@ -243,6 +242,7 @@ def test_systemd_finds_the_program(program: str, command: str) -> None:
 def test_a_file_is_printed_without_zfs(name, capsys):
     assert main(["export", "--print", name]) == 0
     assert capsys.readouterr().out == shipped(name)
+    assert name.endswith("-unit") or shipped(name) == (SHARE / SHIPPED[name]).read_text()
 
 
 @rows("words", [(), ("resume",)])
@@ -251,8 +251,3 @@ def test_the_help_of_rebalance_says_where_its_unit_goes(words, capsys):
         main(["rebalance", *words, "--help"])
     said = " ".join(capsys.readouterr().out.split())
     assert f"rebalance-unit` prints to /etc/systemd/system/{SHIPPED['rebalance-unit']}, and" in said
-
-
-def test_what_is_no_unit_is_printed_as_it_is():
-    assert shipped("rules") == (SHARE / "prometheus-rules.yml").read_text()
-    assert json.loads(shipped("dashboard"))["uid"] == "zconsole"

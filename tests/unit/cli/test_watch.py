@@ -40,19 +40,21 @@ SCRUBBED = Scan("scrub", "finished", start=1000.0, end=1100.0, errors=0)
 
 
 @rows(
-    ("pool", "code"),
+    ("pools", "code"),
     [
-        (mirror_pool(FINISHED), ExitCode.OK),
-        (mirror_pool(CANCELED), ExitCode.CANCELED),
-        (mirror_pool(replace(FINISHED, errors=2)), ExitCode.DEGRADED),
-        (unrestored(), ExitCode.DEGRADED),
-        (replace(unrestored(), state="ONLINE", scans=(SCRUBBED,)), ExitCode.DEGRADED),
-        (replace(unrestored(), state="ONLINE", scans=()), ExitCode.DEGRADED),
-        (mirror_pool(), ExitCode.OK),
+        ([mirror_pool(FINISHED)], ExitCode.OK),
+        ([mirror_pool(CANCELED)], ExitCode.CANCELED),
+        ([mirror_pool(replace(FINISHED, errors=2))], ExitCode.DEGRADED),
+        ([unrestored()], ExitCode.DEGRADED),
+        ([replace(unrestored(), state="ONLINE", scans=(SCRUBBED,))], ExitCode.DEGRADED),
+        ([replace(unrestored(), state="ONLINE", scans=())], ExitCode.DEGRADED),
+        ([mirror_pool()], ExitCode.OK),
+        ([mirror_pool(FINISHED), mirror_pool(CANCELED)], ExitCode.CANCELED),
+        ([mirror_pool(FINISHED), mirror_pool(CANCELED), unrestored()], ExitCode.DEGRADED),
     ],
 )
-def test_how_it_ended_is_the_exit_code(pool, code):
-    assert ending_code([frame(pool, over_since=0.0)]) == code
+def test_how_the_worst_pool_ended_is_the_exit_code(pools, code):
+    assert ending_code([frame(pool, over_since=0.0) for pool in pools]) == code
 
 
 WELL = replace(unrestored(), state="ONLINE")
@@ -76,12 +78,6 @@ WELL = replace(unrestored(), state="ONLINE")
 )
 def test_scans_are_over_once_all_have_ended_and_settled(frames, over):
     assert scans_ended(frames) == over
-
-
-def test_of_several_pools_the_worst_counts():
-    frames = [frame(mirror_pool(FINISHED)), frame(mirror_pool(CANCELED), over_since=0.0)]
-    assert ending_code(frames) == ExitCode.CANCELED
-    assert ending_code([*frames, frame(unrestored(), over_since=0.0)]) == ExitCode.DEGRADED
 
 
 @rows(("until_done", "code"), [(False, ExitCode.OK), (True, ExitCode.NOT_FOUND)])
