@@ -18,20 +18,19 @@ def issued(interval, seconds, name="resilver"):
 
 
 @pytest.mark.slow
-@rows("name", ["resilver", "foreground", "shingled"])
-def test_sampling_more_often_changes_little(name):
-    world = world_of(name)
-    start = world.pools[0].scan.issued
-    slow, fast, leap = (issued(i, 10.0, name) - start for i in (1.0, 1 / 60, 10.0))
-    assert fast == pytest.approx(slow, rel=0.01)
-    assert leap == pytest.approx(slow, rel=0.01)
-
-
-@pytest.mark.slow
-def test_long_leaps_agree_with_small_steps():
-    start = world_of("resilver").pools[0].scan.issued
-    small, leap = (issued(i, 1800.0) - start for i in (30.0, 1800.0))
-    assert leap == pytest.approx(small, rel=0.03)
+@rows(
+    ("name", "seconds", "intervals", "apart"),
+    [
+        ("resilver", 10.0, (1.0, 1 / 60, 10.0), 0.01),
+        ("foreground", 10.0, (1.0, 1 / 60, 10.0), 0.01),
+        ("shingled", 10.0, (1.0, 1 / 60, 10.0), 0.01),
+        ("resilver", 1800.0, (30.0, 1800.0), 0.03),
+    ],
+)
+def test_sampling_more_often_or_in_long_leaps_changes_little(name, seconds, intervals, apart):
+    start = world_of(name).pools[0].scan.issued
+    first, *others = (issued(interval, seconds, name) - start for interval in intervals)
+    assert others == pytest.approx([first] * len(others), rel=apart)
 
 
 async def test_simulated_time_follows_the_clock_times_speed():
