@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Iterator, Sequence
-from copy import copy
 from typing import Any, NamedTuple, NoReturn
 
 from zconsole import __version__
@@ -40,8 +39,8 @@ class Parameter:
         self._known = known
 
     def limited_to(self, words: Sequence[str]) -> Parameter:
-        """Return this parameter with other fixed choices."""
-        found = copy(self)
+        """Return this argument with other fixed choices."""
+        found = Parameter(self.names[0], self.metavar, "", known=self._known)
         found.settings = {**self.settings, "choices": words}
         return found
 
