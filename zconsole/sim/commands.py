@@ -246,6 +246,9 @@ def change(pool: PoolState, kind: str, action: str = "start", device: str | None
         aims = [_place(pool, device, f"cannot {kind} '{device}'")[1]]
     for leaf in aims:
         job = leaf.jobs.get(kind)
+        if job is not None and job.state == RUNNING and action == "start":
+            doing = "trimming" if kind == "trim" else "initializing"
+            raise CommandError(f"cannot {kind} '{leaf.name}': currently {doing}")
         if action != "start":
             if job is not None and job.state == RUNNING:
                 job.state, job.time = (WORK_CANCELED if action == "cancel" else SUSPENDED), pool.now

@@ -94,6 +94,7 @@ def test_work_on_devices_is_told_with_the_time_it_began():
     pool = world.pools[0]
     assert zpool(world, "initialize", pool.name).returncode == 0
     assert {job.time for leaf in pool.leaves() for job in leaf.jobs.values()} == {pool.now}
+    assert "currently initializing" in zpool(world, "initialize", pool.name).stderr
 
 
 def test_offline_is_refused_where_data_would_be_lost():
