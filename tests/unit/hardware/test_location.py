@@ -17,16 +17,6 @@ def where(machine: Machine, path: str) -> LeafDisk:
     return found.of(names)
 
 
-def test_a_bay_behind_an_expander(tmp_path):
-    machine = expander_24(tmp_path)
-    assert where(machine, "/dev/sdb") == LeafDisk(
-        enclosure="0x500304801ee3ee7f",
-        slot="Slot 01",
-        bay="Slot 01",
-        port="pci-0000:01:00.0-sas-exp0x500304801ee3ee7f-phy1-lun-0",
-    )
-
-
 @pytest.mark.slow
 def test_a_multipath_disk_has_one_bay_by_whichever_name(tmp_path):
     machine = jbod_60(tmp_path)
