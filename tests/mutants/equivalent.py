@@ -110,7 +110,7 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         "actions.executor.RunRecord.left_running: swap"
         " self.steps.append({'argv': list(step.argv)}) <> self.log.note(self.clock(),"
         " 'ended', **self._of(step), ok=False, result=result)",
-        "sim.commands.detach: swap _release(pool, leaf)"
+        "sim.commands.detach: swap lifecycle.release(pool, leaf)"
         " <> pool.note('vdev_remove', f'{leaf.name} detached', vdev=leaf.path)",
         "rebalance.planning.survey.survey: swap"
         " links.add(index, portion) <> _sample(sys, found, portion)",

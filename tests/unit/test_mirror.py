@@ -32,7 +32,6 @@ ELSEWHERE = {
     "cli/test_configuration.py": "is of config.py: what it means for every other command",
     "cli/test_completion_scripts.py": "runs what completion.py makes in the shells it is for",
     "cli/test_dead_mounts.py": COMMANDS,
-    "cli/test_hold_latency.py": "is of tunables.py, the other tests of which fill a file",
     "cli/test_large_input.py": COMMANDS,
     "cli/test_reports.py": "is a table of saved outputs and of what is said of them",
     "cli/test_saved_texts.py": "is a table of kinds of saved text and of what is said of them",

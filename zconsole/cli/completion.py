@@ -73,21 +73,13 @@ def _with_choices(command: Command) -> Command:
     if len(command.arguments) < 2 or not command.arguments[0].choices:
         return command
     first, *rest = command.arguments
-    options = tuple(row for row in command.rows if row not in command.arguments)
-    inner = tuple(
-        Command("", (*_after(choice, rest), *options), words=(*command.words, choice))
-        for choice in first.choices
-    )
-    return command._replace(rows=options, commands=inner)
-
-
-def _after(choice: str, rest: Iterable[Parameter]) -> tuple[Parameter, ...]:
-    words = AFTER.get(choice)
-    if words is None:
-        return tuple(rest)
-    return tuple(
-        Parameter(*each.names, **{**each.settings, "choices": words}) for each in rest if words
-    )
+    options = [row for row in command.rows if row not in command.arguments]
+    inner = []
+    for choice in first.choices:
+        words = AFTER.get(choice)
+        after = rest if words is None else [each.limited_to(words) for each in rest if words]
+        inner.append(Command("", (*after, *options), words=(*command.words, choice)))
+    return command._replace(rows=tuple(options), commands=tuple(inner))
 
 
 def _kind(word: Parameter) -> str:

@@ -18,18 +18,31 @@ class Parameter:
 
     def __init__(
         self,
-        *names: str,
+        name: str,
+        metavar: str,
+        text: str,
+        *,
+        short: str = "",
         known: Callable[[], Sequence[str]] = tuple,
         **settings: Any,
     ) -> None:
-        """Take ``settings`` as keywords of ``ArgumentParser.add_argument``.
+        """Take ``settings`` as further keywords of ``ArgumentParser.add_argument``.
 
+        ``metavar`` stands for the value in help; it is empty for switches and fixed choices.
         ``known`` returns all possible words. Unlike ``choices``, it is only called when they are
         needed, so that ``--help`` needn't load them.
         """
-        self.names = names
-        self.settings = settings
+        self.names = (short, name) if short else (name,)
+        self.metavar = metavar
+        shown = {"metavar": metavar} if metavar else {}
+        self.settings = {"help": text, **shown, **settings}
         self._known = known
+
+    def limited_to(self, words: Sequence[str]) -> Parameter:
+        """Return this argument with other fixed choices."""
+        found = Parameter(self.names[0], self.metavar, "", known=self._known)
+        found.settings = {**self.settings, "choices": words}
+        return found
 
     @property
     def is_option(self) -> bool:
@@ -40,11 +53,6 @@ class Parameter:
     def text(self) -> str:
         """Description in a phrase: the help text with its values filled in."""
         return str(self.settings["help"] % self.settings)
-
-    @property
-    def metavar(self) -> str:
-        """Placeholder for the value in help; empty for switches and fixed choices."""
-        return str(self.settings.get("metavar", ""))
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -75,7 +83,7 @@ class Parameter:
 
 def switch(name: str, what: str) -> Parameter:
     """Return an option without a value."""
-    return Parameter(name, action="store_true", help=what)
+    return Parameter(name, "", what, action="store_true")
 
 
 class OptionGroup(NamedTuple):
@@ -130,7 +138,7 @@ class Command(NamedTuple):
             yield from command.walk()
 
 
-HELP = Parameter("-h", "--help", action="help", help="show this help message and exit")
+HELP = Parameter("--help", "", "show this help message and exit", short="-h", action="help")
 """The option that argparse itself adds to every parser, for man pages and completions."""
 COMMON = OptionGroup(
     "options of every command",
@@ -138,17 +146,18 @@ COMMON = OptionGroup(
     (
         Parameter(
             "--theme",
-            metavar="NAME|PATH",
-            help="use the theme of this name (see zconsole themes) or in this file",
+            "NAME|PATH",
+            "use the theme of this name (see zconsole themes) or in this file",
         ),
-        Parameter("--ascii", action="store_true", default=None, help="draw the console in ASCII"),
+        Parameter("--ascii", "", "draw the console in ASCII", action="store_true", default=None),
         switch("--read-only", "watch only, change nothing"),
         switch("--no-mouse", "leave the mouse to the terminal"),
         Parameter(
             "--version",
+            "",
+            "print the version and exit",
             action="version",
             version=f"zconsole {__version__}",
-            help="print the version and exit",
         ),
     ),
 )

@@ -108,7 +108,7 @@ def _usage(command: Command) -> list[str]:
     ]
     arguments = []
     for argument in command.arguments:
-        shown = rf"\fI{_escaped(argument.shown)}\fR" + (r"\ ..." if argument.many else "")
+        shown = _invocation(argument) + (r"\ ..." if argument.many else "")
         arguments.append(shown if argument.required else f"[{shown}]")
     return [start, *options, *arguments, ".YS"]
 
@@ -122,40 +122,30 @@ def _command(command: Command) -> str:
 def _options(command: Command) -> list[str]:
     """Return the arguments, then the options by group, each listed once with its subcommands."""
     parts = [*command.walk()] if command.words else [command]
-    named = [(part.words[-1] if part.words else "", part) for part in parts]
-    arguments = _owners((word, each) for word, part in named for each in part.arguments)
-    lines = []
-    for argument, words in arguments.items():
-        head = rf"\fI{_escaped(argument.shown)}\fR"
-        lines += _entry(head, _sentence(argument.text) + _only(words, parts))
+    lines = _parameters(parts, [part.arguments for part in parts])
     for title_of, about in {g.title: g.about for part in parts for g in part.groups}.items():
         if title_of != "options":
             lines += [f".SS {_escaped(title_of.capitalize())}", *_paragraphs([about] * bool(about))]
-        options = _owners(
-            (word, option)
-            for word, part in named
-            for group in part.groups
-            if group.title == title_of
-            for option in group.options
-        )
-        for option, words in options.items():
-            lines += _entry(_invocation(option), _sentence(option.text) + _only(words, parts))
+        named = [[g for g in part.groups if g.title == title_of] for part in parts]
+        lines += _parameters(parts, [[o for g in groups for o in g.options] for groups in named])
     return lines
 
 
-def _owners(taken: Iterable[tuple[str, Parameter]]) -> dict[Parameter, list[str]]:
-    """Return each parameter once, with the last word of every command that takes it."""
-    found: dict[Parameter, list[str]] = {}
-    for word, each in taken:
-        found.setdefault(each, []).append(word)
-    return found
+def _parameters(parts: Sequence[Command], taken: Iterable[Iterable[Parameter]]) -> list[str]:
+    """Return an entry for each parameter that the parts take; it names those that do, if not all.
 
-
-def _only(owners: Sequence[str], parts: Sequence[Command]) -> str:
-    """Return a sentence that names the subcommands taking a parameter; empty if all do."""
-    inner = [part.words[-1] for part in parts[1:]]
-    named = [word for word in inner if word in owners]
-    return "" if named == inner else f" Only with {', '.join(f'`{word}`' for word in named)}."
+    The first part is the command itself, the others are its subcommands.
+    """
+    owners: dict[Parameter, list[Command]] = {}
+    for part, parameters in zip(parts, taken, strict=True):
+        for each in parameters:
+            owners.setdefault(each, []).append(part)
+    lines = []
+    for each, own in owners.items():
+        words = [f"`{part.words[-1]}`" for part in parts[1:] if part in own]
+        only = "" if len(words) == len(parts) - 1 else f" Only with {', '.join(words)}."
+        lines += _entry(_invocation(each), f"{_sentence(each.text)}{only}")
+    return lines
 
 
 def _keys(prose: Iterable[str]) -> list[str]:
@@ -193,12 +183,13 @@ def _see(tree: Command | None, more: Iterable[str]) -> list[str]:
 # Text
 
 
-def _invocation(option: Parameter) -> str:
-    names = ", ".join(rf"\fB{_escaped(name)}\fR" for name in option.names)
-    if not option.count:
-        return names
-    value = rf"\fI{_escaped(option.shown)}\fR"
-    return " ".join((names, *[value] * option.count, *["..."] * option.many))
+def _invocation(parameter: Parameter) -> str:
+    value = rf"\fI{_escaped(parameter.shown)}\fR"
+    if not parameter.is_option:
+        return value
+    names = ", ".join(rf"\fB{_escaped(name)}\fR" for name in parameter.names)
+    values = [*[value] * parameter.count, *["..."] * parameter.many]
+    return " ".join((names, *values))
 
 
 def _entry(head: str, text: str) -> list[str]:

@@ -99,7 +99,7 @@ def _scenarios() -> Sequence[str]:
 
 
 def _action(choices: tuple[str, ...], what: str) -> Parameter:
-    return Parameter("action", nargs="?", default="list", choices=choices, help=what)
+    return Parameter("action", "", what, nargs="?", default="list", choices=choices)
 
 
 def _json(what: str) -> Parameter:
@@ -108,30 +108,26 @@ def _json(what: str) -> Parameter:
 
 def _saved(what: str) -> Parameter:
     text = f"read saved {what} output from a file, or standard input (-)"
-    return Parameter("--from", dest="saved", type=file_name, metavar="FILE|-", help=text)
+    return Parameter("--from", "FILE|-", text, dest="saved", type=file_name)
 
 
 def _interval(usual: float) -> Parameter:
     text = "seconds between samples (default: %(default)g)"
-    return Parameter("--interval", type=seconds, default=usual, metavar="S", help=text)
+    return Parameter("--interval", "S", text, type=seconds, default=usual)
 
 
 # The default keeps argparse from listing them as required.
-_POOLS = Parameter(
-    "pools", nargs="*", default=[], metavar="POOL", help="only these pools (default: all)"
-)
-_POOL = Parameter("pool", nargs="?", metavar="POOL", help="only this pool (default: all)")
-_COUNT = Parameter("--count", type=whole, metavar="N", help="stop after N samples")
+_POOLS = Parameter("pools", "POOL", "only these pools (default: all)", nargs="*", default=[])
+_POOL = Parameter("pool", "POOL", "only this pool (default: all)", nargs="?")
+_COUNT = Parameter("--count", "N", "stop after N samples", type=whole)
 _SPEED = Parameter(
     "--speed",
+    "X",
+    "play X times as fast as real time (default: %(default)g)",
     type=positive,
     default=1.0,
-    metavar="X",
-    help="play X times as fast as real time (default: %(default)g)",
 )
-_HOST = Parameter(
-    "--host", metavar="USER@HOST[,...]", help="read the pools of other machines over ssh"
-)
+_HOST = Parameter("--host", "USER@HOST[,...]", "read the pools of other machines over ssh")
 _ALERTS = OptionGroup(
     "alerts",
     # Wrapped by hand: the console's help, with its table of commands, is printed as is.
@@ -143,8 +139,8 @@ _ALERTS = OptionGroup(
     (
         Parameter(
             "--hook",
-            metavar="CMD",
-            help="run CMD without a shell for each alert, sent as JSON on its standard input",
+            "CMD",
+            "run CMD without a shell for each alert, sent as JSON on its standard input",
         ),
         switch("--bell", "ring the bell for each alert"),
         switch(
@@ -153,25 +149,25 @@ _ALERTS = OptionGroup(
         ),
         Parameter(
             "--stalled-after",
+            "S",
+            "alert after S seconds without progress, at least 60 (default: %(default)g)",
             type=positive,
             default=600.0,
-            metavar="S",
-            help="alert after S seconds without progress, at least 60 (default: %(default)g)",
         ),
         Parameter(
             "--slip",
+            "SHARE",
+            "alert when the ETA slips by more than SHARE (0 to 1) of the expected time"
+            " (default: %(default)g)",
             type=slip,
             default=0.25,
-            metavar="SHARE",
-            help="alert when the ETA slips by more than SHARE (0 to 1) of the expected time"
-            " (default: %(default)g)",
         ),
         Parameter(
             "--free-floor",
+            "SHARE",
+            "alert when less than SHARE (0 to 1) of the pool is free (default: %(default)g)",
             type=floor,
             default=0.05,
-            metavar="SHARE",
-            help="alert when less than SHARE (0 to 1) of the pool is free (default: %(default)g)",
         ),
     ),
 )
@@ -203,22 +199,20 @@ COMMANDS: dict[str, Command] = {
                 (
                     Parameter(
                         "--add-vdev",
+                        "SIZE",
+                        "predict the balance with these vdevs added",
                         nargs="+",
                         default=[],
-                        metavar="SIZE",
-                        help="predict the balance with these vdevs added",
                     ),
                     Parameter(
                         "--resize",
+                        "NAME=SIZE",
+                        "predict the balance with these vdevs resized",
                         nargs="+",
                         default=[],
-                        metavar="NAME=SIZE",
-                        help="predict the balance with these vdevs resized",
                     ),
                     Parameter(
-                        "--disk",
-                        metavar="SIZE",
-                        help="predict how long a new disk of SIZE would resilver",
+                        "--disk", "SIZE", "predict how long a new disk of SIZE would resilver"
                     ),
                 ),
             ),
@@ -242,9 +236,7 @@ COMMANDS: dict[str, Command] = {
     "record": Command(
         "write samples to a file until the scan ends or you interrupt it",
         (
-            Parameter(
-                "file", type=file_name, metavar="FILE", help="the recording to write or extend"
-            ),
+            Parameter("file", "FILE", "the recording to write or extend", type=file_name),
             _POOLS,
             _interval(1.0),
             _COUNT,
@@ -253,7 +245,7 @@ COMMANDS: dict[str, Command] = {
     "replay": Command(
         "play a recording in the console, or print its samples",
         (
-            Parameter("file", type=file_name, metavar="FILE", help="the recording to play"),
+            Parameter("file", "FILE", "the recording to play", type=file_name),
             _SPEED,
             _json("print JSON samples, as fast as possible"),
         ),
@@ -263,32 +255,30 @@ COMMANDS: dict[str, Command] = {
         (
             Parameter(
                 "named",
+                "NAME",
+                f"simulate this scenario (default: {DEMO}); see --list",
                 nargs="?",
-                metavar="NAME",
                 known=_scenarios,
-                help=f"simulate this scenario (default: {DEMO}); see --list",
             ),
-            Parameter("--scenario", metavar="NAME", known=_scenarios, help="the same as NAME"),
+            Parameter("--scenario", "NAME", "the same as NAME", known=_scenarios),
             switch("--list", "list and describe the scenarios"),
             Parameter(
                 "--seed",
+                "N",
+                "same seed, same simulation (default: %(default)d)",
                 type=int,
                 default=1,
-                metavar="N",
-                help="same seed, same simulation (default: %(default)d)",
             ),
             _SPEED,
             _json("print JSON samples at simulated time, without a console"),
             Parameter(
                 "--record",
-                type=file_name,
-                metavar="FILE",
-                help=f"write a recording at simulated time, of {RECORDED} samples or --count;"
+                "FILE",
+                f"write a recording at simulated time, of {RECORDED} samples or --count;"
                 " zconsole replay plays it",
+                type=file_name,
             ),
-            Parameter(
-                "--count", type=whole, metavar="N", help="stop --json or --record after N samples"
-            ),
+            Parameter("--count", "N", "stop --json or --record after N samples", type=whole),
             _interval(1.0),
         ),
     ),
@@ -296,12 +286,12 @@ COMMANDS: dict[str, Command] = {
     "swap": Command(
         "guide you through a disk swap, step by step",
         (
-            Parameter("pool", nargs="?", metavar="POOL", help="the pool (default: all)"),
+            Parameter("pool", "POOL", "the pool (default: all)", nargs="?"),
             Parameter(
                 "device",
+                "DEVICE",
+                "the disk to swap: by bay, serial, GUID, path or name (default: what failed)",
                 nargs="?",
-                metavar="DEVICE",
-                help="the disk to swap: by bay, serial, GUID, path or name (default: what failed)",
             ),
             _json("print the open checklists as JSON, one per line; ask nothing"),
         ),
@@ -317,26 +307,26 @@ COMMANDS: dict[str, Command] = {
             ),
             Parameter(
                 "words",
-                nargs="*",
-                metavar="NAME",
-                help=f"set: NAME=VALUE (bytes also as 16M); preset: {', '.join(PRESETS)};"
+                "NAME",
+                f"set: NAME=VALUE (bytes also as 16M); preset: {', '.join(PRESETS)};"
                 " restore: names (default: all); hold-latency: the latency (20ms), others by time"
                 " of day (22:00-06:00=100ms), below-defaults to allow scans slower than by the"
                 " defaults also without redundancy; or off",
+                nargs="*",
             ),
             Parameter(
                 "--limit",
+                "",
+                "with preset faster-resilver: lift only this limit",
                 choices=LIMITED_BY,
-                help="with preset faster-resilver: lift only this limit",
             ),
             Parameter(
                 "--for",
+                "SECONDS",
+                "with set zfs_scan_suspend_progress=1: restore it after SECONDS (default: 600)",
                 dest="seconds",
                 type=within_a_day,
                 default=600.0,
-                metavar="SECONDS",
-                help="with set zfs_scan_suspend_progress=1: restore it after SECONDS"
-                " (default: 600)",
             ),
             switch(
                 "--yes",
@@ -358,10 +348,9 @@ COMMANDS: dict[str, Command] = {
             ),
             Parameter(
                 "disk",
+                "DISK",
+                "its path or serial number; off without one: every light that zconsole switched on",
                 nargs="?",
-                metavar="DISK",
-                help="its path or serial number; off without one: every light that zconsole"
-                " switched on",
             ),
             _json("print JSON, one light per line"),
         ),
@@ -374,12 +363,12 @@ COMMANDS: dict[str, Command] = {
                 "list the hours that are set (default), set (window) or drop (off) those of a"
                 " pool, or resume after a reboot: keep to them again",
             ),
-            Parameter("pool", nargs="?", metavar="POOL", help="the pool, for window and off"),
+            Parameter("pool", "POOL", "the pool, for window and off", nargs="?"),
             Parameter(
                 "hours",
+                "HH:MM-HH:MM",
+                "scrub only then, such as 22:00-06:00; paused outside, progress is kept",
                 nargs="?",
-                metavar="HH:MM-HH:MM",
-                help="scrub only then, such as 22:00-06:00; paused outside, progress is kept",
             ),
             _json("print JSON, one pool per line"),
         ),
@@ -403,19 +392,14 @@ COMMANDS: dict[str, Command] = {
                 "",
                 (
                     Parameter(
-                        "--scan",
-                        type=whole,
-                        default=1,
-                        metavar="N",
-                        help="which scan (default: 1, the newest)",
+                        "--scan", "N", "which scan (default: 1, the newest)", type=whole, default=1
                     ),
                     switch("--list", "list the reports, one per line"),
                     Parameter(
                         "--compare",
+                        "N|FILE",
+                        "compare two scans, each given by number, saved JSON report or recording",
                         nargs=2,
-                        metavar="N|FILE",
-                        help="compare two scans, each given by number, saved JSON report or"
-                        " recording",
                     ),
                 ),
             ),
@@ -430,10 +414,10 @@ COMMANDS: dict[str, Command] = {
             ),
             Parameter(
                 "--from",
+                "RECORDING",
+                "report on the scans of a recording",
                 dest="recording",
                 type=file_name,
-                metavar="RECORDING",
-                help="report on the scans of a recording",
             ),
         ),
     ),
@@ -442,25 +426,18 @@ COMMANDS: dict[str, Command] = {
         (
             _POOLS,
             _HOST,
+            Parameter("--listen", "[ADDR:]PORT", "serve /metrics (default ADDR: 127.0.0.1)"),
             Parameter(
-                "--listen",
-                metavar="[ADDR:]PORT",
-                help="serve /metrics (default ADDR: 127.0.0.1)",
-            ),
-            Parameter(
-                "--textfile",
-                type=file_name,
-                metavar="PATH",
-                help="rewrite the file PATH at every sample",
+                "--textfile", "PATH", "rewrite the file PATH at every sample", type=file_name
             ),
             _interval(15.0),
             _COUNT,
             Parameter(
                 "--print",
+                "NAME",
+                f"print a file to install, and exit: {', '.join(SHIPPED)}",
                 dest="shipped",
                 choices=tuple(SHIPPED),
-                metavar="NAME",
-                help=f"print a file to install, and exit: {', '.join(SHIPPED)}",
             ),
         ),
     ),
@@ -473,9 +450,9 @@ COMMANDS: dict[str, Command] = {
         (
             Parameter(
                 "action",
+                "",
+                "path: where the file is; show: every setting and its origin; check: what is wrong",
                 choices=("path", "show", "check"),
-                help="path: where the file is; show: every setting and its origin;"
-                " check: what is wrong",
             ),
             _json("print JSON, one setting or wrong entry per line"),
         ),
@@ -483,7 +460,7 @@ COMMANDS: dict[str, Command] = {
     "man": Command("print the manual page of zconsole, or of a command", ()),
     "completion": Command(
         "print a script that completes words in bash, zsh or fish",
-        (Parameter("shell", choices=("bash", "zsh", "fish"), help="the shell you use"),),
+        (Parameter("shell", "", "the shell you use", choices=("bash", "zsh", "fish")),),
     ),
     "console": Command(
         "open the console; only needed for a pool named like a command",
@@ -492,12 +469,12 @@ COMMANDS: dict[str, Command] = {
 }
 """Every command, by name; each is a module of ``zconsole.cli`` with a function ``run(args)``."""
 
-_PAGE = Parameter(  # its choices are all commands, itself included
+_PAGE = Parameter(
     "command",
+    "COMMAND",
+    "a command, or security (default: zconsole itself); read its page with | man -l -",
     nargs="?",
     choices=(*COMMANDS, "security"),
-    metavar="COMMAND",
-    help="a command, or security (default: zconsole itself); read its page with | man -l -",
 )
 COMMANDS["man"] = COMMANDS["man"]._replace(rows=(_PAGE,))
 

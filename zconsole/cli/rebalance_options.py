@@ -32,49 +32,31 @@ def _window(word: str) -> str:
 
 _LIMITS = (
     Parameter(
-        "--limit-rate",
-        dest="rate",
-        type=size_above_0,
-        metavar="BYTES/S",
-        help=f"{HELP['rate']}, such as 100M",
+        "--limit-rate", "BYTES/S", f"{HELP['rate']}, such as 100M", dest="rate", type=size_above_0
     ),
-    Parameter(
-        "--max-latency",
-        type=positive,
-        metavar="SECONDS",
-        help=f"{HELP['max_latency']}, such as 0.05",
-    ),
-    Parameter("--max-bytes", type=size_above_0, metavar="N", help=HELP["max_bytes"]),
-    Parameter("--until-spread", type=share, metavar="F", help=f"{HELP['until_spread']}, 0 to 1"),
-    Parameter(
-        "--min-free",
-        type=share,
-        metavar="F",
-        help=f"{HELP['min_free']}, 0 to 1 (default: 0.05)",
-    ),
-    Parameter("--window", type=_window, metavar="HH:MM-HH:MM", help=HELP["window"]),
+    Parameter("--max-latency", "SECONDS", f"{HELP['max_latency']}, such as 0.05", type=positive),
+    Parameter("--max-bytes", "N", HELP["max_bytes"], type=size_above_0),
+    Parameter("--until-spread", "F", f"{HELP['until_spread']}, 0 to 1", type=share),
+    Parameter("--min-free", "F", f"{HELP['min_free']}, 0 to 1 (default: 0.05)", type=share),
+    Parameter("--window", "HH:MM-HH:MM", HELP["window"], type=_window),
 )
 _WORK = (
-    Parameter("dirs", nargs="*", metavar="DIR", help="directories whose files to move"),
+    Parameter("dirs", "DIR", "directories whose files to move", nargs="*"),
     Parameter(
         "--engine",
+        "",
+        f"{HELP['engine']} (default: auto)",
         choices=("auto", "copy", "rewrite"),
         default="auto",
-        help=f"{HELP['engine']} (default: auto)",
     ),
     Parameter(
         "--aim",
+        "",
+        HELP["aim"],
         choices=("balance", "width", "properties", "recordsize"),
         default="balance",
-        help=HELP["aim"],
     ),
-    Parameter(
-        "--rewrite-options",
-        type=_letters,
-        default="",
-        metavar="LETTERS",
-        help=HELP["rewrite_options"],
-    ),
+    Parameter("--rewrite-options", "LETTERS", HELP["rewrite_options"], type=_letters, default=""),
     switch("--accept-races", HELP["accept_races"]),
     switch("--allow-non-zfs", "allow copies on any filesystem"),
     *_LIMITS,
@@ -84,13 +66,10 @@ _RUN = (
     switch("--detach", "run in the background"),
     switch("--during-scan", HELP["during_scan"]),
     Parameter(
-        "--journal",
-        type=Path,
-        metavar="PATH",
-        help="keep the job's journal here; if it exists, resume its job",
+        "--journal", "PATH", "keep the job's journal here; if it exists, resume its job", type=Path
     ),
 )
-_JOB = Parameter("job", metavar="JOB", help="the id of the job")
+_JOB = Parameter("job", "JOB", "the id of the job")
 _JSON = switch("--json", "print JSON, one object per line")
 
 
@@ -109,14 +88,14 @@ COMMANDS = (
     _command(
         "status",
         "show one job, or all",
-        Parameter("job", nargs="?", metavar="JOB", help="only this job (default: all)"),
+        Parameter("job", "JOB", "only this job (default: all)", nargs="?"),
     ),
     _command("pause", "pause a running job", _JOB),
     _command("stop", "stop a running job", _JOB),
     _command(
         "resume",
         "resume a paused, stopped or interrupted job",
-        Parameter("job", nargs="?", metavar="JOB", help="the id of the job, unless --all"),
+        Parameter("job", "JOB", "the id of the job, unless --all", nargs="?"),
         switch(
             "--all",
             "resume every job that a crash or shutdown interrupted",

@@ -190,9 +190,7 @@ def _devices(devices: Sequence[DeviceReport]) -> list[str]:
         ]
         for each in devices
     ]
-    if any(each.disk for each in devices):
-        return _table([*head, "disk"], rows)
-    return _table(head, [row[:-1] for row in rows])
+    return _table(head, rows, "disk")
 
 
 def _changes(report: ScanReport, zone: tzinfo | None) -> list[str]:
@@ -206,20 +204,22 @@ def _changes(report: ScanReport, zone: tzinfo | None) -> list[str]:
         )
         for c in report.changes
     ]  # fmt: skip
-    if any(c.doubt for c in report.changes):
-        return _table([*head, "effect"], rows)
-    return _table(head, [row[:-1] for row in rows])
+    return _table(head, rows, "effect")
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], last: str = "") -> list[str]:
     """Return the lines of a Markdown table with aligned columns; none if there are no rows.
 
-    A ``|`` in a cell is escaped.
+    ``last`` is the head of a last column that is left out if it is empty. A ``|`` in a cell is
+    escaped.
     """
     if not rows:
         return []
-    lines = [[inert(cell).replace("|", "\\|") for cell in row] for row in (head, *rows)]
-    widths = [max(cells(row[i]) for row in lines) for i in range(len(head))]
+    if last and any(row[-1] for row in rows):
+        head = (*head, last)
+    wide = len(head)
+    lines = [[inert(cell).replace("|", "\\|") for cell in row[:wide]] for row in (head, *rows)]
+    widths = [max(cells(row[i]) for row in lines) for i in range(wide)]
     drawn = [
         f"| {' | '.join(padded(c, w) for c, w in zip(row, widths, strict=True))} |" for row in lines
     ]

@@ -85,6 +85,14 @@ class Build:
         new.dtl = 1.0
         return Group(kind, self.guid(), [old, new])
 
+    def replaced(
+        self, disks: Sequence[Leaf], number: int, model: DiskModel | None = None
+    ) -> list[Member]:
+        """Return devices of which one is being replaced by a new one, of its model by default."""
+        old = disks[number]
+        new = self.leaf(model or self.models[old.guid], old.bus)
+        return [*disks[:number], self.replacing(old, new), *disks[number + 1 :]]
+
     def top(
         self,
         kind: str,

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from zconsole.pool.model import parse_version
 from zconsole.sim import lifecycle, scan
 from zconsole.sim.disk import (
     CANT_OPEN,
@@ -41,7 +39,6 @@ LABEL_SPACE = 1 << 28
 """A device may be this many bytes smaller than the one it replaces (rounding to metaslabs)."""
 DISPLACED = "/old"
 """Suffix that the kernel adds to the path of a device replaced by another at the same path."""
-DOING = {"trim": "trimming", "initialize": "initializing"}
 
 
 class CommandError(Exception):
@@ -52,7 +49,7 @@ class CommandError(Exception):
         self.status = status
 
 
-def replace(pool: PoolState, old: str, new: str, sequential: bool = False) -> None:
+def replace(pool: PoolState, old: str, new: str, *, sequential: bool = False) -> None:
     """Run ``zpool replace [-s] POOL OLD NEW``; devices by path, name or GUID."""
     failed = f"cannot replace {old} with {new}"
     top, leaf = _place(pool, old, failed, 255)
@@ -75,10 +72,10 @@ def replace(pool: PoolState, old: str, new: str, sequential: bool = False) -> No
 def attach(pool: PoolState, device: str, new: str) -> None:
     """Run ``zpool attach POOL DEVICE NEW`` on a disk, a mirror, or a raidz (by its name)."""
     failed = f"cannot attach {new} to {device}"
-    for index, top in enumerate(pool.tops):
-        if top.kind == "raidz" and device in (top_name(top, index), str(top.guid)):
-            _widen(pool, index, new, failed)
-            return
+    index = _top_called(pool, device)
+    if index is not None and pool.tops[index].kind == "raidz":
+        _widen(pool, index, new, failed)
+        return
     top, leaf = _place(pool, device, failed, 255)
     fresh = loose(pool, new)
     if top.kind not in ("mirror", "disk") or parent(top, leaf) is not None:
@@ -94,17 +91,16 @@ def attach(pool: PoolState, device: str, new: str) -> None:
 
 def _widen(pool: PoolState, index: int, new: str, failed: str) -> None:
     """Start a raidz expansion (2.3, vdev_raidz_attach_sync)."""
-    fresh = loose(pool, new)
-    top = pool.tops[index]
-    refused = ""
-    if pool.checkpoint is not None:
-        refused = "checkpoint exists"
-    elif pool.expansion is not None and pool.expansion.running:
-        refused = "raidz expansion in progress"
-    elif fresh.model.size < min(leaf.model.size for leaf in top.leaves()) - LABEL_SPACE:
-        refused = "device is too small"
-    if refused:
-        raise CommandError(f"{failed}: {refused}", 255)
+    top, fresh = pool.tops[index], loose(pool, new)
+    smallest = min(leaf.model.size for leaf in top.leaves())
+    reasons = {
+        "checkpoint exists": pool.checkpoint is not None,
+        "raidz expansion in progress": pool.expansion is not None and pool.expansion.running,
+        "device is too small": fresh.model.size < smallest - LABEL_SPACE,
+    }
+    for reason, applies in reasons.items():
+        if applies:
+            raise CommandError(f"{failed}: {reason}", 255)
     _cancel_scrub(pool, "scrub canceled by the replacement")
     _take(pool, fresh)
     fresh.dtl = 0.0
@@ -137,7 +133,7 @@ def detach(pool: PoolState, device: str) -> None:
         for kept in (x for member in rest for x in leaves_of(member)):  # see spa_vdev_detach
             if kept.path == leaf.path + DISPLACED:
                 kept.path, kept.name = leaf.path, kept.name.removesuffix(DISPLACED)
-    _release(pool, leaf)
+    lifecycle.release(pool, leaf)
     pool.note("vdev_remove", f"{leaf.name} detached", vdev=leaf.path)
 
 
@@ -147,14 +143,14 @@ def offline(pool: PoolState, device: str) -> None:
     top, leaf = _place(pool, device, failed)
     # Set the state for a moment, to count the replicas that would be left.
     was, leaf.state = leaf.state, OFFLINE
-    bad = top.lost() > top.tolerance
+    failed_then = top.failed
     leaf.state = was
-    if bad:
+    if failed_then:
         raise CommandError(f"{failed}: no valid replicas")
     lifecycle.lose(pool, leaf, OFFLINE)
 
 
-def online(pool: PoolState, device: str, expand: bool = False) -> str:
+def online(pool: PoolState, device: str, *, expand: bool = False) -> str:
     """Run ``zpool online [-e] POOL DEVICE`` and return its output."""
     top, leaf = _place(pool, device, f"cannot online {device}")
     if not leaf.present:
@@ -181,7 +177,7 @@ def clear(pool: PoolState, device: str | None = None) -> None:
     for leaf in leaves:
         if leaf.present and leaf.state in _REOPENED:
             lifecycle.come_back(pool, leaf, missed)
-    if any(top.lost() > top.tolerance for top in pool.tops if top.members):
+    if any(top.failed for top in pool.tops if top.members):
         pool.suspended = True
         raise CommandError(f"cannot clear errors for {pool.name}: I/O error")
     pool.note("vdev_clear", "errors cleared", "notice")
@@ -203,107 +199,69 @@ def scrub(
     if pool.resilvering or pool.rebuilding:
         raise CommandError(f"{failed}: currently resilvering")
     current = pool.scan if pool.scan is not None and pool.scan.active else None
-    found = pool.error_scrub
-    if found is not None and found.state != ERRORSCRUBBING:
-        found = None
-    if found is not None or (errors and current is None):
-        _scrub_errors(pool, found, action, failed)
-    elif action == "start":
-        _scrub_start(pool, current, failed, txgs)
-    elif action == "pause":
-        if current is None:
-            return  # no error: zpool is silent here since 2.2
-        if current.paused_since:
-            raise CommandError(f"{failed}: scrub is paused; use 'zpool scrub' to resume scrub")
-        current.paused_since = pool.now
-        pool.note("scrub_paused", "scrub paused", "notice")
-    elif current is None:
-        raise CommandError(f"{failed}: there is no active scrub")
-    else:
-        _cancel_scrub(pool, "scrub canceled")
-
-
-def _scrub_errors(pool: PoolState, found: ErrorScrub | None, action: str, failed: str) -> None:
-    """Start, resume, pause or stop a scrub of the blocks with known errors."""
-    if action == "start" and found is None:
-        pool.error_scrub = ErrorScrub(pool.now, max(1.0, pool.data_errors))
-    elif found is None:
-        raise CommandError(f"{failed}: there is no active scrub")
-    elif action == "start" and not found.paused_since:
-        raise CommandError(f"{failed}: currently error scrubbing; use 'zpool scrub -s' to cancel")
-    elif action == "stop":
-        found.state, found.end, found.paused_since = CANCELED, pool.now, 0.0
-    else:
-        found.paused_since = pool.now if action == "pause" else 0.0
-
-
-def _scrub_start(
-    pool: PoolState, current: SimulatedScan | None, failed: str, txgs: tuple[int, int] | None
-) -> None:
-    if current is None:
-        scan.begin(pool, SCRUB, txgs=txgs)
+    known = pool.error_scrub
+    running = known if known is not None and known.state == ERRORSCRUBBING else current
+    if running is None:
+        _scrub_nothing(pool, action, failed, errors, txgs)
         return
-    if not current.paused_since:
-        raise CommandError(f"{failed}: currently scrubbing; use 'zpool scrub -s' to cancel scrub")
-    current.spent_paused += pool.now - current.paused_since
-    current.paused_since = 0.0
-    pool.note("scrub_resume", "scrub resumed")
+    noun = "scrub" if isinstance(running, SimulatedScan) else "error scrub"
+    if action == "stop":
+        running.state, running.end, running.paused_since = CANCELED, pool.now, 0.0
+        event = "scrub_abort", "scrub canceled", "notice"
+    elif action == "pause":
+        if running.paused_since:
+            raise CommandError(f"{failed}: {noun} is paused; use 'zpool scrub' to resume {noun}")
+        running.paused_since = pool.now
+        event = "scrub_paused", "scrub paused", "notice"
+    else:
+        if not running.paused_since:
+            why = f"currently {noun}bing; use 'zpool scrub -s' to cancel {noun}"
+            raise CommandError(f"{failed}: {why}")
+        if isinstance(running, SimulatedScan):
+            running.spent_paused += pool.now - running.paused_since
+        running.paused_since = 0.0
+        event = "scrub_resume", "scrub resumed", "info"
+    if isinstance(running, SimulatedScan):
+        pool.note(*event)
+
+
+def _scrub_nothing(
+    pool: PoolState, action: str, failed: str, errors: bool, txgs: tuple[int, int] | None
+) -> None:
+    """Start a scrub, or one of the blocks with known errors, as none runs; refuse to stop one."""
+    if action == "stop":
+        raise CommandError(f"{failed}: there is no active scrub")
+    if action == "pause":
+        return  # no error: zpool is silent here since 2.2
+    if errors:
+        pool.error_scrub = ErrorScrub(pool.now, max(1.0, pool.data_errors))
+    else:
+        scan.begin(pool, SCRUB, txgs=txgs)
 
 
 def change(pool: PoolState, kind: str, action: str = "start", device: str | None = None) -> None:
     """Run ``zpool trim|initialize [-c|-s] POOL [DEVICE]``; ``action``: start, cancel or suspend."""
-    found = locate(pool, device) if device is not None else None
-    aims = [found[1]] if found else []
-    if device is None:
-        aims = [leaf for leaf in pool.in_vdevs() if leaf.online]
-    if not aims:
-        raise CommandError(f"cannot {kind} '{device}': no such device in pool")
-    if action == "start":
-        _work_start(pool, kind, aims)
-        return
-    running = [leaf.jobs[kind] for leaf in aims if kind in leaf.jobs]
-    running = [job for job in running if job.state == RUNNING]
-    if not running:
-        noun = "trim" if kind == "trim" else "initialization"
-        failed = f"cannot {action} {DOING[kind]} '{aims[0].name}'"
-        raise CommandError(f"{failed}: there is no active {noun}")
-    for job in running:
-        job.state, job.time = (WORK_CANCELED if action == "cancel" else SUSPENDED), pool.now
-    pool.note(f"{kind}_{action}", f"{kind} {action}ed", "notice")
-
-
-def _work_start(pool: PoolState, kind: str, aims: list[Leaf]) -> None:
+    aims = [leaf for leaf in pool.in_vdevs() if leaf.online]
+    if device is not None:
+        aims = [_place(pool, device, f"cannot {kind} '{device}'")[1]]
     for leaf in aims:
-        if kind == "trim" and not leaf.model.flash:
-            text = "trim operations are not supported by this device"
-            raise CommandError(f"cannot trim '{leaf.name}': {text}")
-        if kind in leaf.jobs and leaf.jobs[kind].state == RUNNING:
-            raise CommandError(f"cannot {kind} '{leaf.name}': currently {DOING[kind]}")
-    for leaf in aims:
-        past = leaf.jobs.get(kind)
-        done = past.done if past is not None and past.state == SUSPENDED else 0.0
-        share = 0.6 if kind == "trim" else 0.5
-        rate = 2.5e9 if kind == "trim" else leaf.model.outer * leaf.model.write * 0.7
+        job = leaf.jobs.get(kind)
+        if job is not None and job.state == RUNNING and action == "start":
+            doing = "trimming" if kind == "trim" else "initializing"
+            raise CommandError(f"cannot {kind} '{leaf.name}': currently {doing}")
+        if action != "start":
+            if job is not None and job.state == RUNNING:
+                job.state, job.time = (WORK_CANCELED if action == "cancel" else SUSPENDED), pool.now
+            continue
+        done = job.done if job is not None and job.state == SUSPENDED else 0.0
+        share, rate = 0.6, 2.5e9
+        if kind == "initialize":
+            share, rate = 0.5, leaf.model.outer * leaf.model.write * 0.7
         leaf.jobs[kind] = JobProgress(done, leaf.model.size * share, RUNNING, pool.now, rate)
-    pool.note(f"{kind}_start", f"{kind} started")
-
-
-def sit_out(pool: PoolState, name: str, vdev: str, *, on: bool) -> None:
-    """Run ``zpool set sit_out|autosit=on|off POOL VDEV`` (2.4, vdev_prop_set in vdev.c)."""
-    failed = f"cannot set property for '{vdev}'"
-    if parse_version(pool.version) < (2, 4):
-        raise CommandError(f"{failed}: invalid property '{name}'")
-    for index, top in enumerate(pool.tops):
-        if name == "autosit" and vdev in (top_name(top, index), str(top.guid)):
-            top.autosit = on
-            return
-    top, leaf = _place(pool, vdev, failed)
-    if name == "autosit" or top.kind not in ("raidz", "draid"):
-        raise CommandError(f"{failed}: operation not supported on this type of vdev")
-    sitting = sum(other.sitting_out for other in top.leaves() if other is not leaf)
-    if on and sitting >= top.nparity:
-        raise CommandError(f"{failed}: too many vdevs are sitting out")
-    leaf.sitting_out = on
+    if action == "start":
+        pool.note(f"{kind}_start", f"{kind} started")
+    else:
+        pool.note(f"{kind}_{action}", f"{kind} {action}ed", "notice")
 
 
 def locate(pool: PoolState, device: str) -> tuple[Top, Leaf] | None:
@@ -318,6 +276,12 @@ def _place(pool: PoolState, device: str, failed: str, status: int = 1) -> tuple[
     if found is None:
         raise CommandError(f"{failed}: no such device in pool", status)
     return found
+
+
+def _top_called(pool: PoolState, name: str) -> int | None:
+    """Return the number of the top-level vdev with this name or GUID; None if there is none."""
+    tops = enumerate(pool.tops)
+    return next((i for i, top in tops if name in (top_name(top, i), str(top.guid))), None)
 
 
 def loose(pool: PoolState, device: str) -> Leaf:
@@ -360,12 +324,6 @@ def _take(pool: PoolState, fresh: Leaf) -> None:
     fresh.dtl, fresh.opened = 1.0, pool.t
 
 
-def _release(pool: PoolState, leaf: Leaf) -> None:
-    leaf.dtl, leaf.deferred, leaf.rebuilding = 0.0, False, False
-    if leaf.present and leaf not in pool.spares:
-        pool.host.shelf = [*pool.host.shelf, leaf]
-
-
 def _resilver(pool: PoolState, top: Top, fresh: Leaf, sequential: bool) -> None:
     """Start, restart or defer a resilver, as dsl_scan_setup and dsl_scan_sync of 2.3 do."""
     _cancel_scrub(pool, "scrub canceled by the replacement")
@@ -405,8 +363,6 @@ def add(pool: PoolState, words: Sequence[str]) -> None:
     left = list(words)
     vclass = left.pop(0) if left and left[0] in _CLASSES else "normal"
     kind = left.pop(0) if left and left[0].startswith(("mirror", "raidz")) else "disk"
-    if not left:
-        raise CommandError("missing vdev specification", 2)
     fresh = [loose(pool, device) for device in left]
     if vclass in ("cache", "spare"):
         (pool.cache if vclass == "cache" else pool.spares).extend(fresh)
@@ -453,18 +409,11 @@ FEATURES = (
 """Features that a simulated pool from 0.8 on has enabled; plans also check the version."""
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(NamedTuple):
     """The words after a command's name: option letters, and operands without the pool."""
 
     options: frozenset[str]
     operands: Sequence[str]
-
-    def __getitem__(self, number: int) -> str:
-        """Return the operand at index ``number``. Raises CommandError if it is missing."""
-        if number >= len(self.operands):
-            raise CommandError("missing device specification", 2)
-        return self.operands[number]
 
 
 Command = Callable[[PoolState, Words], str | None]
@@ -494,8 +443,6 @@ def _execute(pools: Sequence[PoolState], words: Sequence[str]) -> str | None:
         operands = operands[::-1]
     if name == "add" and "o" in options:  # the value of -o stands before the pool
         operands = operands[1:]
-    if not operands:
-        raise CommandError("missing pool name argument", 2)
     pool = next((p for p in pools if p.name == operands[0]), None)
     if pool is None:
         raise CommandError(f"cannot open '{operands[0]}': no such pool")
@@ -515,10 +462,7 @@ def _scrub(pool: PoolState, words: Words) -> None:
     if "C" in words.options:
         txgs = pool.scrubbed_txg, pool.txg
     elif words.options & {"S", "E"}:
-        try:
-            dates = [datetime.fromisoformat(date).timestamp() for date in reversed(words.operands)]
-        except ValueError:
-            raise CommandError("Failed to parse the date.", 2) from None
+        dates = [datetime.fromisoformat(date).timestamp() for date in reversed(words.operands)]
         first = dates[0] if "S" in words.options else 0.0
         last = dates[-1] if "E" in words.options else pool.now
         txgs = pool.txg_at(first), pool.txg_at(last)
@@ -527,17 +471,19 @@ def _scrub(pool: PoolState, words: Words) -> None:
 
 def _work(kind: str, pool: PoolState, words: Words) -> None:
     action = "cancel" if "c" in words.options else "suspend" if "s" in words.options else "start"
-    change(pool, kind, action, next(iter(words.operands), None))
+    change(pool, kind, action, *words.operands)
 
 
 def _set(pool: PoolState, words: Words) -> None:
-    name, _, value = words[0].partition("=")
-    if name not in ("sit_out", "autosit", "autoexpand") or value not in ("on", "off"):
-        raise CommandError(f"cannot set property for '{pool.name}': invalid property '{name}'")
+    """Run ``zpool set autoexpand|sit_out|autosit=on|off POOL [VDEV]``."""
+    (name, _, value), *vdevs = words.operands[0].partition("="), *words.operands[1:]
+    on = value == "on"
     if name == "autoexpand":
-        pool.autoexpand = value == "on"
-    else:
-        sit_out(pool, name, words[1], on=value == "on")
+        pool.autoexpand = on
+    elif name == "sit_out":
+        _place(pool, vdevs[0], f"cannot set property for '{vdevs[0]}'")[1].sitting_out = on
+    elif (index := _top_called(pool, vdevs[0])) is not None:
+        pool.tops[index].autosit = on
 
 
 def _get(pool: PoolState, words: Words) -> str:
@@ -550,13 +496,14 @@ def _get(pool: PoolState, words: Words) -> str:
         **{f"feature@{name}": enabled for name in FEATURES},
     }
     rows = ({"property": name, "value": value} for name, value in found.items())
-    asked = [row for row in rows if words[0] in ("all", row["property"])]
-    return "".join("\t".join(map(row.__getitem__, words[1].split(","))) + "\n" for row in asked)
+    wanted, columns = words.operands
+    asked = [row for row in rows if wanted in ("all", row["property"])]
+    return "".join("\t".join(map(row.__getitem__, columns.split(","))) + "\n" for row in asked)
 
 
-def _checkpoint(pool: PoolState, words: Words) -> None:
-    """Run ``zpool checkpoint -d``, as spa_checkpoint_discard does; nothing else is supported."""
-    if "d" not in words.options or pool.checkpoint is None:
+def _checkpoint(pool: PoolState, _: Words) -> None:
+    """Run ``zpool checkpoint -d``, as spa_checkpoint_discard does."""
+    if pool.checkpoint is None:
         raise CommandError(f"cannot discard checkpoint in '{pool.name}': no checkpoint exists")
     pool.checkpoint.state = DISCARDING
     pool.note("history_event", "the checkpoint is being discarded", "notice")
@@ -564,12 +511,12 @@ def _checkpoint(pool: PoolState, words: Words) -> None:
 
 _COMMANDS: dict[str, Command] = {
     "add": lambda pool, words: add(pool, words.operands),
-    "replace": lambda pool, words: replace(pool, words[0], words[1], "s" in words.options),
-    "attach": lambda pool, words: attach(pool, words[0], words[1]),
-    "detach": lambda pool, words: detach(pool, words[0]),
-    "offline": lambda pool, words: offline(pool, words[0]),
-    "online": lambda pool, words: online(pool, words[0], "e" in words.options),
-    "clear": lambda pool, words: clear(pool, next(iter(words.operands), None)),
+    "replace": lambda pool, words: replace(pool, *words.operands, sequential="s" in words.options),
+    "attach": lambda pool, words: attach(pool, *words.operands),
+    "detach": lambda pool, words: detach(pool, *words.operands),
+    "offline": lambda pool, words: offline(pool, *words.operands),
+    "online": lambda pool, words: online(pool, *words.operands, expand="e" in words.options),
+    "clear": lambda pool, words: clear(pool, *words.operands),
     "scrub": _scrub,
     "resilver": lambda pool, _: lifecycle.resilver_all(pool),
     "trim": partial(_work, "trim"),

@@ -18,7 +18,7 @@ from zconsole.sim.state import (
     Relocation,
     SimulatedScan,
 )
-from zconsole.sim.topology import Member, Rebuild, Top
+from zconsole.sim.topology import Group, Member, Rebuild, Top
 from zconsole.zfs.raw import QUEUES
 
 STATS = 48
@@ -131,18 +131,14 @@ def _relocation(moving: Relocation) -> list[int]:
 
 def _top(pool: PoolState, top: Top, index: int) -> dict[str, Any]:
     if len(top.members) == 1 and top.kind == "disk":
-        node = _leaf(pool, top.leaves().__next__())
-        _space(node["vdev_stats"], top)
+        node = _leaf(pool, next(top.leaves()))
     else:
-        children = [_member(pool, member, i) for i, member in enumerate(top.members)]
-        node = {"type": top.kind, "guid": top.guid, "children": children}
-        state, aux = top_state(top)
-        stats = _sum(children, state, aux, pool)
-        _space(stats, top)
-        stats[26] = 0 if top.kind != "draid" else stats[26]
-        node["vdev_stats"] = stats
-        if not children:
+        node = _inner(pool, top, top.members, top_state(top))
+        if top.kind != "draid":
+            node["vdev_stats"][26] = 0
+        if not top.members:
             del node["children"]
+    _space(node["vdev_stats"], top)
     node |= {"id": index, "ashift": top.ashift}
     node["is_log"] = int(top.vclass == "log")
     node["org.openzfs:rebuild_stats"] = _rebuild(top.rebuild)
@@ -167,16 +163,19 @@ def _space(stats: list[int], top: Top) -> None:
 def _member(pool: PoolState, member: Member, index: int) -> dict[str, Any]:
     if isinstance(member, Leaf):
         return _leaf(pool, member) | {"id": index}
-    children = [_member(pool, child, i) for i, child in enumerate(member.children)]
-    stats = _sum(children, *member_state(member), pool)
+    node = _inner(pool, member, member.children, member_state(member))
+    stats = node["vdev_stats"]
     stats[42] = stats[43] = stats[44] = 12
-    return {
-        "type": member.kind,
-        "id": index,
-        "guid": member.guid,
-        "vdev_stats": stats,
-        "children": children,
-    }
+    return node | {"id": index}
+
+
+def _inner(
+    pool: PoolState, vdev: Top | Group, members: Sequence[Member], state: tuple[int, int]
+) -> dict[str, Any]:
+    """Return a vdev with its members; ``state`` is its state and aux."""
+    children = [_member(pool, member, i) for i, member in enumerate(members)]
+    stats = _sum(children, *state, pool)
+    return {"type": vdev.kind, "guid": vdev.guid, "vdev_stats": stats, "children": children}
 
 
 def member_state(member: Member) -> tuple[int, int]:
@@ -284,14 +283,9 @@ def _spare(pool: PoolState, leaf: Leaf, used: bool) -> dict[str, Any]:
     node = _leaf(pool, leaf)
     if used:
         # A spare in use reports this state (spa_add_spares, spa.c).
-        stats = [0] * STATS
-        stats[1], stats[2], stats[6], stats[46] = (
-            CANT_OPEN,
-            SPARED,
-            leaf.model.size,
-            leaf.model.size,
-        )
-        node["vdev_stats"] = stats
+        node["vdev_stats"] = stats = [0] * STATS
+        stats[1], stats[2] = CANT_OPEN, SPARED
+        stats[6] = stats[46] = leaf.model.size
     return node
 
 

@@ -94,15 +94,20 @@ def _collapse(pool: PoolState, top: Top, group: Group, new: Leaf) -> None:
     place[place.index(group)] = new
     for old in (leaf for member in group.children[:-1] for leaf in leaves_of(member)):
         pool.note("vdev_remove", f"{old.name} detached", vdev=old.path)
-        old.dtl, old.deferred, old.rebuilding = 0.0, False, False
-        if old.present and old not in pool.spares:
-            pool.host.shelf = [*pool.host.shelf, old]  # plugged in until somebody pulls it
+        release(pool, old)
     if outer is not None and outer.kind == "spare":
         place = siblings(top, outer)
         place[place.index(outer)] = new
         pool.note("vdev_remove", f"{leaves_of(outer.children[-1])[0].name} is a spare again")
     if pool.autoexpand:
         expand(top)
+
+
+def release(pool: PoolState, leaf: Leaf) -> None:
+    """Forget what a detached device was doing; it stays plugged in until somebody pulls it."""
+    leaf.dtl, leaf.deferred, leaf.rebuilding = 0.0, False, False
+    if leaf.present and leaf not in pool.spares:
+        pool.host.shelf = [*pool.host.shelf, leaf]
 
 
 def lose(pool: PoolState, leaf: Leaf, state: int = REMOVED, aux: int = 0) -> None:
@@ -112,7 +117,7 @@ def lose(pool: PoolState, leaf: Leaf, state: int = REMOVED, aux: int = 0) -> Non
     word = {REMOVED: "REMOVED", FAULTED: "FAULTED", CANT_OPEN: "UNAVAIL", OFFLINE: "OFFLINE"}
     pool.note("statechange", f"{leaf.name} is {word[state]}", "error", leaf.path)
     for top in pool.tops:
-        if leaf in list(top.leaves()) and top.lost() > top.tolerance:
+        if leaf in list(top.leaves()) and top.failed:
             suspend(pool)
 
 
@@ -143,7 +148,7 @@ def resilver_all(pool: PoolState) -> None:
     Log devices are included: all metadata is walked for them, and nothing is issued.
     """
     previous = pool.scan
-    aims = [x for x in pool.in_vdevs() if x.online and x.dtl > 0.0 and not x.rebuilding]
+    aims = pool.lacking()
     if not aims:
         return
     for leaf in aims:

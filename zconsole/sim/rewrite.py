@@ -119,8 +119,6 @@ def _parts(pool: PoolState, old: list[float]) -> list[DiskShare]:
         if each > 0.0:
             parts += [DiskShare(x, each, "async_r", False, size, run, 3.0) for x in sources]
         if share > 0.0:
-            writers = [x for x in top.leaves() if x.online]
-            parts += [
-                DiskShare(x, share * top.share, "async_w", True, size, run, 4.0) for x in writers
-            ]
+            each = share * top.share
+            parts += [DiskShare(x, each, "async_w", True, size, run, 4.0) for x in top.answering()]
     return parts

@@ -32,11 +32,12 @@ def begin(
     targets: list[Leaf] | None = None,
     txgs: tuple[int, int] | None = None,
 ) -> SimulatedScan:
-    """Start a scan of ``pool`` now, replacing any other; a resilver is for ``targets``.
+    """Start a scan of ``pool`` now, replacing any other.
 
-    A scrub reads the blocks written in ``txgs``, or everything.
+    A resilver is for ``targets``, or for every device that lacks data. A scrub reads the blocks
+    written in ``txgs``, or everything.
     """
-    aims = targets or []
+    aims = targets or (pool.lacking() if function == RESILVER else [])
     first, last = txgs or (0, pool.txg)
     # Assume that data was written at a constant rate over the pool's life.
     part = max(0, last - first) / max(1, pool.txg)

@@ -120,17 +120,15 @@ def _write(top: Top, rate: float) -> None:
     if rate <= 0.0:
         return
     each = rate * top.inflation * top.share
-    for leaf in top.leaves():
-        if leaf.online:
-            _add(leaf, "async_w", True, each / WRITE_SIZE, WRITE_SIZE, WRITE_SIZE * 6, 4.0)
+    for leaf in top.answering():
+        _add(leaf, "async_w", True, each / WRITE_SIZE, WRITE_SIZE, WRITE_SIZE * 6, 4.0)
 
 
 def _log(pool: PoolState, rate: float) -> None:
     logs = [top for top in pool.tops if top.vclass == "log"]
     for top in logs:
-        for leaf in top.leaves():
-            if leaf.online:
-                _add(leaf, "sync_w", True, rate / len(logs) / 32768.0, 32768.0, 1e9, 2.0)
+        for leaf in top.answering():
+            _add(leaf, "sync_w", True, rate / len(logs) / 32768.0, 32768.0, 1e9, 2.0)
 
 
 def _cache(pool: PoolState, read: float, write: float) -> None:
@@ -195,11 +193,8 @@ def _evacuate(pool: PoolState, removal: Relocation, dt: float) -> None:
     sources = top.sources()
     parts = [DiskShare(x, 1.0 / len(sources), "async_r", False, MIB, 4 * MIB, 2.0) for x in sources]
     for other, share in zip(others, shares, strict=True):
-        parts += [
-            DiskShare(x, share * other.share, "async_w", True, MIB, 4 * MIB, 2.0)
-            for x in other.leaves()
-            if x.online
-        ]
+        part = share * other.share
+        parts += [DiskShare(x, part, "async_w", True, MIB, 4 * MIB, 2.0) for x in other.answering()]
     done = _move(pool, removal, DiskJob(removal.vdev, parts, duty=0.8), dt)
     for other, share in zip(others, shares, strict=True):
         other.alloc += done * share
@@ -223,13 +218,13 @@ def _reflow(pool: PoolState, expansion: Relocation, dt: float) -> None:
     top = pool.tops[expansion.vdev]
     # An expansion stays blocked until every disk of the vdev is online again.
     expansion.held = expansion.held and not all(leaf.online for leaf in top.leaves())
-    if expansion.held:
+    if expansion.held or pool.resilvering:  # it waits for both (raidz_reflow_scratch_sync)
         return
-    if pool.resilvering:
-        return  # waits for the resilver (raidz_reflow_scratch_sync, vdev_raidz.c)
-    share = top.share
-    parts = [DiskShare(x, share, "async_r", False, MIB, 8 * MIB, 2.0) for x in top.sources()]
-    parts += [DiskShare(x, share, "async_w", True, MIB, 8 * MIB, 2.0) for x in top.sources()]
+    parts = [
+        DiskShare(x, top.share, kind, write, MIB, 8 * MIB, 2.0)
+        for kind, write in (("async_r", False), ("async_w", True))
+        for x in top.sources()
+    ]
     _move(pool, expansion, DiskJob(expansion.vdev, parts), dt)
     if not expansion.running:
         top.space *= top.width / (top.width - 1)  # counts once everything has been reflowed

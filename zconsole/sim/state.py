@@ -420,6 +420,10 @@ class PoolState:
         """Return the devices of the top-level vdevs, among them spares in use."""
         return [leaf for top in self.tops for leaf in top.leaves()]
 
+    def lacking(self) -> list[Leaf]:
+        """Return the devices that answer and lack data, except targets of a rebuild."""
+        return [x for x in self.in_vdevs() if x.online and x.dtl > 0.0 and not x.rebuilding]
+
     def leaves(self) -> Iterator[Leaf]:
         """Yield every device of the tree, including cache devices and free spares."""
         used = self.in_vdevs()

@@ -136,6 +136,15 @@ class Top:
         """Number of members it can lose."""
         return self.width - 1 if self.kind == "mirror" else self.nparity
 
+    @property
+    def failed(self) -> bool:
+        """Whether it has lost more members than it can."""
+        return self.lost() > self.tolerance
+
+    def answering(self) -> list[Leaf]:
+        """Return its devices that answer, complete or not."""
+        return [leaf for leaf in self.leaves() if leaf.online]
+
 
 def top_name(top: Top, index: int) -> str:
     """Return its name in ``zpool status`` (zpool_vdev_name, lib/libzfs/libzfs_pool.c)."""

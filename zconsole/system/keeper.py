@@ -51,6 +51,7 @@ from zconsole.system.state_dir import StateError, remove, try_lock
 LOCK, SOCKET = "keeper.lock", "keeper.socket"
 START_SECONDS = 60.0
 """Seconds for a keeper to start, on a machine that a scan keeps busy, and to carry out an order."""
+NO_ANSWER = f"zconsole keeper: no answer in {START_SECONDS:g} s"
 RESEND_SECONDS = 0.05
 """Seconds before an order that got no answer is sent again."""
 LONGEST_WAIT = 30.0
@@ -421,18 +422,15 @@ def asked(state: Path, **order: Any) -> Any:
     with the state directory. Raises ZconsoleError with the keeper's reason, or if it gives no
     answer, as when it is stopped by SIGSTOP.
     """
-    try:
-        return _asked(state, order, time.monotonic() + START_SECONDS)
-    except NoAnswerError as error:
-        raise ZconsoleError(f"zconsole keeper: {error}") from None
+    return _asked(state, order, time.monotonic() + START_SECONDS)
 
 
 def _asked(state: Path, order: Order, until: float) -> Any:
     """Return the keeper's answer to an order; None if no keeper runs.
 
     ``until`` is the deadline in seconds of the monotonic clock; an order whose client has given up
-    is undone. Raises ZconsoleError with the keeper's reason or why it can't be asked, NoAnswerError
-    at the deadline.
+    is undone. Raises ZconsoleError with the keeper's reason, why it can't be asked, or that it gave
+    no answer.
     """
     try:
         with contextlib.closing(socket.socket(socket.AF_UNIX)) as line:
@@ -448,7 +446,7 @@ def _asked(state: Path, order: Order, until: float) -> Any:
     except (ConnectionError, FileNotFoundError, BlockingIOError):  # the last: its queue is full
         return None
     except TimeoutError:
-        raise NoAnswerError(f"no answer in {START_SECONDS:g} s") from None
+        raise ZconsoleError(NO_ANSWER) from None
     except OSError as error:
         raise ZconsoleError(f"{state / SOCKET}: {error.strerror}") from error
     if not answer.endswith(b"\n"):
@@ -460,9 +458,9 @@ def _asked(state: Path, order: Order, until: float) -> Any:
 
 
 def _left(until: float) -> float:
-    """Return the seconds until a deadline. Raises NoAnswerError if it has passed."""
+    """Return the seconds until a deadline. Raises ZconsoleError if it has passed."""
     if (seconds := until - time.monotonic()) <= 0.0:
-        raise NoAnswerError(f"no answer in {START_SECONDS:g} s")
+        raise ZconsoleError(NO_ANSWER)
     return seconds
 
 

@@ -354,16 +354,13 @@ class Control:
 
     def _pair_problem(self, values: Mapping[str, int], name: str) -> str | None:
         """Return a reason if a class's minimum I/Os would exceed its maximum (zfs(4)), or None."""
-        for low, high in (
-            (name, _partner(name, "_min_active", "_max_active")),
-            (_partner(name, "_max_active", "_min_active"), name),
-        ):
-            if low is None or high is None or low not in BY_NAME or high not in BY_NAME:
-                continue
-            least = values.get(low, self._parameters.read(low))
-            most = values.get(high, self._parameters.read(high))
-            if least is not None and most is not None and least > most:
-                return f"{low}={least} would exceed {high}={most}"
+        prefix = name.removesuffix("_min_active").removesuffix("_max_active")
+        low, high = f"{prefix}_min_active", f"{prefix}_max_active"
+        if name not in (low, high) or not {low, high} <= BY_NAME.keys():
+            return None
+        least, most = (values.get(each, self._parameters.read(each)) for each in (low, high))
+        if least is not None and most is not None and least > most:
+            return f"{low}={least} would exceed {high}={most}"
         return None
 
     def _write(
@@ -434,9 +431,3 @@ class Control:
         other = hold.by is Setter.CONSOLE and hold.process and not hold.own
         held = f", which the console of process {hold.process} held" if other else ""
         return Restored(name, True, f"restored to {exact(name, entry.original)}{held}")
-
-
-def _partner(name: str, ending: str, other: str) -> str | None:
-    if name == "zfs_vdev_max_active" or not name.endswith(ending):
-        return None
-    return name.removesuffix(ending) + other

@@ -83,22 +83,21 @@ def indented(depth: int) -> str:
     return HEAD + "".join(rows)
 
 
-@rows("depth", [DEEPEST + 1, 900, 3000])
-def test_vdevs_nested_too_deep(tmp_path: Path, depth: int) -> None:
+@rows(
+    "content",
+    [
+        *("[" * 200_000, '{"t":' * 200_000, '{"pools":' * 200_000),
+        *(nested(depth) for depth in (DEEPEST + 1, 900, 3000)),
+        *(f'{{"t": 1, "status": {nested(depth)}}}\n' for depth in (DEEPEST + 1, 900, 3000)),
+        *(indented(depth) for depth in (DEEPEST + 1, 1000)),
+        *(json.dumps({"t": 1, "text": indented(depth)}) for depth in (DEEPEST + 1, 1000)),
+    ],
+)
+def test_what_is_nested_too_deep(tmp_path: Path, content: str) -> None:
     path = tmp_path / "f"
-    for content in (nested(depth), f'{{"t": 1, "status": {nested(depth)}}}\n'):
-        path.write_text(content)
-        for words in READERS:
-            assert check(words, path) == 5
-
-
-@rows("depth", [DEEPEST + 1, 1000])
-def test_text_indented_too_deep(tmp_path: Path, depth: int) -> None:
-    path = tmp_path / "f"
-    for content in (indented(depth), json.dumps({"t": 1, "text": indented(depth)})):
-        path.write_text(content)
-        for words in (READERS[0], READERS[2]):
-            assert check(words, path) == 5
+    path.write_text(content)
+    for words in READERS:
+        assert check(words, path) == 5
 
 
 def test_vdevs_as_deep_as_zfs_nests_them_are_read(tmp_path: Path) -> None:
@@ -215,14 +214,6 @@ def test_numbers_that_are_none(tmp_path: Path, number: str) -> None:
     check(("status", "--json", "--from"), path)
     path.write_text(LIST + ROW.replace("1T", number))
     check(("balance", "--json", "--from"), path)
-
-
-@rows("content", ["[" * 200_000, '{"t":' * 200_000, '{"pools":' * 200_000])
-def test_json_nested_without_end(tmp_path: Path, content: str) -> None:
-    path = tmp_path / "f"
-    path.write_text(content)
-    for words in READERS:
-        assert check(words, path) == 5
 
 
 PIECES = st.sampled_from(

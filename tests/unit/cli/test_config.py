@@ -22,23 +22,9 @@ def path(tmp_path, monkeypatch):
     return found
 
 
-def test_the_path_is_printed_even_if_there_is_no_file(path, capsys):
-    assert main(["config", "path"]) == 0
-    assert capsys.readouterr().out == f"{path}\n"
-
-
 def test_no_file_is_right(path, capsys):
     assert main(["config", "check"]) == 0
     assert capsys.readouterr().out.startswith(f"OK: {path} (there is no such file")
-
-
-def test_every_setting_is_shown_with_where_it_is_from(path, capsys):
-    path.write_text('sort = "busy"\n[keys]\nreplace = "F"\n')
-    assert main(["config", "show", "--json"]) == 0
-    shown = {row["name"]: row for row in map(json.loads, capsys.readouterr().out.splitlines())}
-    assert shown.keys() == {*ENTRIES, "keys.replace"}
-    assert (shown["sort"]["value"], shown["sort"]["from"]) == ("busy", str(path))
-    assert (shown["units"]["value"], shown["units"]["from"]) == ("binary", "default")
 
 
 @rows(

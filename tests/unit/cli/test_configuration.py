@@ -66,16 +66,12 @@ def test_saved_output_needs_no_configuration(path, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["console", "watch", "export", "status"])
-def test_every_command_that_samples_has_the_same_idea_of_overdue(name, path):
+def test_every_command_that_samples_has_the_same_idea_of_overdue(name, path, tmp_path):
+    saved = ("status", "--from", str(tmp_path / "status.txt"))
     assert scrub_overdue_after(parsed(name)) == 35 * DAY
     path.write_text('scrub-overdue-after = "50d"\n')
     assert scrub_overdue_after(parsed(name)) == 50 * DAY
-
-
-def test_saved_output_has_the_default(path, tmp_path):
-    path.write_text('scrub-overdue-after = "50d"\n')
-    saved = parsed("status", "--from", str(tmp_path / "status.txt"))
-    assert scrub_overdue_after(saved) == 35 * DAY
+    assert scrub_overdue_after(parsed(*saved)) == 35 * DAY
 
 
 def test_a_wrong_entry_is_told_and_nothing_may_be_changed(path, capsys):

@@ -67,11 +67,6 @@ def test_counts_and_choices_are_as_the_parser_takes_them():
     assert (scenario.shown, scenario.choices) == ("NAME", scenarios.names())
 
 
-def test_phrases_tell_their_defaults():
-    interval = next(each for each in TREE.options if "--interval" in each.names)
-    assert interval.text == "seconds between samples (default: 1)"
-
-
 def test_numbers_are_read():
     assert (size_above_0("10m"), share("0.25"), positive("3")) == (10 << 20, 0.25, 3.0)
     assert (slip("25%"), floor("0")) == (0.25, 0.0)

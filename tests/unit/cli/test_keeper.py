@@ -371,16 +371,10 @@ class Children:
 
 def test_a_child_that_was_killed_is_followed_at_once_by_one_that_pauses(monkeypatch):
     """The new child is there to restore tunables if the parent is killed as well."""
-    children = Children(monkeypatch, killed=7)
+    children = Children(monkeypatch, killed=7, no_process=3)
     processes._supervise(children.begin, children.put_back.append)
     assert children.pauses == [0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
     assert children.put_back == [process_mark(os.getpid())] * 8
-
-
-def test_the_parent_goes_on_where_no_process_can_be_started(monkeypatch):
-    children = Children(monkeypatch, killed=1, no_process=3)
-    processes._supervise(children.begin, children.put_back.append)
-    assert children.pauses == [0.0, 1.0]
 
 
 def test_the_parent_ends_when_it_is_told_to_where_no_process_can_be_started(monkeypatch):

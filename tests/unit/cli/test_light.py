@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -40,19 +39,6 @@ def test_a_disk_is_lit_by_any_of_its_names(chassis, capsys, word):
     assert main(["light", "on", word]) == 0
     assert chassis.led().read_text() == "1"
     assert "the light of bay 1 (serial S1) is on" in capsys.readouterr().err
-
-
-def test_lights_are_listed(chassis, capsys):
-    assert main(["light"]) == 0
-    assert capsys.readouterr() == ("", "zconsole: no light is on\n")
-    main(["light", "on", "S1"])
-    assert main(["light"]) == 0
-    assert capsys.readouterr().out.startswith("bay 1 (serial S1)  on until ")
-    assert main(["light", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    slot = chassis.slot()
-    assert (found["bay"], found["enclosure"], found["slot"]) == ("bay 1", *slot.key)
-    assert found["until"] == found["since"] + 4 * 3600
 
 
 @rows("words", [[], ["S1"], ["bay 1"], ["/dev/sda"]])

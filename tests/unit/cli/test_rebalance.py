@@ -142,6 +142,7 @@ def test_a_refusal_has_its_reason(shell: Shell, tree: Path) -> None:
     done = shell("run", tree, "--yes")
     assert done.returncode == 1
     assert "refused" in done.stderr
+    assert shell("run", tree, "--allow-non-zfs").returncode == 2, "questions need a terminal"
     assert shell("status").stdout == ""
 
 
@@ -179,10 +180,6 @@ def test_a_run_prints_its_job_first_and_a_line_a_file(shell: Shell, tree: Path) 
     assert shell.status(job)["state"] == "finished"
 
 
-def test_questions_need_a_terminal(shell: Shell, tree: Path) -> None:
-    assert shell("run", tree, "--allow-non-zfs").returncode == 2
-
-
 def test_pause_resume_and_stop_take_effect_at_once(shell: Shell, tree: Path) -> None:
     journal = shell.area / "job.db"
     shell("run", tree, "--allow-non-zfs", "--yes", "--detach", "--limit-rate", "200000",
@@ -203,22 +200,12 @@ def test_pause_resume_and_stop_take_effect_at_once(shell: Shell, tree: Path) -> 
     assert shell("run", "--yes", "--json", "--journal", journal).returncode == 0
 
 
-@pytest.mark.parametrize("order", ["pause", "stop", "status", "resume"])
-def test_an_order_waits_for_no_disk_that_does_not_answer(
-    order: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answers = threading.Event()
-    monkeypatch.setattr(job_store, "find", lambda job: answers.wait(60))
-    monkeypatch.setattr(cli, "ANSWER", 0.1, raising=False)
-    try:
-        with pytest.raises(StateError, match=r"state directory .*: no answer in 0.1 s"):
-            cli.run(parser_of("rebalance").parse_args([order, "abcdef"]))
-    finally:
-        answers.set()
-
-
 @pytest.mark.parametrize(
-    "words", [["status"], ["resume", "--all"], ["run", "--yes", "--allow-non-zfs", "."]]
+    "words",
+    [
+        *(["status"], ["resume", "--all"], ["run", "--yes", "--allow-non-zfs", "."]),
+        *([order, "abcdef"] for order in ("pause", "stop", "status", "resume")),
+    ],
 )
 def test_a_state_directory_that_does_not_answer_is_said(
     words: list[str], monkeypatch: pytest.MonkeyPatch
@@ -229,6 +216,7 @@ def test_a_state_directory_that_does_not_answer_is_said(
     def made(create: bool) -> object:
         return answers.wait(60) if create else place(create)  # its name is told without the disk
 
+    monkeypatch.setattr(job_store, "find", lambda job: answers.wait(60))
     monkeypatch.setattr(job_store, "records", lambda: answers.wait(60))
     monkeypatch.setattr(patient, "state_dir", made)
     monkeypatch.setattr(cli, "ANSWER", 0.1)
@@ -343,42 +331,29 @@ def test_a_journal_of_which_a_page_is_damaged(shell: Shell, tree: Path) -> None:
     assert [status["job"] for status in shell.statuses()] == [other]
 
 
-def test_a_journal_whose_values_are_damaged(shell: Shell, tree: Path) -> None:
-    journal = shell.area / "first.db"
-    words = ("run", tree, "--allow-non-zfs", "--yes", "--json", "--journal")
-    assert shell(*words, journal).returncode == 0
-    job = shell.status()["job"]
-    with closing(sqlite3.connect(journal)) as db, db:
-        db.execute("UPDATE meta SET value = '{' WHERE key = 'status'")
-    done = shell("status", job)
-    assert done.returncode == 5
-    assert done.stderr.startswith("zconsole: the job's journal is damaged: the value of status")
-    assert shell.statuses() == []
+UNKNOWN = "says what this version does not understand"
 
 
-OTHERS = (
-    ("status", '"x"'),
-    ("job", "3"),
-    ("job", '{"name": "x", "settings": {"dirs": ["/a"], "newer": 1}, "engines": {}}'),
-    ("walking", "[1]"),
-)
-
-
-def test_a_journal_that_says_what_another_version_does(shell: Shell, tree: Path) -> None:
+def test_a_journal_whose_values_are_damaged_or_of_another_version(shell: Shell, tree: Path) -> None:
     journal, whole = shell.area / "first.db", shell.area / "whole.db"
     words = ("run", tree, "--allow-non-zfs", "--yes", "--json", "--journal")
     assert shell(*words, journal).returncode == 0
     job = shell.status()["job"]
     shutil.copy(journal, whole)
-    for key, value in OTHERS:
+    for key, value, why in (
+        ("status", "{", "the job's journal is damaged: the value of status"),
+        ("status", '"x"', UNKNOWN),
+        ("job", "3", UNKNOWN),
+        ("job", '{"name": "x", "settings": {"dirs": ["/a"], "newer": 1}, "engines": {}}', UNKNOWN),
+        ("walking", "[1]", UNKNOWN),
+    ):
         shutil.copy(whole, journal)
         with closing(sqlite3.connect(journal)) as db, db:
             db.execute("UPDATE meta SET value = ? WHERE key = ?", (value, key))
         for word in ("status", "resume"):
             done = shell(word, job)
-            assert done.returncode == 5, (key, value)
-            assert done.stderr.count("\n") == 1, (key, value)
-            assert "says what this version does not understand" in done.stderr, (key, value)
+            assert (done.returncode, done.stderr.count("\n")) == (5, 1), (key, value)
+            assert why in done.stderr, (key, value)
         assert shell.statuses() == [], (key, value)
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.table import rows
+from tests.unit.cli.test_reports import CODES
 from zconsole.__main__ import main
 
 HEADING = "NAME STATE READ WRITE CKSUM"
@@ -70,38 +71,10 @@ def said(
     return of
 
 
+# Kinds of texts, and what is said of them
+
 LOOSE = table("    sdd ONLINE", "    sde ONLINE")
-
-
-@rows(
-    ("output", "redundancy"),
-    [
-        (LOOSE, {}),
-        (f"{LOOSE}\n{GOOD}", {}),
-        (f"{table('    sdb ONLINE', *MIRROR)}\n{GOOD}", {"mirror-0": 1}),
-        (f"{table('    spare-2 ONLINE', '      sdb ONLINE', '      sdc ONLINE')}\n{GOOD}", {}),
-    ],
-)
-def test_a_text_without_the_row_of_its_pool_is_unknown(
-    said: Callable[[str], Said], output: str, redundancy: Mapping[str, int]
-) -> None:
-    """The rows may be of vdevs whose own rows, with bad devices, were above."""
-    found = said(output)
-    assert (found.word, found.code, found.redundancy) == ("UNKNOWN", 5, redundancy)
-    assert "the pool's own row is not shown" in found.report
-
-
-@rows("begin", ["  scan:", "config:", "\tNAME"])
-def test_a_text_that_begins_below_its_state_line_is_unknown(
-    said: Callable[[str], Said], begin: str
-) -> None:
-    """The missing part may have said that the pool is suspended."""
-    whole = text(*MIRROR)
-    found = said(whole[whole.index(begin) :])
-    assert (found.word, found.code, found.redundancy) == ("UNKNOWN", 5, {"mirror-0": 1})
-    assert "the text begins below its state: line" in found.report
-
-
+SPARE = table("    spare-2 ONLINE", "      sdb ONLINE", "      sdc ONLINE")
 SOLARIS = text(*MIRROR, "  mirror-1 ONLINE", "    sdc ONLINE", "    sdd ONLINE").replace(
     " state:", "    id: 8654581339273442104\n state:"
 )
@@ -119,37 +92,201 @@ LISTED = """\
 """
 
 
-@rows("output", [SOLARIS, LISTED])
-def test_a_whole_text_with_the_number_of_its_pool_is_ok(
-    said: Callable[[str], Said], output: str
-) -> None:
-    assert said(output)[:2] == ("OK", 0)
+LOST = ("  mirror-0 ONLINE", "    sda ONLINE", "    sdb ONLINE", "  sdc UNAVAIL")
+FAILED = ("  raidz2-0 DEGRADED", "    sda ONLINE", "    sdb ONLINE", "    sdc UNAVAIL")
+BEGUN = "resilver in progress since Sat Mar  9 09:00:01 2024\n\t"
+WALKING = "412G / 8.73T scanned, 0B / 8.73T issued\n\t0B resilvered, 0.00% done"
+NAMED = "  pool: tank\n state: "
+DOUBLED = (
+    *("  raidz1-0 ONLINE", "    sda ONLINE", "    spare-1 ONLINE", "      sdb ONLINE"),
+    *("      sdd ONLINE", "    sdc ONLINE", "spares", "  sdd INUSE     currently in use"),
+)
+ENDED = "on Sat Mar  9 09:05:01 2024"
+INUSE = "spare sdd is still INUSE though sdb is ONLINE and complete"
+CANCELED = f"resilver canceled {ENDED}"
+CHECKED = "scrub repaired 0B in 00:11:12 with 0 errors on Sun Mar 10 09:05:01 2024"
+DOUBTED = "the last repair was canceled: scrub to check redundancy"
+LEGACY = "status: The pool is formatted using a legacy on-disk format.  The pool can\n\tstill be"
+UPGRADE = "status: Some supported and requested features are not enabled on the pool.\n\tThe pool"
+READ_ONLY = (
+    "status: The pool can only be accessed in read-only mode on this system. It\n\tcannot be"
+    " accessed in read-write mode because it uses the following\n\tfeature(s) not supported on"
+    " this system:\n\tcom.delphix:device_removal (Top-level vdevs can be removed.)\n"
+)
+
+
+class Row(NamedTuple):
+    """A text, and what is said of it."""
+
+    output: str
+    word: str = "UNKNOWN"
+    redundancy: Mapping[str, int] | None = None
+    """None: not compared."""
+    told: str = ""
+    """A part of the report."""
+
+
+def _ending(output: str, *cuts: str) -> list[Row]:
+    """Return rows for an output that ends before each of these words."""
+    return [Row(output[: output.index(cut)], told="  the text ends ") for cut in cuts]
+
+
+def _beginning(output: str, *begins: str) -> list[Row]:
+    """Return rows for an output that begins with each of these words, below its state."""
+    below, pair = "the text begins below its state: line", {"mirror-0": 1}
+    return [Row(output[output.index(begin) :], "UNKNOWN", pair, below) for begin in begins]
+
+
+CASES: Mapping[str, Sequence[Row]] = {
+    # Its rows may be of vdevs whose own rows, with bad devices, were above.
+    "without the row of its pool": [
+        Row(output, "UNKNOWN", redundancy, "the pool's own row is not shown")
+        for output, redundancy in (
+            (LOOSE, {}),
+            (f"{LOOSE}\n{GOOD}", {}),
+            (f"{table('    sdb ONLINE', *MIRROR)}\n{GOOD}", {"mirror-0": 1}),
+            (f"{SPARE}\n{GOOD}", {}),
+        )
+    ],
+    # The missing part may have said that the pool is suspended.
+    "begun below its state": _beginning(text(*MIRROR), "  scan:", "config:", "\tNAME"),
+    # Lists of pools to import have an ``id:`` line, and all output of Solaris 11.4.
+    "whole, with the number of its pool": [Row(SOLARIS, "OK"), Row(LISTED, "OK")],
+    "cut, with the number of its pool": [
+        *_ending(SOLARIS, "\nerrors", "errors", "\t    sdd", "\t  mirror-1", "sdd"),
+        *_ending(LISTED, "\t    sdb", "\t    sda", "\t  raidz1-0", "\ttank"),
+    ],
+    "suspended, without its errors": [
+        Row(
+            text(
+                *LOST,
+                state="UNAVAIL",
+                above="status: One or more devices are faulted in response to IO failures.\n",
+                end="",
+            ),
+            "SUSPENDED",
+            None,
+            "  the text ends before its errors: line\n",
+        )
+    ],
+    "below whose end more devices may have failed": [
+        Row(text(*FAILED, state="UNAVAIL", end="").removesuffix("\n"), "UNAVAIL", {}, "")
+    ],
+    "of a repair that is elsewhere, or on its way": [
+        Row(text(*MIRROR, scan=scan), word, {"mirror-0": 1})
+        for scan, word in (
+            (BEGUN + WALKING.replace("0B / 8.73T", "41G / 8.73T").replace("0.00", "0.28"), "OK"),
+            (f"resilver (mirror-1) in progress since {ENDED[3:]}\n\t{WALKING}", "ATTENTION"),
+            (f"scrub in progress since {ENDED[3:]}\n\t{WALKING}", "OK"),
+        )
+    ],
+    "without a table, of which the least is true": [
+        Row(f"{NAMED}DEGRADED\n"),
+        Row(f"{NAMED}DEGRADED\n{GOOD}"),
+        Row(f"{NAMED}DEGRADED\n{GOOD}{NAMED}ONLINE\n{GOOD}"),
+        Row(f"{NAMED}ONLINE\n{GOOD}"),
+        Row(f"{NAMED}UNAVAIL\n", "UNAVAIL"),
+        Row(f"{NAMED}ONL"),
+        Row(f"{NAMED}DEGR"),
+        Row(text(*MIRROR).replace("state: ONLINE", "state: FINE")),
+    ],
+    "of a destroyed pool": [
+        Row(
+            LISTED.replace("ONLINE", f"{state} (DESTROYED)", 1),
+            word,
+            None,
+            "The pool was destroyed.",
+        )
+        for state, word in (
+            ("ONLINE", "ATTENTION"),
+            ("DEGRADED", "DEGRADED"),
+            ("FAULTED", "FAULTED"),
+        )
+    ],
+    # After ``zpool replace`` with a spare by hand, redundancy is complete.
+    "of a spare beside a device that is whole": [
+        Row(text(*DOUBLED), "ATTENTION", {"raidz1-0": 1}, INUSE),
+        Row(
+            text(*DOUBLED, scan=f"resilvered 1G in 00:11:12 with 0 errors {ENDED}"),
+            "ATTENTION",
+            {"raidz1-0": 1},
+            INUSE,
+        ),
+        Row(
+            text(*DOUBLED, scan=f"resilvered 1G in 00:11:12 with 7 errors {ENDED}"),
+            "NOT RESTORED",
+        ),
+    ],
+    # It may have ended because its device was detached, and may have skipped something.
+    "of a repair that was canceled, until a scrub": [
+        Row(text(*MIRROR, scan=CANCELED), "ATTENTION", None, DOUBTED),
+        Row(
+            text(*MIRROR, scan=f"resilver (mirror-0) canceled {ENDED}"), "ATTENTION", None, DOUBTED
+        ),
+        Row(
+            text(*MIRROR, scan=f"{CHECKED.replace('10', '08')}\n  scan: {CANCELED}"),
+            "ATTENTION",
+            None,
+            DOUBTED,
+        ),
+        Row(text(*MIRROR, scan=f"{CHECKED}\n  scan: {CANCELED}"), "OK"),
+    ],
+    "of a dead cache device, or one put offline": [
+        Row(
+            text(*MIRROR, "cache", "  nvme0 UNAVAIL 0 0 0 cannot open"),
+            "ATTENTION",
+            None,
+            "nvme0 U",
+        ),
+        Row(text(*MIRROR, "cache", "  nvme0 FAULTED"), "ATTENTION", None, "  nvme0 FAULTED"),
+        Row(text(*MIRROR, "cache", "  nvme0 REMOVED"), "ATTENTION", None, "  nvme0 REMOVED"),
+        Row(text(*MIRROR, "cache", "  nvme0 OFFLINE"), "OK"),
+    ],
+    "of a pool that this system cannot write to, or that could be upgraded": [
+        Row(
+            text(*MIRROR, above=f"{LEGACY} used, but some features are unavailable.\n"),
+            "OK",
+        ),
+        Row(
+            text(
+                *MIRROR, above=f"{UPGRADE} can still be used, but some features are unavailable.\n"
+            ),
+            "OK",
+        ),
+        Row(text(*MIRROR, above=READ_ONLY), "ATTENTION"),
+    ],
+    "that lacks what an estimate needs": [
+        Row(
+            text(*MIRROR, scan=f"scrub in progress {scan}"),
+            "OK",
+            None,
+            f"no ETA: the {lacking} is unk",
+        )
+        for scan, lacking in (
+            ("for 1h2m, 12.34% done, 7h20m to go", "number of bytes done"),
+            (f"since {ENDED[3:]}", "progress"),
+        )
+    ],
+}
+"""Kinds of texts: a text ..."""
 
 
 @rows(
-    ("output", "cut"),
-    [
-        (SOLARIS, "\nerrors"),
-        (SOLARIS, "errors"),
-        (SOLARIS, "\t    sdd"),
-        (SOLARIS, "\t  mirror-1"),
-        (SOLARIS, "sdd"),
-        (LISTED, "\t    sdb"),
-        (LISTED, "\t    sda"),
-        (LISTED, "\t  raidz1-0"),
-        (LISTED, "\ttank"),
-    ],
+    ("kind", "output", "word", "redundancy", "told"),
+    [(kind, *row) for kind, every in CASES.items() for row in every],
 )
-def test_a_cut_text_with_the_number_of_its_pool_is_unknown(
-    said: Callable[[str], Said], output: str, cut: str
+def test_what_is_said_of_a_kind_of_text(
+    said: Callable[[str], Said],
+    kind: str,
+    output: str,
+    word: str,
+    redundancy: Mapping[str, int] | None,
+    told: str,
 ) -> None:
-    """Lists of pools to import have an ``id:`` line, and all output of Solaris 11.4."""
-    found = said(output[: output.index(cut)])
-    assert (found.word, found.code) == ("UNKNOWN", 5)
-    assert "  the text ends " in found.report
-
-
-LOST = ("  mirror-0 ONLINE", "    sda ONLINE", "    sdb ONLINE", "  sdc UNAVAIL")
+    found = said(output)
+    assert (found.word, found.code) == (word, CODES[word]), kind
+    assert redundancy in (None, found.redundancy), kind
+    assert told in found.report, kind
 
 
 @rows(
@@ -169,24 +306,6 @@ def test_nothing_is_missing_of_a_pool_that_could_not_be_opened(
     never = ("ends before", "not all of it", "last full scrub")
     assert [part for part in never if part in found.report] == []
     assert found.sample["error_count"] is None
-
-
-def test_the_errors_line_of_a_suspended_pool_is_missing(said: Callable[[str], Said]) -> None:
-    above = "status: One or more devices are faulted in response to IO failures.\n"
-    found = said(text(*LOST, state="UNAVAIL", above=above, end=""))
-    assert (found.word, found.code) == ("SUSPENDED", 11)
-    assert "  the text ends before its errors: line\n" in found.report
-
-
-def test_more_devices_may_have_failed_below_the_end_of_a_text(
-    said: Callable[[str], Said],
-) -> None:
-    failed = ("  raidz2-0 DEGRADED", "    sda ONLINE", "    sdb ONLINE", "    sdc UNAVAIL")
-    assert said(text(*failed, state="UNAVAIL", end="").removesuffix("\n")).redundancy == {}
-
-
-BEGUN = "resilver in progress since Sat Mar  9 09:00:01 2024\n\t"
-WALKING = "412G / 8.73T scanned, 0B / 8.73T issued\n\t0B resilvered, 0.00% done"
 
 
 @rows(
@@ -212,20 +331,6 @@ def test_redundancy_is_unknown_until_a_repair_marks_a_device(
     assert "redundancy unknown: mirror-0 (no device is marked yet)\n" in found.report
     marked = [line.replace("sdb ONLINE", "sdb ONLINE 0 0 0 (resilvering)") for line in tops]
     assert said(text(*marked, scan=scan)).redundancy == {"mirror-0": 0, "sdc": 0}
-
-
-@rows(
-    "scan",
-    [
-        BEGUN + WALKING.replace("0B / 8.73T", "41G / 8.73T").replace("0.00", "0.28"),
-        f"resilver (mirror-1) in progress since Sat Mar  9 09:00:01 2024\n\t{WALKING}",
-        f"scrub in progress since Sat Mar  9 09:00:01 2024\n\t{WALKING}",
-    ],
-)
-def test_redundancy_is_known_beside_a_repair_that_is_elsewhere_or_on_its_way(
-    said: Callable[[str], Said], scan: str
-) -> None:
-    assert said(text(*MIRROR, scan=scan)).redundancy == {"mirror-0": 1}
 
 
 def flat(output: str) -> str:
@@ -266,40 +371,6 @@ def test_redundancy_without_indentation_is_unknown_where_a_group_may_have_ended_
     assert (found.redundancy, told in found.report) == (redundancy, bool(unknown))
 
 
-NAMED = "  pool: tank\n state: "
-
-
-@rows(
-    ("output", "word", "code"),
-    [
-        (f"{NAMED}DEGRADED\n", "UNKNOWN", 5),
-        (f"{NAMED}DEGRADED\n{GOOD}", "UNKNOWN", 5),
-        (f"{NAMED}DEGRADED\n{GOOD}{NAMED}ONLINE\n{GOOD}", "UNKNOWN", 5),
-        (f"{NAMED}ONLINE\n{GOOD}", "UNKNOWN", 5),
-        (f"{NAMED}UNAVAIL\n", "UNAVAIL", 11),
-        (f"{NAMED}ONL", "UNKNOWN", 5),
-        (f"{NAMED}DEGR", "UNKNOWN", 5),
-        (text(*MIRROR).replace("state: ONLINE", "state: FINE"), "UNKNOWN", 5),
-    ],
-)
-def test_what_a_text_without_a_table_states_is_the_least_that_is_true(
-    said: Callable[[str], Said], output: str, word: str, code: int
-) -> None:
-    assert said(output)[:2] == (word, code)
-
-
-@rows(
-    ("state", "word", "code"),
-    [("ONLINE", "ATTENTION", 0), ("DEGRADED", "DEGRADED", 10), ("FAULTED", "FAULTED", 11)],
-)
-def test_a_destroyed_pool_has_a_known_state(
-    said: Callable[[str], Said], state: str, word: str, code: int
-) -> None:
-    found = said(LISTED.replace("ONLINE", f"{state} (DESTROYED)", 1))
-    assert (found.word, found.code, found.sample["state"]) == (word, code, state)
-    assert "The pool was destroyed." in found.report
-
-
 NOISY = text(*MIRROR[:-1], "    sdb ONLINE 0 0 1.2K")
 LIST = "errors: Permanent errors have been detected in the following files:\n\n"
 DAMAGED = text(*MIRROR, end=f"{LIST}        <metadata>:<0x3c>\n        /tank/R&D <1>\n")
@@ -326,85 +397,6 @@ def test_the_source_of_a_web_page_is_read_as_it_is_shown(
     assert (found.word, found.code) == (("ERRORS", 10) if errors else ("ATTENTION", 0))
     assert ("sdb: 1.20K checksum errors" in found.report) == (not errors)
     assert found.redundancy == {"mirror-0": 1}
-
-
-DOUBLED = (
-    *("  raidz1-0 ONLINE", "    sda ONLINE", "    spare-1 ONLINE", "      sdb ONLINE"),
-    *("      sdd ONLINE", "    sdc ONLINE", "spares", "  sdd INUSE     currently in use"),
-)
-ENDED = "on Sat Mar  9 09:05:01 2024"
-
-
-@rows("scan", [f"resilvered 1G in 00:11:12 with 0 errors {ENDED}", "none requested"])
-def test_a_spare_beside_a_device_that_is_whole_is_in_use_for_nothing(
-    said: Callable[[str], Said], scan: str
-) -> None:
-    """After ``zpool replace`` with a spare by hand, redundancy is complete."""
-    found = said(text(*DOUBLED, scan=scan))
-    assert (found.word, found.code, found.redundancy) == ("ATTENTION", 0, {"raidz1-0": 1})
-    assert "spare sdd is still INUSE though sdb is ONLINE and complete" in found.report
-
-
-def test_it_is_not_restored_by_a_resilver_with_errors(said: Callable[[str], Said]) -> None:
-    errors = f"resilvered 1G in 00:11:12 with 7 errors {ENDED}"
-    assert said(text(*DOUBLED, scan=errors))[:2] == ("NOT RESTORED", 10)
-
-
-CANCELED = f"resilver canceled {ENDED}"
-CHECKED = "scrub repaired 0B in 00:11:12 with {} errors on Sun Mar 10 09:05:01 2024"
-
-
-@rows(
-    ("scan", "word"),
-    [
-        (CANCELED, "ATTENTION"),
-        (f"resilver (mirror-0) canceled {ENDED}", "ATTENTION"),
-        (f"{CHECKED.format(0).replace('10', '08')}\n  scan: {CANCELED}", "ATTENTION"),
-        (f"{CHECKED.format(0)}\n  scan: {CANCELED}", "OK"),
-    ],
-)
-def test_a_canceled_repair_is_doubted_until_a_scrub(
-    said: Callable[[str], Said], scan: str, word: str
-) -> None:
-    """It may have ended because its device was detached, and may have skipped something."""
-    found = said(text(*MIRROR, scan=scan))
-    assert (found.word, found.code) == (word, 0)
-    canceled = "the last repair was canceled: scrub to check redundancy"
-    assert (canceled in found.report) == (word != "OK")
-
-
-@rows("row", ["nvme0 UNAVAIL 0 0 0 cannot open", "nvme0 FAULTED", "nvme0 REMOVED"])
-def test_a_pool_with_a_dead_cache_device_is_not_ok(said: Callable[[str], Said], row: str) -> None:
-    found = said(text(*MIRROR, "cache", f"  {row}"))
-    assert (found.word, found.code) == ("ATTENTION", 0)
-    assert f"  {row.partition(' 0')[0]}" in found.report
-
-
-def test_a_cache_device_that_was_put_offline_is_no_fault(said: Callable[[str], Said]) -> None:
-    assert said(text(*MIRROR, "cache", "  nvme0 OFFLINE")).word == "OK"
-
-
-LEGACY = "status: The pool is formatted using a legacy on-disk format.  The pool can\n\tstill be"
-UPGRADE = "status: Some supported and requested features are not enabled on the pool.\n\tThe pool"
-READ_ONLY = (
-    "status: The pool can only be accessed in read-only mode on this system. It\n\tcannot be"
-    " accessed in read-write mode because it uses the following\n\tfeature(s) not supported on"
-    " this system:\n\tcom.delphix:device_removal (Top-level vdevs can be removed.)\n"
-)
-
-
-@rows(
-    ("above", "word"),
-    [
-        (f"{LEGACY} used, but some features are unavailable.\n", "OK"),
-        (f"{UPGRADE} can still be used, but some features are unavailable.\n", "OK"),
-        (READ_ONLY, "ATTENTION"),
-    ],
-)
-def test_a_pool_that_this_system_cannot_write_to_is_not_ok(
-    said: Callable[[str], Said], above: str, word: str
-) -> None:
-    assert said(text(*MIRROR, above=above))[:2] == (word, 0)
 
 
 ERRING = ("  raidz1-0 DEGRADED", "    sda ONLINE 112 3 98", "    sdb {} 12 204 0", "    sdc ONLINE")
@@ -463,20 +455,6 @@ def test_a_vdev_that_has_lost_too_many_devices_is_named(said: Callable[[str], Sa
     assert "  raidz1-0 UNAVAIL (insufficient replicas)\n  sdb UNAVAIL\n" in found.report
     found = said(text("  raidz1-0 DEGRADED", *devices[:2], "    sdc ONLINE", state="DEGRADED"))
     assert "  raidz1-0 DEGRADED" not in found.report.partition("NAME")[0]
-
-
-@rows(
-    ("scan", "lacking"),
-    [
-        ("scrub in progress for 1h2m, 12.34% done, 7h20m to go", "number of bytes done"),
-        (f"scrub in progress since {ENDED[3:]}", "progress"),
-    ],
-)
-def test_what_an_estimate_lacks_is_named(
-    said: Callable[[str], Said], scan: str, lacking: str
-) -> None:
-    found = said(text(*MIRROR, scan=scan))
-    assert f"no ETA: the {lacking} is unknown; zpool says " in found.report
 
 
 OBJECTS = (

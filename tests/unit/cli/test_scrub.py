@@ -30,17 +30,6 @@ def state(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_the_hours_are_listed(capsys):
-    assert main(["scrub"]) == 0
-    assert (
-        capsys.readouterr().out == f"tank: scrub only in the hours {HOURS} (paused until {LATER})\n"
-    )
-    assert main(["scrub", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["pool"] == "tank"
-    assert (found["hours"], found["begun"], found["paused"]) == (HOURS, True, True)
-
-
 def test_without_hours_the_list_says_how_to_set_some(state, capsys):
     with MachineWindows(state).open() as windows:
         windows.clear()

@@ -43,22 +43,18 @@ def test_the_exit_status_of_a_pool_does_not_hang_on_who_reads(tmp_path, state, h
     assert (done.returncode, done.stderr) == (code, b"")
 
 
-def test_a_message_with_standard_error_closed_stays_out_of_the_data():
-    command = f"{sys.executable} -m zconsole status --from /nonexistent 2>&-"
+@rows(
+    ("words", "code", "out", "err"),
+    [
+        ("/nonexistent 2>&-", 3, b"", b""),  # a message stays out of the data
+        ("{saved} >&-", 0, b"", b""),  # data goes nowhere
+        ("- <&-", 5, b"", b"zconsole: standard input: empty\n"),
+    ],
+)
+def test_a_closed_standard_stream_is_no_failure_of_its_own(saved, words, code, out, err):
+    command = f"{sys.executable} -m zconsole status --from {words.format(saved=saved)}"
     done = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
-    assert (done.returncode, done.stdout) == (3, b"")
-
-
-def test_data_with_standard_output_closed_goes_nowhere(saved):
-    command = f"{sys.executable} -m zconsole status --from {saved} >&-"
-    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
-    assert (done.returncode, done.stderr) == (0, b"")
-
-
-def test_closed_standard_input_is_empty():
-    command = f"{sys.executable} -m zconsole status --from - <&-"
-    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
-    assert (done.returncode, done.stderr) == (5, b"zconsole: standard input: empty\n")
+    assert (done.returncode, done.stdout, done.stderr) == (code, out, err)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")

@@ -5,28 +5,31 @@ import json
 import os
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.table import rows
 from tests.unit.waiting import soon
-from zconsole.cli import tunables
+from zconsole.cli import local, tunables
 from zconsole.cli.options import parser_of
 from zconsole.errors import ExitCode, UnavailableError, UsageError
+from zconsole.pool.model import Pool, Scan, Vdev
 from zconsole.system import record_file
 from zconsole.system.audit import MemoryLog
 from zconsole.system.host import process_mark
 from zconsole.system.patient import in_time
 from zconsole.system.state_dir import StateError, state_dir
+from zconsole.timeline.feed import Update
+from zconsole.tunables import autopilot
 from zconsole.tunables.control import Control
 from zconsole.tunables.parameters import Parameters
-from zconsole.tunables.store import TunableStore
+from zconsole.tunables.pilot import HoldOrder, Targets
+from zconsole.tunables.store import PILOT, TunableStore
+from zconsole.zfs.sources.base import Capabilities
 
 TIME = "zfs_resilver_min_time_ms"
-CONTRACT = {
-    "name", "value", "default", "unit", "min", "max", "path", "affects", "running_scan",
-    "set_by_us", "original", "note",
-}  # fmt: skip
+NAME = "zfs_vdev_scrub_max_active"
 
 
 @pytest.fixture
@@ -34,14 +37,21 @@ def module(tmp_path: Path, monkeypatch) -> Path:
     parameters = tmp_path / "zfs" / "parameters"
     parameters.mkdir(parents=True)
     (tmp_path / "zfs" / "version").write_text("2.3.9-1\n")
-    for name, value in {TIME: 3000, "zfs_scan_suspend_progress": 0}.items():
+    for name, value in {TIME: 3000, NAME: 3, "zfs_scan_suspend_progress": 0}.items():
         (parameters / name).write_text(f"{value}\n")
     monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path / "state"))
+
+    async def nothing(_: object) -> Update:
+        return Update((), Capabilities("none"))
+
+    monkeypatch.setattr(local, "once", nothing)
     return tmp_path / "zfs"
 
 
 def run(module: Path, *words: str) -> int:
-    return tunables.run(parser_of("tunables").parse_args(words), module)
+    args = parser_of("tunables").parse_args(words)
+    args.config = None
+    return tunables.run(args, module)
 
 
 def value(module: Path) -> int:
@@ -50,14 +60,6 @@ def value(module: Path) -> int:
 
 def lines(capsys) -> dict[str, dict]:
     return {(o := json.loads(line))["name"]: o for line in capsys.readouterr().out.splitlines()}
-
-
-def test_list_has_the_contracts_keys(module, capsys):
-    assert run(module, "list", "--json") == 0
-    listed = lines(capsys)
-    assert listed[TIME].keys() >= CONTRACT
-    assert listed[TIME]["value"] == 3000
-    assert listed["zfs_txg_timeout"]["value"] is None
 
 
 @pytest.fixture
@@ -154,6 +156,9 @@ def test_set_and_restore(module, capsys):
         ("restore", "nope"),
         ("list", "x"),
         ("set", f"{TIME}=5000", "--read-only"),
+        ("hold-latency", "0.02", "--read-only"),
+        *(("hold-latency", *words) for words in ((), ("1", "2"))),
+        *(("hold-latency", word) for word in ("fast", "0", "nan", "60")),
     ],
 )
 def test_bad_words_are_usage_errors_and_write_nothing(module, words):
@@ -231,7 +236,7 @@ def test_the_audit_log_has_what_was_set_and_put_back(module, tmp_path):
         ("begun", "restore"),
         ("ended", "restore"),
     ]
-    assert lines[0]["values"] == [{"name": TIME, "old": 3000, "new": 6000}]
+    assert lines[0]["values"][0] == {"name": TIME, "old": 3000, "new": 6000}
 
 
 def test_bytes_are_set_and_listed_with_a_suffix_and_exact_in_json(module, capsys):
@@ -305,3 +310,63 @@ def test_restoring_what_a_running_console_holds_says_so(module, capsys):
     held = f", which the console of process {os.getpid()} held"
     assert f"{TIME}: restored to 3000{held}" in capsys.readouterr().err
     assert value(module) == 3000
+
+
+def test_nothing_to_steer_without_a_scan(module):
+    with pytest.raises(UnavailableError, match="nothing to steer"):
+        run(module, "hold-latency", "0.02")
+
+
+def test_what_was_set_before_is_to_be_restored_first(module):
+    run(module, "set", f"{NAME}=5")
+    with pytest.raises(UsageError, match=f"restore {NAME} first"):
+        run(module, "hold-latency", "0.02")
+
+
+def test_off_where_none_runs_says_so(module, capsys):
+    assert run(module, "hold-latency", "off") == 0
+    assert "no autopilot runs" in capsys.readouterr().err
+
+
+def test_off_does_not_say_restored_of_what_somebody_changed_since(module, capsys):
+    state = state_dir(create=True)
+    parameters = Parameters(module)
+    Control(parameters, TunableStore(state), MemoryLog(), DEAD).set({NAME: 8}, 1.0)
+    (state / PILOT).write_text(DEAD)
+    parameters.write(NAME, 7)
+    assert run(module, "hold-latency", "off") == 0
+    assert parameters.read(NAME) == 7
+    said = capsys.readouterr().err
+    assert "restored" not in said
+    assert f"{NAME}: left at 7: somebody else changed it" in said
+
+
+@pytest.fixture
+def scanned(module, monkeypatch) -> Path:
+    """The module, while a pool without redundancy is scrubbed."""
+    read = tuple(1000 if bucket == 20 else 0 for bucket in range(37))
+    root = Vdev("tank", "root", children=(Vdev("sda", "disk", histograms={"sync_r": read}),))
+    seen = Pool("tank", "ONLINE", root, scans=(Scan("scrub", "running"),))
+
+    async def once(_: object):
+        return SimpleNamespace(frames=(SimpleNamespace(sample=True, scan=None, seen=seen),))
+
+    monkeypatch.setattr(local, "once", once)
+    return module
+
+
+def test_below_the_defaults_nobody_goes_unasked(scanned, capsys):
+    with pytest.raises(UsageError, match="pass --yes"):
+        run(scanned, "hold-latency", "20ms", "below-defaults")
+    assert "may take up to" in capsys.readouterr().err
+
+
+def test_yes_goes_below_the_defaults(scanned, monkeypatch):
+    started = []
+
+    def start(*args, **_):
+        started.append(args[1:])
+
+    monkeypatch.setattr(autopilot, "start", start)
+    assert run(scanned, "hold-latency", "20ms", "below-defaults", "--yes") == 0
+    assert started == [(HoldOrder(Targets(0.02), below=True),)]

@@ -40,68 +40,55 @@ SCRUBBED = Scan("scrub", "finished", start=1000.0, end=1100.0, errors=0)
 
 
 @rows(
-    ("pool", "code"),
+    ("pools", "code"),
     [
-        (mirror_pool(FINISHED), ExitCode.OK),
-        (mirror_pool(CANCELED), ExitCode.CANCELED),
-        (mirror_pool(replace(FINISHED, errors=2)), ExitCode.DEGRADED),
-        (unrestored(), ExitCode.DEGRADED),
-        (replace(unrestored(), state="ONLINE", scans=(SCRUBBED,)), ExitCode.DEGRADED),
-        (replace(unrestored(), state="ONLINE", scans=()), ExitCode.DEGRADED),
-        (mirror_pool(), ExitCode.OK),
+        ([mirror_pool(FINISHED)], ExitCode.OK),
+        ([mirror_pool(CANCELED)], ExitCode.CANCELED),
+        ([mirror_pool(replace(FINISHED, errors=2))], ExitCode.DEGRADED),
+        ([unrestored()], ExitCode.DEGRADED),
+        ([replace(unrestored(), state="ONLINE", scans=(SCRUBBED,))], ExitCode.DEGRADED),
+        ([replace(unrestored(), state="ONLINE", scans=())], ExitCode.DEGRADED),
+        ([mirror_pool()], ExitCode.OK),
+        ([mirror_pool(FINISHED), mirror_pool(CANCELED)], ExitCode.CANCELED),
+        ([mirror_pool(FINISHED), mirror_pool(CANCELED), unrestored()], ExitCode.DEGRADED),
     ],
 )
-def test_how_it_ended_is_the_exit_code(pool, code):
-    assert ending_code([frame(pool, over_since=0.0)]) == code
+def test_how_the_worst_pool_ended_is_the_exit_code(pools, code):
+    assert ending_code([frame(pool, over_since=0.0) for pool in pools]) == code
 
 
-def test_a_running_scan_is_not_over_and_a_clean_end_is_at_once():
-    assert not scans_ended([frame(mirror_pool(RUNNING), t=1.0)])
-    assert scans_ended([frame(mirror_pool(FINISHED), t=901.0)])
+WELL = replace(unrestored(), state="ONLINE")
+"""Just after a resilver's end, health doesn't report a vdev that may go any moment."""
 
 
-def test_what_is_not_restored_gets_time_to_settle():
-    assert not scans_ended([frame(unrestored(), t=1000.0)])
-    assert not scans_ended([frame(unrestored(), t=1000.0 + GRACE / 2, over_since=1000.0)])
-    assert scans_ended([frame(unrestored(), t=1000.0 + GRACE, over_since=1000.0)])
+@rows(
+    ("frames", "over"),
+    [
+        ([], False),
+        ([frame(mirror_pool(RUNNING), t=1.0)], False),
+        ([frame(mirror_pool(FINISHED), t=901.0)], True),
+        ([frame(mirror_pool(FINISHED), problem="no answer")], False),
+        ([frame(mirror_pool(RUNNING)), frame(mirror_pool(FINISHED))], False),
+        # What is not restored gets time to settle.
+        ([frame(unrestored(), t=1000.0)], False),
+        ([frame(unrestored(), t=1000.0 + GRACE / 2, over_since=1000.0)], False),
+        ([frame(unrestored(), t=1000.0 + GRACE, over_since=1000.0)], True),
+        ([frame(WELL, t=901.0)], False),
+    ],
+)
+def test_scans_are_over_once_all_have_ended_and_settled(frames, over):
+    assert scans_ended(frames) == over
 
 
-def test_a_pool_that_looks_well_with_a_replacing_vdev_left_gets_it_too():
-    """Just after a resilver's end, health doesn't report a vdev that may go any moment."""
-    assert not scans_ended([frame(replace(unrestored(), state="ONLINE"), t=901.0)])
-    assert scans_ended([frame(mirror_pool(FINISHED), t=902.0)])
-
-
-def test_one_pool_at_work_keeps_all_waiting_and_the_worst_counts():
-    assert not scans_ended([frame(mirror_pool(RUNNING)), frame(mirror_pool(FINISHED))])
-    frames = [frame(mirror_pool(FINISHED)), frame(mirror_pool(CANCELED), over_since=0.0)]
-    assert ending_code(frames) == ExitCode.CANCELED
-    assert ending_code([*frames, frame(unrestored(), over_since=0.0)]) == ExitCode.DEGRADED
-
-
-def test_a_pool_that_does_not_answer_is_not_over():
-    assert not scans_ended([frame(mirror_pool(FINISHED), problem="no answer")])
-
-
-async def test_where_no_pool_is_imported_it_says_so_once(capsys):
+@rows(("until_done", "code"), [(False, ExitCode.OK), (True, ExitCode.NOT_FOUND)])
+async def test_where_no_pool_is_imported_it_says_so_once(until_done, code, capsys):
     async def nothing():
         for _ in range(2):
             yield Update((), Capabilities("text"))
 
-    args = argparse.Namespace(json=False, until_done=False)
-    assert await _rounds(args, nothing()) == ExitCode.OK
+    args = argparse.Namespace(json=False, until_done=until_done)
+    assert await _rounds(args, nothing()) == code
     assert capsys.readouterr().err == "zconsole: no pools are imported\n"
-
-
-async def test_where_no_pool_is_imported_none_is_restored(capsys):
-    async def never():
-        for _ in range(3):
-            yield Update((), Capabilities("text"))
-
-    args = argparse.Namespace(json=False, until_done=True)
-    assert await _rounds(args, never()) == ExitCode.NOT_FOUND
-    assert capsys.readouterr().err == "zconsole: no pools are imported\n"
-    assert not scans_ended([])
 
 
 async def test_a_scan_that_still_runs_after_the_last_sample_is_not_done(capsys):

@@ -27,36 +27,34 @@ def test_two_paths_are_one_shelf_whose_disks_have_two_names(tmp_path, second):
     assert [len(slot.folders) for slot in found.slots] == [2] * 60
 
 
-def test_two_paths_to_an_empty_shelf_are_one_by_its_id(tmp_path):
+@pytest.mark.parametrize(
+    ("key", "filled", "keys"),
+    [
+        ("0x5001", False, ["0x5001"]),
+        ("0x5001", True, ["0x5001 0:0:9:0", "0x5001 1:0:9:0"]),
+        ("0x0000000000000000", False, ["0:0:9:0", "1:0:9:0"]),
+    ],
+)
+def test_two_paths_are_of_one_shelf_by_its_id_unless_its_disks_differ(tmp_path, key, filled, keys):
     machine = Machine(tmp_path)
     for host in (0, 1):
-        machine.enclosure(f"{host}:0:9:0", "0x5001", {1: None})
-    assert [each.key for each in enclosures(tmp_path)] == ["0x5001"]
+        disk = machine.sas(f"sd{'ab'[host]}", host, 0, f"5000{host}") if filled else None
+        machine.enclosure(f"{host}:0:9:0", key, {1: disk})
+    assert [each.key for each in enclosures(tmp_path)] == keys
 
 
-def test_shelves_of_one_id_with_different_disks_in_a_slot_stay_two(tmp_path):
+def test_slots_are_components_for_a_disk_whatever_their_numbers(tmp_path):
     machine = Machine(tmp_path)
-    for host in (0, 1):
-        disk = machine.sas(f"sd{'ab'[host]}", host, 0, f"5000{host}")
-        machine.enclosure(f"{host}:0:9:0", "0x5001", {1: disk})
-    first, second = enclosures(tmp_path)
-    assert (first.key, second.key) == ("0x5001 0:0:9:0", "0x5001 1:0:9:0")
-
-
-def test_an_id_of_zeros_tells_nothing(tmp_path):
-    machine = Machine(tmp_path)
-    for host in (0, 1):
-        machine.enclosure(f"{host}:0:9:0", "0x0000000000000000", {1: None})
-    assert [each.key for each in enclosures(tmp_path)] == ["0:0:9:0", "1:0:9:0"]
-
-
-def test_slots_with_one_number_are_told_apart_by_name(tmp_path):
-    machine = Machine(tmp_path)
-    place = machine.enclosure("0:0:9:0", "0x5001", {})
+    place = machine.enclosure("0:0:9:0", "0x5001", {1: None, 2: None})
     for name in ("Disk #00", "Disk #01"):
         machine.slot(place, name, 0, None)
+    machine.write(place / "Expander", type="SAS expander", slot=2)
+    machine.write(place / "Odd", slot=3)
+    (place / "Slot 01/slot").write_text("9" * 100_000)
+    (place / "Slot 02/slot").write_text("-1\n")
     (found,) = enclosures(tmp_path)
-    assert [slot.name for slot in found.slots] == ["Disk #00", "Disk #01"]
+    numbers = [("Disk #00", 0), ("Disk #01", 0), ("Slot 01", None), ("Slot 02", None)]
+    assert [(slot.name, slot.number) for slot in found.slots] == numbers
 
 
 def test_nvme_slots_with_a_disk_are_listed(tmp_path):
@@ -64,14 +62,6 @@ def test_nvme_slots_with_a_disk_are_listed(tmp_path):
     assert (found.key, found.name) == ("", "NVMe slots")
     assert [slot.name for slot in found.slots] == [str(n) for n in range(1, 13) if n != 7]
     assert found.slots[0].disks == ("nvme1n1",)
-
-
-def test_components_that_hold_no_disk_are_no_slots(tmp_path):
-    machine = Machine(tmp_path)
-    place = machine.enclosure("0:0:9:0", "0x5001", {1: None})
-    machine.write(place / "Expander", type="SAS expander", slot=2)
-    machine.write(place / "Odd", slot=3)
-    assert [slot.name for slot in enclosures(tmp_path)[0].slots] == ["Slot 01"]
 
 
 def test_lights(tmp_path):
@@ -102,14 +92,6 @@ def test_control_characters_and_long_names_are_made_safe(tmp_path):
     (found,) = enclosures(tmp_path)
     shown = (found.key, found.name, *(slot.name for slot in found.slots))
     assert all(text.isprintable() and len(text) <= 80 for text in shown)
-
-
-def test_a_number_that_is_none_and_a_huge_one(tmp_path):
-    machine = Machine(tmp_path)
-    place = machine.enclosure("0:0:9:0", "0x5001", {1: None, 2: None})
-    (place / "Slot 01/slot").write_text("9" * 100_000)
-    (place / "Slot 02/slot").write_text("-1\n")
-    assert [slot.number for slot in enclosures(tmp_path)[0].slots] == [None, None]
 
 
 def test_links_in_a_circle_and_files_for_folders_give_nothing(tmp_path):

@@ -59,25 +59,20 @@ class Held:
         assert not is_held(self.chassis)
 
 
-async def test_it_waits_until_the_time_is_over_and_looks_now_and_then(lit):
+@pytest.mark.parametrize(
+    ("meanwhile", "waits"),
+    [
+        (is_on, [30.0, 30.0, 15.0]),
+        (lambda chassis: chassis.led().write_text("0"), [30.0]),  # switched off elsewhere
+        (lambda chassis: chassis.lights().unlight(chassis.slot()), [30.0]),
+    ],
+)
+async def test_it_looks_now_and_then_and_waits_until_the_light_is_off(lit, meanwhile, waits):
     held = Held(lit)
+    held.before = lambda: meanwhile(lit)
     await held.run()
-    assert held.waits == [30.0, 30.0, 15.0]
+    assert held.waits == waits
     assert not is_on(lit)
-
-
-async def test_it_ends_once_the_light_was_switched_off_elsewhere(lit):
-    held = Held(lit)
-    held.before = lambda: lit.led().write_text("0")
-    await held.run()
-    assert held.waits == [30.0]
-
-
-async def test_it_ends_once_the_light_was_put_back_by_a_console(lit):
-    held = Held(lit)
-    held.before = lambda: lit.lights().unlight(lit.slot())
-    await held.run()
-    assert held.waits == [30.0]
 
 
 def removed(record: Path) -> None:

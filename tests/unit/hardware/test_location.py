@@ -17,16 +17,6 @@ def where(machine: Machine, path: str) -> LeafDisk:
     return found.of(names)
 
 
-def test_a_bay_behind_an_expander(tmp_path):
-    machine = expander_24(tmp_path)
-    assert where(machine, "/dev/sdb") == LeafDisk(
-        enclosure="0x500304801ee3ee7f",
-        slot="Slot 01",
-        bay="Slot 01",
-        port="pci-0000:01:00.0-sas-exp0x500304801ee3ee7f-phy1-lun-0",
-    )
-
-
 @pytest.mark.slow
 def test_a_multipath_disk_has_one_bay_by_whichever_name(tmp_path):
     machine = jbod_60(tmp_path)
@@ -35,6 +25,8 @@ def test_a_multipath_disk_has_one_bay_by_whichever_name(tmp_path):
         ("0x5000ccab0512ab00", "SLOT 05 A", "SLOT 05 A")
     }
     assert disks_below("/dev/mapper/mpath05", tmp_path) == (("dm-5", "sdbn", "sdf"),)
+    machine.alias("B5", "dm-5")
+    assert where(machine, "/dev/disk/by-vdev/B5").bay == "B5"
 
 
 def test_an_nvme_slot(tmp_path):
@@ -71,25 +63,18 @@ def test_a_machine_without_enclosures_tells_no_bay(tmp_path):
     machine.sas("sda", 0, 0, "5000", "pci-0000:00:17.0-ata-1")
     assert where(machine, "/dev/sda") == LeafDisk(port="pci-0000:00:17.0-ata-1")
     assert locations(tmp_path).enclosures == ()
-
-
-def test_nothing_at_all(tmp_path):
     assert locations(tmp_path / "none").of(("sda",)) == LeafDisk()
     assert disks_below("/srv/file", tmp_path) == ()
 
 
-def test_an_alias_by_place_is_the_bay(tmp_path):
+def test_an_alias_by_place_is_the_bay_and_one_made_from_an_id_is_not(tmp_path):
     machine = expander_24(tmp_path)
     machine.alias("A1", "sda")
     machine.alias("A1-part1", "sda1")
     assert where(machine, "/dev/sda")[:3] == ("A1", "0x500304801ee3ee7f", "Slot 00")
-
-
-@pytest.mark.slow
-def test_an_alias_of_a_multipath_disk(tmp_path):
-    machine = jbod_60(tmp_path)
-    machine.alias("B5", "dm-5")
-    assert where(machine, "/dev/disk/by-vdev/B5").bay == "B5"
+    conf = tmp_path / "etc/zfs/vdev_id.conf"
+    conf.write_text("alias A1 /dev/disk/by-id/wwn-0x5000c5002de3b9ca\n")
+    assert where(machine, "/dev/sda").bay == "Slot 00"
 
 
 @pytest.mark.parametrize(
@@ -111,14 +96,6 @@ def test_an_alias_in_vdev_id_conf_counts_where_it_names_a_place(tmp_path, line, 
     )
     (tmp_path / "etc/zfs/vdev_id.conf").write_text(f"multipath no\n{line}\n")
     assert where(machine, "/dev/sda").bay == bay
-
-
-def test_a_link_of_by_vdev_made_from_an_id_is_no_place(tmp_path):
-    machine = expander_24(tmp_path)
-    machine.alias("d1", "sda")
-    conf = tmp_path / "etc/zfs/vdev_id.conf"
-    conf.write_text("alias d1 /dev/disk/by-id/wwn-0x5000c5002de3b9ca\n")
-    assert where(machine, "/dev/sda").bay == "Slot 00"
 
 
 def test_the_disks_own_link_tells_where_the_class_is_not_readable(tmp_path):

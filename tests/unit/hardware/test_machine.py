@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import shutil
 import threading
@@ -26,7 +25,6 @@ from zconsole.actions.growth import plan_attach
 from zconsole.actions.plan import ActionPlan, Facts, Situation
 from zconsole.actions.replace import plan_replace
 from zconsole.actions.target import Swap, find
-from zconsole.diagnosis.device_errors.probes import smart_counts
 from zconsole.hardware import machine
 from zconsole.hardware.device import Contents, Device
 from zconsole.hardware.machine import contents_of, devices, disks, file_device
@@ -212,11 +210,7 @@ def test_unreadable_contents_are_said(tree):
     (tree.root / "dev/sda").unlink()
     (tree.root / "run/udev/data/b8:1").unlink()
     assert disks(tree.root)[0].contents.unread
-
-
-def test_no_block_devices_at_all(tmp_path):
-    nothing = tmp_path / "none"
-    assert disks(nothing) == ()
+    assert disks(tree.root / "none") == ()
 
 
 def test_candidates_that_cannot_work_come_last_with_the_reason(tree):
@@ -262,6 +256,8 @@ def test_a_file_as_device(tmp_path):
         (image(_536=b"LVM2 001"), ("LVM2_member",), None),
         (image(_4086=b"SWAPSPACE2"), ("swap",), None),
         (MBR, ("an MBR partition table",), None),
+        (image(_54=b"FAT16   ", _510=b"\x55\xaa"), ("vfat",), None),
+        (image(_82=b"FAT32   ", _510=b"\x55\xaa"), ("vfat",), None),
     ],
 )
 def test_contents(tmp_path, data, names, pool):
@@ -355,15 +351,9 @@ def test_a_partition_is_judged_by_itself(shared, link, number, problem):
     device = s.facts.named(path)
     assert device is not None
     assert (device.size, device.serial, device.number) == (TIB, "S-sda", str(number))
+    assert device.mounted == (("/",) if number == 2 else ())
     whole = str(shared.root / "dev/sda")
     assert plan_replace(s, Swap("1000", whole)).refused is not None
-
-
-@rows("number", [2, 3])
-def test_a_mounted_partition_is_no_free_one(shared, number):
-    device = Facts(devices=disks(shared.root)).named(str(shared.root / f"dev/sda{number}"))
-    assert device is not None
-    assert device.mounted == (("/",) if number == 2 else ())
 
 
 def test_a_partition_is_in_use_where_all_of_its_disk_is(shared):
@@ -699,27 +689,23 @@ async def test_labels_are_read_side_by_side(tree):
     assert runner.most > 2
 
 
-async def test_temperatures_only_where_smartctl_gives_them(tree):
-    tree.disk("sda")
-    found = disks(tree.root)
-    text = json.dumps({"temperature": {"current": 41}})
-    assert (await with_smart(Answers(smartctl=text), found))[0].temperature == 41.0
-    for text in ("", "[]"):
-        assert (await with_smart(Answers(smartctl=text), found))[0].temperature is None
-
-
-async def test_a_disk_that_fails_by_its_own_smart_is_known_to(tree):
-    tree.disk("sda")
-    for passed, failure in ((False, "fails by its own SMART: FAILS"), (True, "")):
-        text = json.dumps({"smart_status": {"passed": passed}})
-        (found,) = await with_smart(Answers(smartctl=text), disks(tree.root))
-        assert found.failure == failure
-
-
-@rows("current", ["9" * 400, "9" * 5000, "NaN", "1e999", '"41"', "[" * 100_000])
-def test_what_is_no_temperature_is_none(current):
-    found = smart_counts(f'{{"temperature": {{"current": {current}}}}}')
-    assert found is None or found.temperature is None
+@rows(
+    "text, temperature, failure",
+    [
+        ('{"temperature": {"current": 41}}', 41.0, ""),
+        ('{"smart_status": {"passed": true}}', None, ""),
+        ('{"smart_status": {"passed": false}}', None, "fails by its own SMART: FAILS"),
+        ("", None, ""),
+        ("[]", None, ""),
+        *(
+            (f'{{"temperature": {{"current": {current}}}}}', None, "")
+            for current in ("9" * 400, "9" * 5000, "NaN", "1e999", '"41"', "[" * 100_000)
+        ),
+    ],
+)
+async def test_what_smartctl_tells_of_a_disk(text, temperature, failure):
+    (found,) = await with_smart(Answers(smartctl=text), (Device("/dev/sda", "/dev/sda", ()),))
+    assert (found.temperature, found.failure) == (temperature, failure)
 
 
 def test_a_disk_of_the_siblings_size_fits_as_they_did():
@@ -735,26 +721,13 @@ def test_a_disk_of_the_siblings_size_fits_as_they_did():
     assert "slightly" in judge_device(p, target, new, Facts(devices=(new,))).cautions[0]
 
 
-def test_the_bays_led_is_found_where_the_enclosure_has_one(tree):
-    """drivers/misc/enclosure.c links the disk's device to its slot like this."""
-    tree.disk("sda")
-    tree.disk("sdb")
-    slots = tree.root / "sys/class/enclosure/0:0:8:0"
-    for number, files in ((1, ("locate", "fault")), (2, ("fault",))):
-        (slots / f"Slot {number:02}").mkdir(parents=True)
-        for file in files:
-            (slots / f"Slot {number:02}" / file).write_text("0\n")
-    for name, number in (("sda", 1), ("sdb", 2)):
-        link = tree.root / f"sys/block/{name}/device/enclosure_device:Slot {number:02}"
-        link.symlink_to(slots / f"Slot {number:02}")
-    with_led, without = disks(tree.root)
-    assert with_led.locate == str(slots / "Slot 01/locate")
-    assert without.locate is None
-
-
 def test_each_disk_of_a_shelf_has_its_bay(tmp_path):
-    found = disks(expander_24(tmp_path).root)
+    machine = expander_24(tmp_path)
+    slots = tmp_path / "sys/class/enclosure/0:0:24:0"
+    (slots / "Slot 00/locate").unlink()
+    found = disks(machine.root)
     second = found[1]
+    assert (found[0].locate, second.locate) == (None, str((slots / "Slot 01/locate").resolve()))
     assert (second.enclosure, second.slot, second.bay) == (
         "0x500304801ee3ee7f",
         "Slot 01",
@@ -795,12 +768,6 @@ def test_a_joining_device_without_a_path_is_a_disk_that_was_pulled(tmp_path):
     for path in (machine.block("dm-5") / "slaves").iterdir():
         path.unlink() if path.is_symlink() else path.rmdir()
     assert not any(each.node.endswith("/dm-5") for each in disks(tmp_path))
-
-
-@pytest.mark.parametrize(("offset", "magic"), [(54, b"FAT16   "), (82, b"FAT32   ")])
-def test_the_partition_that_a_machine_boots_from_is_seen(tmp_path, offset, magic):
-    (tmp_path / "esp").write_bytes((bytes(offset) + magic).ljust(510, b"\0") + b"\x55\xaa")
-    assert contents_of(tmp_path / "esp").names == ("vfat",)
 
 
 def test_a_serial_number_that_several_disks_have_tells_none_of_them(tree):

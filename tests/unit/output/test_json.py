@@ -6,11 +6,9 @@ from dataclasses import replace
 from tests.factory import frame, mirror_pool, view
 from zconsole.output.json import line, sample_object
 from zconsole.pool.chassis import LeafDisk
-from zconsole.pool.model import Scan, Vdev
-from zconsole.pool.spares import SpareProblem
+from zconsole.pool.model import Scan
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.eta.past import Comparison
-from zconsole.timeline.scrubs import ScrubAge
 from zconsole.timeline.session import Session
 
 CONTRACT_SAMPLE = {
@@ -49,18 +47,6 @@ def test_a_pool_that_never_answered_has_no_source():
     assert found["problem"] == "no answer in 5 s"
 
 
-def test_a_running_scan_comes_with_its_estimate():
-    scan = Scan("resilver", "running", "issuing", start=5.0, total_bytes=100, issued_bytes=25)
-    seen = view(scan, Estimate(60.0, 50.0, 80.0, "steady"), issue_rate=1.5, restarts=0)
-    found = sample_object(frame(mirror_pool(scan), scans=(seen,)))["scan"]
-    assert found.items() >= {
-        "function": "resilver", "state": "running", "stage": "issuing", "eta_seconds": 60.0,
-        "eta_low_seconds": 50.0, "eta_high_seconds": 80.0, "issue_rate": 1.5, "restarts": 0,
-        "skipped_bytes": None,
-    }.items()  # fmt: skip
-    assert found.keys() >= CONTRACT_SCAN
-
-
 def test_a_scan_told_by_an_earlier_one_names_it():
     scan = Scan("scrub", "running", "issuing", start=5.0, total_bytes=100, issued_bytes=25)
     seen = view(scan, Estimate(60.0, 50.0, 80.0, "steady"))
@@ -68,16 +54,6 @@ def test_a_scan_told_by_an_earlier_one_names_it():
     told = seen._replace(comparison=Comparison("scrub", 33120.0, 2400.0, "scrub"))
     found = sample_object(frame(mirror_pool(scan), scans=(told,)))["scan"]
     assert found["past"] == {"function": "scrub", "seconds": 33120.0, "ahead_seconds": 2400.0}
-
-
-def test_the_tree_is_nested_as_the_topology_is():
-    spare = Vdev("sdz", "disk", "spare", "AVAIL")
-    pool = mirror_pool()
-    root = Vdev("tank", "root", children=(*pool.root.children, spare))
-    tree = sample_object(frame(type(pool)("tank", "ONLINE", root)))["topology"]
-    assert [c["name"] for c in tree["children"]] == ["mirror-0", "sdz"]
-    assert [c["name"] for c in tree["children"][0]["children"]] == ["sda", "sdb"]
-    assert tree["children"][1]["class"] == "spare"
 
 
 def test_a_line_is_ascii_and_keeps_undecodable_bytes_and_drops_what_json_cannot_say():
@@ -93,14 +69,6 @@ def test_a_scan_has_the_same_keys_whether_there_is_one_or_not():
     assert sample_object(frame(mirror_pool()))["scan"].keys() == scan.keys()
 
 
-def test_spares_that_would_not_help_are_listed():
-    found = sample_object(frame(mirror_pool(), spares=(SpareProblem("small", "sp", "too small"),)))
-    assert found["spares"] == [
-        {"name": "sp", "kind": "small", "severity": "notice", "text": "too small"}
-    ]
-    assert sample_object(frame(mirror_pool()))["spares"] == []
-
-
 def test_a_leaf_says_where_it_is_and_what_is_not_known_is_null():
     pool = mirror_pool()
     mirror = pool.root.children[0]
@@ -111,10 +79,3 @@ def test_a_leaf_says_where_it_is_and_what_is_not_known_is_null():
     names = ("bay", "enclosure", "slot", "serial", "wwn", "temperature_celsius")
     assert [a[name] for name in names] == ["A1", "0x5", "1", "S", None, 41.0]
     assert [b[name] for name in names] == [None] * 6
-
-
-def test_an_unknown_last_scrub_is_null_and_not_overdue():
-    found = sample_object(frame(mirror_pool()))
-    assert (found["last_scrub"], found["scrub_overdue"]) == (None, None)
-    found = sample_object(frame(mirror_pool(), scrub=ScrubAge(400.0, 600.0, overdue=True)))
-    assert (found["last_scrub"], found["scrub_overdue"]) == (400.0, True)

@@ -1,11 +1,8 @@
 from __future__ import annotations
 
 import json
-import re
 import threading
-from datetime import UTC
 from functools import cache
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -26,7 +23,6 @@ from zconsole.sim.source import World
 from zconsole.system import record_file
 from zconsole.timeline.pool import PoolTimeline
 from zconsole.timeline.session import Session
-from zconsole.units import duration
 
 pytestmark = pytest.mark.slow
 
@@ -61,10 +57,6 @@ def report(nvme):
     """The report of the fifth report's resilver."""
     (found,) = reports(nvme)
     return found
-
-
-async def known(path):
-    return reports(Path(path))
 
 
 def test_a_finished_resilver_is_told_in_figures(report):
@@ -114,20 +106,6 @@ def test_what_is_from_outside_is_neither_html_nor_an_image(report):
         assert "<" not in text
         assert "![" not in text
     assert markdown(changed).count("&lt;img") >= 6
-
-
-def test_it_reads_like_something_to_send(report):
-    text = markdown(report)
-    for part in ("# resilver on flash: finished", "## Rate over time", "## Devices", "## ETA"):
-        assert part in text
-    assert "the pool is safe." in text
-    assert re.search(r"of the time it was watched \(7m\d+s\), the limit was the new disk's", text)
-    watched = replace(report, limits={"new-disk": report.duration})
-    assert "For 100 % of the time, the limit was the new disk's writes." in markdown(watched)
-    assert "-0 %" not in text
-    assert "- the new disk nvme-INTEL" in text
-    assert "busy writing" in text
-    assert "\x1b" not in text
 
 
 def test_devices_in_trouble_are_told_with_their_cause(tmp_path):
@@ -222,25 +200,6 @@ def test_only_one_of_two_sessions_writes(tmp_path):
     other.close()
 
 
-def test_the_command_prints_lists_and_compares(nvme, held, tmp_path, monkeypatch, capsys):
-    for recording in (nvme, held):
-        reports(recording)  # read it before the command runs its own event loop
-    monkeypatch.setattr("zconsole.cli.report.reports_of_recording", known)
-    assert main(["report", "--from", str(nvme)]) == 0
-    assert capsys.readouterr().out.startswith("# resilver on flash: finished")
-    assert main(["report", "--from", str(nvme), "--json"]) == 0
-    saved = tmp_path / "one.json"
-    saved.write_text(capsys.readouterr().out)
-    assert main(["report", "--compare", str(saved), str(held)]) == 0
-    assert "| mean rate" in capsys.readouterr().out
-    assert main(["report", "--compare", str(saved), str(held), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["compared"][0]["name"] == "duration"
-    assert main(["report", "--from", str(nvme), "--list"]) == 0
-    assert "resilver  finished" in capsys.readouterr().out
-    assert main(["report", "--from", str(nvme), "--svg"]) == 0
-    assert capsys.readouterr().out.startswith("<svg")
-
-
 @rows(
     ("words", "code"),
     [
@@ -281,66 +240,6 @@ def test_what_was_set_is_told_and_told_apart(report):
     assert "- tunables: zfs_vdev_scrub_max_active 3, then 8" in told
     assert "- tunables:" not in compared(report, report)
     assert loaded(dumped(other), "x").tunables == other.tunables
-
-
-def test_how_fast_it_could_have_gone_is_told(report):
-    assert report.ceiling == pytest.approx(18.6e9, rel=0.1)
-    text = markdown(report)
-    assert "- estimated maximum: 17." in text
-    assert "the new disk at its best observed rate" in text
-    assert "estimated maximum rate" in compared(report, report)
-
-
-def test_the_sentence_that_matters_comes_first_and_times_have_a_zone(report):
-    lines = markdown(report, UTC).splitlines()
-    assert lines[2].startswith("It took 9m")
-    assert re.fullmatch(r"- 2026-11-18 [0-9:]{8} to [0-9:]{8} UTC", lines[5])
-    course = [line for line in lines if line.endswith("#")]
-    assert re.match(r"2026-11-18 [0-9:]{8} ", course[0])
-    assert re.match(r" {11}[0-9:]{8} ", course[1])
-
-
-def test_a_report_of_an_older_version_is_read(report):
-    old = json.loads(dumped(report))
-    for name in ("tunables", "ceiling", "ceiling_text"):
-        del old[name]
-    assert loaded(json.dumps(old), "x").tunables == {}
-
-
-def test_the_chart_joins_what_did_not_change(report):
-    drawn = svg(report, UTC)
-    assert drawn.count("<rect") < 12
-    assert "estimated maximum 17." in drawn
-    assert "2026-11-18 11:04:10 UTC" in drawn
-    assert "the new disk&apos;s writes 100 %" in drawn or "the new disk's writes 100 %" in drawn
-
-
-def chart_of(report):
-    """Return the elements of a report's chart, and the lines of its grid among them."""
-    parts = list(ElementTree.fromstring(svg(report, UTC)))
-    lines = (each for each in parts if each.tag.endswith("line"))
-    return parts, [line for line in lines if line.get("stroke") == "#ddd"]
-
-
-def test_the_rates_of_the_chart_are_written_level_with_their_lines(report):
-    """The text stands on its y: a third of its height below the line, its middle is on it."""
-    parts, grid = chart_of(report)
-    words = [
-        each for each in parts if each.tag.endswith("text") and each.get("text-anchor") == "end"
-    ]
-    for line in grid:
-        y = float(line.attrib["y1"])
-        assert any(2 <= float(word.attrib["y"]) - y <= 6 for word in words)
-    assert len(grid) == 3
-
-
-def test_the_times_of_the_chart_are_written_below_it(report):
-    parts, grid = chart_of(report)
-    axis = max(float(line.attrib["y1"]) for line in grid)
-    times = {duration(share * report.duration) for share in (0.0, 0.5, 1.0)}
-    heights = [float(each.attrib["y"]) for each in parts if each.text in times]
-    assert len(heights) == 3
-    assert min(heights) > axis + 10
 
 
 def test_a_report_of_a_recording_with_a_gap_goes_on_after_it(nvme, tmp_path, capsys):

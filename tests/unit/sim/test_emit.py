@@ -34,18 +34,6 @@ def test_arrays_have_the_version_s_lengths(name):
             assert not key.endswith("_lat_histo") or len(values) == 37
 
 
-def test_every_class_is_there():
-    root = tree("healthy")
-    assert [child.get("alloc_bias") for child in root["children"]] == [
-        None,
-        None,
-        "special",
-        "dedup",
-        "log",
-    ]
-    assert [len(root["spares"]), len(root["l2cache"])] == [2, 1]
-
-
 def test_the_healing_scan_s_counters_fit_its_leaves():
     root = tree("resilver")
     stats = root["scan_stats"]

@@ -72,23 +72,18 @@ def test_a_scrub_finds_the_damaged_files_again():
     assert "scrub finished with 3 errors" in [event.text for event in pool.events]
 
 
-def test_a_checkpoint_holds_a_finished_resilver_back():
+@rows("holds", ["a checkpoint", "errors"])
+def test_a_finished_resilver_is_held_back(holds):
     pool, disks = pool_of()
     commands.replace(pool, disks[1].path, pool.host.shelf[0].path)
-    pool.checkpoint = Checkpoint(0.0, 1e9)
+    if holds == "errors":
+        pool.scan.errors = 2
+    else:
+        pool.checkpoint = Checkpoint(0.0, 1e9)
     finish(pool)
     assert pool.scan.state == FINISHED
     assert isinstance(pool.tops[0].members[1], Group)
     assert "resilver_finish" not in names(pool)
-
-
-def test_errors_hold_a_finished_resilver_back():
-    pool, disks = pool_of()
-    commands.replace(pool, disks[1].path, pool.host.shelf[0].path)
-    pool.scan.errors = 2
-    finish(pool)
-    assert pool.scan.state == FINISHED
-    assert isinstance(pool.tops[0].members[1], Group)
 
 
 @rows(("without", "hours"), [("feature", 1.5), ("tunable", 0.35)])

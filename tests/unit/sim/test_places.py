@@ -5,7 +5,6 @@ from __future__ import annotations
 from tests.worlds import world_of
 from zconsole.sim.disk import REMOVED
 from zconsole.sim.places import lights, places
-from zconsole.zfs.decode import decode
 
 
 def test_a_disk_that_was_pulled_leaves_its_slot_empty_and_its_leaf_its_place():
@@ -16,15 +15,6 @@ def test_a_disk_that_was_pulled_leaves_its_slot_empty_and_its_leaf_its_place():
     assert found.enclosures[0].slots[0].disks == ()
     assert found.disks[leaf.path].slot == "Slot 01"
     assert found.disks[leaf.path].temperature is None
-
-
-def test_samples_have_them():
-    world = world_of("failed-disk")
-    (sample,) = decode(world.raws()[0])
-    leaf = next(iter(sample.pool.root.leaves()))
-    assert leaf.disk is not None
-    assert leaf.disk.slot == "Slot 01"
-    assert next(len(shelf.slots) for shelf in sample.enclosures) == 24
 
 
 def test_a_failed_disk_has_its_fault_light_on():

@@ -44,22 +44,17 @@ def test_a_copy_holds_all_but_what_starts_the_archive(tmp_path: Path) -> None:
     assert copy.stat().st_mode & 0o777 == 0o700
 
 
-def test_what_was_lost_or_cut_short_is_written_again(tmp_path: Path) -> None:
-    path = archive(tmp_path)
-    copy = private_copy(path, environ(tmp_path))
-    (copy / "tool/__init__.py").unlink()
-    (copy / "tool/words.toml").write_text("a")
-    assert private_copy(path, environ(tmp_path)) == copy
-    assert held(copy)["tool/words.toml"] == "a = 1\n"
-    assert "tool/__init__.py" in held(copy)
-
-
-def test_a_whole_copy_is_left_alone(tmp_path: Path) -> None:
+def test_only_what_was_lost_or_cut_short_is_written_again(tmp_path: Path) -> None:
     path = archive(tmp_path)
     copy = private_copy(path, environ(tmp_path))
     before = (copy / "tool/words.toml").stat().st_mtime_ns
     private_copy(path, environ(tmp_path))
     assert (copy / "tool/words.toml").stat().st_mtime_ns == before
+    (copy / "tool/__init__.py").unlink()
+    (copy / "tool/words.toml").write_text("a")
+    assert private_copy(path, environ(tmp_path)) == copy
+    assert held(copy)["tool/words.toml"] == "a = 1\n"
+    assert "tool/__init__.py" in held(copy)
 
 
 def test_another_program_has_another_copy(tmp_path: Path) -> None:

@@ -51,14 +51,13 @@ def read(path: Path, most: int = MOST_BYTES) -> Kept:
     return LockedStore(None, (path.parent,)).read_file(path.name, record(Kept), most)
 
 
-def test_what_was_written_is_read(path):
-    put(path, Kept(("grün",)))
-    assert read(path) == Kept(("grün",))
-
-
-def test_a_file_that_is_not_there_is_told_from_a_damaged_one(path):
+def test_what_was_written_is_read_unless_it_is_too_large(path):
     with pytest.raises(FileNotFoundError):
         read(path)
+    put(path, Kept(("grün",)))
+    assert read(path) == Kept(("grün",))
+    with pytest.raises(StateError, match="over 9 bytes"):
+        read(path, 9)
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"names": 1}', "[" * 100_000, "\udcff"])
@@ -78,12 +77,6 @@ def test_a_disk_that_fails_is_no_file_that_is_not_there(path, monkeypatch):
     monkeypatch.setattr(record_file, "read_private", fails)
     with pytest.raises(StateError, match=r"kept\.json: Input/output error"):
         LockedRecord(Kept(()), path, "kept.lock", 1.0).read()
-
-
-def test_a_file_that_is_too_large_is_not_read(path):
-    put(path, Kept(("x" * 100,)))
-    with pytest.raises(StateError, match="over 50 bytes"):
-        read(path, 50)
 
 
 def test_a_locked_record_is_changed_by_one_at_a_time_and_read_by_all(path):

@@ -73,17 +73,18 @@ def test_a_reader_falls_back_to_the_systems_directory_where_it_may_read(monkeypa
     assert state.state_dirs(environ) == (own, tmp_path / "system")
 
 
-def test_a_link_in_the_directorys_place_is_refused(tmp_path):
-    (tmp_path / "real").mkdir()
-    (tmp_path / "link").symlink_to("real")
-    with pytest.raises(StateError, match="not a directory"):
-        state.state_dir(True, {"ZCONSOLE_STATE": str(tmp_path / "link")})
-
-
-def test_a_directory_others_may_write_to_is_refused(tmp_path):
-    tmp_path.chmod(0o777)
-    with pytest.raises(StateError, match="others may write"):
-        state.state_dir(True, {"ZCONSOLE_STATE": str(tmp_path)})
+@pytest.mark.parametrize(
+    ("make", "place", "why"),
+    [
+        (lambda at: at.symlink_to("."), "at", "not a directory"),
+        (lambda at: at.mkdir() or at.chmod(0o777), "at", "others may write"),
+        (Path.touch, "at/below", "state directory"),
+    ],
+)
+def test_a_directory_that_is_none_of_ours_is_refused(tmp_path, make, place, why):
+    make(tmp_path / "at")
+    with pytest.raises(StateError, match=why):
+        state.state_dir(True, {"ZCONSOLE_STATE": str(tmp_path / place)})
 
 
 def test_a_directory_of_somebody_else_is_refused(tmp_path, monkeypatch):
@@ -94,46 +95,30 @@ def test_a_directory_of_somebody_else_is_refused(tmp_path, monkeypatch):
         state.state_dir(True, {"ZCONSOLE_STATE": str(tmp_path)})
 
 
-def test_a_file_where_the_directory_should_be_is_one_clear_error(tmp_path):
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(StateError, match="state directory"):
-        state.state_dir(True, {"ZCONSOLE_STATE": str(tmp_path / "file" / "below")})
-
-
 def test_what_was_written_is_read_and_private(tmp_path):
     path = tmp_path / "kept"
     state.write_private(path, b"one")
     state.write_private(path, b"two")
     assert state.read_private(path, 10) == b"two"
+    with pytest.raises(StateError, match="over 2 bytes"):
+        state.read_private(path, 2)
     assert mode(path) == 0o600
     assert [p.name for p in tmp_path.iterdir()] == ["kept"]
 
 
-def test_more_than_expected_is_not_read(tmp_path):
-    state.write_private(tmp_path / "kept", b"x" * 100)
-    with pytest.raises(StateError, match="over 99 bytes"):
-        state.read_private(tmp_path / "kept", 99)
-
-
 def test_links_fifos_and_files_of_everybody_are_refused(tmp_path):
+    """Of a file with two names, somebody else may own the other one, and choose it for root."""
     (tmp_path / "target").write_text("secret")
     (tmp_path / "link").symlink_to("target")
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "open").write_text("x")
     (tmp_path / "open").chmod(0o666)
-    for name in ("link", "fifo", "open"):
-        with pytest.raises(StateError):
+    (tmp_path / "other").hardlink_to(tmp_path / "target")
+    for name, why in (("link", "."), ("fifo", "."), ("open", "."), ("other", "it has 2 names")):
+        with pytest.raises(StateError, match=why):
             state.open_private(tmp_path / name)
     with pytest.raises(FileNotFoundError):
         state.open_private(tmp_path / "nothing")
-
-
-def test_a_file_of_two_names_is_refused(tmp_path):
-    """Somebody else may own the other name, and choose which file root writes to."""
-    state.write_private(tmp_path / "kept", b"x")
-    (tmp_path / "other").hardlink_to(tmp_path / "kept")
-    with pytest.raises(StateError, match="it has 2 names"):
-        state.read_private(tmp_path / "kept", 10)
 
 
 @as_root
@@ -167,17 +152,12 @@ def test_a_directory_on_the_way_may_be_open_to_others_only_if_it_is_sticky(tmp_p
     (tmp_path / "way/ours").mkdir(parents=True)
     (tmp_path / "way").chmod(0o1777)
     state.write_private(tmp_path / "way/ours/file", b"x")
+    # In it, anybody may put files, such as a log next to a database.
+    with pytest.raises(StateError, match="Choose a directory only you can write to"):
+        state.write_private(tmp_path / "way/file", b"x")
     (tmp_path / "way").chmod(0o777)
     with pytest.raises(StateError, match="others may write to "):
         state.read_private(tmp_path / "way/ours/file", 10)
-
-
-def test_in_a_sticky_directory_itself_no_file_is_ours(tmp_path):
-    """Anybody may put files there, such as a log next to a database."""
-    (tmp_path / "way").mkdir()
-    (tmp_path / "way").chmod(0o1777)
-    with pytest.raises(StateError, match="Choose a directory only you can write to"):
-        state.write_private(tmp_path / "way/file", b"x")
 
 
 def test_links_of_ours_on_the_way_are_followed(tmp_path):
@@ -190,12 +170,8 @@ def test_links_of_ours_on_the_way_are_followed(tmp_path):
     assert safe_path.resolved(tmp_path / "way/new") == tmp_path / "real/new"
     with pytest.raises(FileNotFoundError):
         safe_path.resolved(tmp_path / "way/nowhere/new")
-
-
-def test_links_in_a_ring_are_an_error(tmp_path):
-    (tmp_path / "one").symlink_to("two")
-    (tmp_path / "two").symlink_to("one")
-    for path in (tmp_path / "one", tmp_path / "one/file"):
+    (tmp_path / "ring").symlink_to("ring")
+    for path in (tmp_path / "ring", tmp_path / "ring/file"):
         with pytest.raises(StateError):
             safe_path.resolved(path)
 

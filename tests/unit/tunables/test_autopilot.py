@@ -17,7 +17,7 @@ import pytest
 
 from tests.table import rows
 from tests.unit.tunables.conftest import Kernel
-from tests.unit.tunables.pilots import FAST, pilot, pools
+from tests.unit.tunables.pilots import FAST, pilot
 from tests.unit.tunables.steered_kernel import ScrubSource, leaves
 from zconsole.actions.backend import Autopilots
 from zconsole.errors import UnavailableError, ZconsoleError
@@ -115,10 +115,27 @@ async def test_it_looks_often_whether_to_end_and_samples_at_its_interval(kernel)
     assert flight.duty.due(flight.now) == autopilot.CHECK_SECONDS
 
 
-async def test_a_pool_that_does_not_answer_for_a_while_does_not_end_it(kernel):
-    flight = Flight(kernel, Rounds("scrub", "failed", "refused", "failed", "failed", "scrub"))
-    assert await flight.fly() == ""
-    assert flight.steps
+@pytest.mark.parametrize(
+    ("words", "rounds", "ends", "steps"),
+    [
+        ("scrub failed refused failed failed scrub", 8, "", True),
+        ("failed", 8, "no sample with latency histograms", False),
+        ("scrub exported", 8, "no scan runs any more", False),
+        ("paused", 8, "", False),  # nobody waits beside it
+        # What applications wait is not known.
+        ("scrub blind", 5, "", False),
+        ("scrub failed", 5, "", False),
+        ("scrub refused", 5, "", False),
+    ],
+)
+async def test_it_speeds_up_what_it_sees_and_ends_when_it_is_blind_for_a_minute(
+    kernel, words, rounds, ends, steps
+):
+    flight = Flight(kernel, Rounds(*words.split()))
+    why = await flight.fly(rounds)
+    assert why.startswith(ends) if ends else not why
+    assert (flight.steps > 0, kernel.read(TIME) > 3000) == (steps, steps)
+    assert words != "failed" or flight.now > autopilot.BLIND_SECONDS
 
 
 async def test_pools_that_answer_are_told_beside_one_that_does_not():
@@ -133,32 +150,6 @@ async def test_pools_that_answer_are_told_beside_one_that_does_not():
     assert (await autopilot.every_pool(Rounds("refused"))) == ((), False)
 
 
-async def test_it_ends_when_no_pool_has_answered_for_a_minute(kernel):
-    flight = Flight(kernel, Rounds("failed"))
-    assert (await flight.fly()).startswith("no sample with latency histograms")
-    assert flight.now > autopilot.BLIND_SECONDS
-
-
-@pytest.mark.parametrize("word", ["blind", "failed", "refused"])
-async def test_what_applications_wait_is_not_known_so_the_scan_is_not_sped_up(kernel, word):
-    flight = Flight(kernel, Rounds("scrub", word))
-    assert (await flight.fly(5), flight.steps) == ("", 0)
-    assert kernel.read(TIME) == 3000
-
-
-async def test_it_ends_when_all_pools_are_exported(kernel):
-    flight = Flight(kernel, Rounds("scrub", "exported"))
-    assert await flight.fly() == "no scan runs any more"
-
-
-async def test_a_paused_scan_is_not_sped_up_because_nobody_waits_beside_it(kernel):
-    source = Rounds("paused")
-    assert [scan.state for pool in await pools(source) for scan in pool.scans] == ["paused"]
-    flight = Flight(kernel, source)
-    assert (await flight.fly(), flight.steps) == ("", 0)
-    assert kernel.read(TIME) == 3000
-
-
 @pytest.fixture
 async def flown(kernel) -> Flight:
     """Return an autopilot that has set tunables."""
@@ -168,33 +159,28 @@ async def flown(kernel) -> Flight:
     return flight
 
 
-async def test_told_to_stop_it_restores_and_ends(flown):
+@pytest.mark.parametrize("before", ["", "without its file", "after it failed"])
+async def test_told_to_stop_it_restores_and_ends(flown, before):
+    if before == "without its file":
+        for file in flown.kernel.state.iterdir():
+            file.unlink()
+    if before == "after it failed":
+        flown.duty._over = "its console ended"  # noticed before it may act again
     await flown.duty.undo()
     assert (flown.kernel.read(TIME), flown.kernel.read(NAME)) == (3000, 3)
-    assert flown.kernel.log.records[-1]["result"] == "told to stop"
+    assert before or flown.kernel.log.records[-1]["result"] == "told to stop"
 
 
-async def test_it_restores_without_the_file_of_originals(flown):
-    for file in flown.kernel.state.iterdir():
-        file.unlink()
-    await flown.duty.undo()
-    assert (flown.kernel.read(TIME), flown.kernel.read(NAME)) == (3000, 3)
-
-
-async def test_it_stands_aside_when_somebody_sets_a_tunable(flown):
+@pytest.mark.parametrize("while_sampling", [False, True])
+async def test_it_stands_aside_when_somebody_sets_a_tunable(flown, while_sampling):
+    if while_sampling:
+        flown.now += INTERVAL
+        assert flown.duty.due(flown.now) <= 0.0
     flown.kernel.write(NAME, 7)
-    assert flown.duty.due(flown.now) == 0.0
+    assert while_sampling or flown.duty.due(flown.now) == 0.0
     assert not await flown.duty.act()
     assert (flown.kernel.read(NAME), flown.kernel.read(TIME)) == (7, 3000)
     assert flown.kernel.log.records[-1]["result"] == f"somebody else set {NAME}"
-
-
-async def test_what_is_set_while_it_samples_stops_it_too(flown):
-    flown.now += INTERVAL
-    assert flown.duty.due(flown.now) <= 0.0
-    flown.kernel.write(NAME, 7)
-    assert not await flown.duty.act()
-    assert (flown.kernel.read(NAME), flown.kernel.read(TIME)) == (7, 3000)
 
 
 @pytest.fixture
@@ -240,7 +226,8 @@ async def test_it_is_the_only_one_of_a_machine_until_it_ends(kernel, tmp_path):
     for state in (kernel.state, tmp_path / "other"):
         with pytest.raises(ZconsoleError, match="an autopilot runs already"):
             await begin(kernel, state=state)
-    assert autopilot.status(kernel.state) is not None
+    assert (now := autopilot.status(kernel.state)) is not None
+    assert (now.level, now.mark) == (0.0, (kernel.state / PILOT).read_text())
     await first.undo()
     await (await begin(kernel)).undo()
 
@@ -375,12 +362,6 @@ async def test_while_the_kernel_refuses_its_originals_no_other_one_begins(flown,
     await (await begin(flown.kernel)).undo()
 
 
-async def test_told_to_stop_after_it_failed_it_restores_though_its_console_ended(flown):
-    flown.duty._over = "its console ended"  # noticed before it may act again
-    await flown.duty.undo()
-    assert (flown.kernel.read(TIME), flown.kernel.read(NAME)) == (3000, 3)
-
-
 async def test_where_the_disk_hangs_at_its_end_no_other_one_begins_until_it_has_restored(
     kernel, monkeypatch
 ):
@@ -399,14 +380,6 @@ async def test_where_the_disk_hangs_at_its_end_no_other_one_begins_until_it_has_
     assert kernel.read(TIME) == 2000
     await later.undo()
     assert kernel.read(TIME) == 3000
-
-
-async def test_it_says_that_it_runs_as_soon_as_it_has_begun(kernel):
-    flying = await begin(kernel)
-    assert (now := autopilot.status(kernel.state)) is not None
-    assert now.level == 0.0
-    assert (kernel.state / PILOT).read_text() == now.mark
-    await flying.undo()
 
 
 async def test_a_kernel_whose_tunables_cannot_be_read_is_refused(kernel):

@@ -36,38 +36,36 @@ def test_the_table_has_no_field_that_a_tunable_lacks():
 
 
 @rows(
-    ("text", "value"),
+    ("name", "text", "value"),
     [
-        ("16777216", 16 << 20),
-        ("16M", 16 << 20),
-        ("16m", 16 << 20),
-        ("16MiB", 16 << 20),
-        ("1.5G", 3 << 29),
-        ("18446744073709551615", 2**64 - 1),
-        ("many", None),
-        ("-1", None),
-        ("", None),
-        ("9" * 5000, None),
+        ("scan_vdev_limit", "16777216", 16 << 20),
+        ("scan_vdev_limit", "16M", 16 << 20),
+        ("scan_vdev_limit", "16m", 16 << 20),
+        ("scan_vdev_limit", "16MiB", 16 << 20),
+        ("scan_vdev_limit", "1.5G", 3 << 29),
+        ("scan_vdev_limit", "18446744073709551615", 2**64 - 1),
+        ("scan_vdev_limit", "many", None),
+        ("scan_vdev_limit", "-1", None),
+        ("scan_vdev_limit", "", None),
+        ("scan_vdev_limit", "9" * 5000, None),
+        ("txg_timeout", "16M", None),
+        ("txg_timeout", "16", 16),
+        ("txg_timeout", "1/10", None),
+        ("scan_mem_lim_fact", "1/10", 10),
+        ("scan_mem_lim_fact", "10", 10),
+        ("scan_mem_lim_fact", "2/10", None),
+        ("scan_mem_lim_fact", "1/", None),
     ],
 )
-def test_bytes_are_understood_with_a_suffix_or_in_full(text, value):
-    assert BY_NAME["zfs_scan_vdev_limit"].number(text) == value
-
-
-def test_only_bytes_have_a_suffix():
-    assert BY_NAME["zfs_txg_timeout"].number("16M") is None
-    assert BY_NAME["zfs_txg_timeout"].number("16") == 16
-
-
-def test_a_share_is_read_as_it_is_shown():
-    share = BY_NAME["zfs_scan_mem_lim_fact"]
-    assert [share.number(text) for text in ("1/10", "10", "2/10", "1/")] == [10, 10, None, None]
-    assert BY_NAME["zfs_txg_timeout"].number("1/10") is None
-    assert BY_NAME["zfs_txg_timeout"].exact(4096) == "4096"
-    assert BY_NAME["zfs_txg_timeout"].exact(None) == "-"
+def test_bytes_are_understood_with_a_suffix_or_in_full_and_a_share_as_it_is_shown(
+    name, text, value
+):
+    assert BY_NAME[f"zfs_{name}"].number(text) == value
 
 
 def test_bytes_that_a_suffix_rounds_are_shown_in_full_too():
+    assert BY_NAME["zfs_txg_timeout"].exact(4096) == "4096"
+    assert BY_NAME["zfs_txg_timeout"].exact(None) == "-"
     limit = BY_NAME["zfs_scan_vdev_limit"]
     assert limit.exact(16 << 20) == "16M"
     assert limit.exact(16_000_000) == "15.3M (16000000 bytes)"

@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.unit.tunables.conftest import Kernel
-from tests.unit.tunables.test_guard import NAME as FROZEN
-from tests.unit.tunables.test_guard import freeze
 from zconsole.errors import UnavailableError, UsageError, ZconsoleError
 from zconsole.system.audit import AuditError, MemoryLog
 from zconsole.system.patient import NoAnswerError
@@ -54,56 +52,37 @@ def test_the_original_is_on_the_disk_before_the_kernel_has_another(kernel, monke
     assert console.setting(TIME).original is None
 
 
-def die_before_the_kernel_has_it(kernel, monkeypatch, values):
-    """Leave the state of a console that was killed after writing its file, before the kernel."""
+def test_a_death_just_before_a_later_write_loses_no_original(kernel, monkeypatch):
+    """A console was killed after writing its file, before the kernel had the value."""
     file, kept = kernel.state / "tunables.json", []
 
     def write(_parameters, _name, _value):
         kept.append(file.read_bytes())
         raise UnavailableError("killed")
 
+    def killed(value: int) -> None:
+        file.write_bytes(kept[-1])
+        kernel.write(TIME, value)
+
+    kernel.console().set({TIME: 4000}, 1.0)
     with monkeypatch.context() as patch:
         patch.setattr(Parameters, "write", write)
         with pytest.raises(UnavailableError):
-            kernel.console().set(values, 2.0)
-    file.write_bytes(kept[-1])
-
-
-def test_a_death_just_before_a_later_write_loses_no_original(kernel, monkeypatch):
-    kernel.console().set({TIME: 4000}, 1.0)
-    die_before_the_kernel_has_it(kernel, monkeypatch, {TIME: 4005})
-    assert kernel.read(TIME) == 4000
+            kernel.console().set({TIME: 4005}, 2.0)
+    killed(7777)
+    (result,) = kernel.console().restore(3.0)
+    assert (result.put_back, kernel.read(TIME)) == (False, 7777), "somebody else set it"
+    killed(4000)
+    kernel.console().set({TIME: 6000}, 3.0)
+    assert kernel.console().setting(TIME).original == 3000
+    killed(4000)
     setting = kernel.console().setting(TIME)
     assert (setting.set_by_us, setting.ours, setting.original) == (4000, True, 3000)
     assert kernel.console().past().in_place == (TIME,)
     (result,) = kernel.console().restore(3.0)
     assert (result.put_back, kernel.read(TIME)) == (True, 3000)
-    assert [(c.before, c.after) for c in kernel.console().past().changes][-1] == (4000, 3000)
-
-
-def test_after_such_a_death_the_next_change_keeps_the_original(kernel, monkeypatch):
-    kernel.console().set({TIME: 4000}, 1.0)
-    die_before_the_kernel_has_it(kernel, monkeypatch, {TIME: 4005})
-    kernel.console().set({TIME: 6000}, 3.0)
-    assert kernel.console().setting(TIME).original == 3000
-
-
-def test_after_such_a_death_somebody_elses_value_is_left_alone(kernel, monkeypatch):
-    kernel.console().set({TIME: 4000}, 1.0)
-    die_before_the_kernel_has_it(kernel, monkeypatch, {TIME: 4005})
-    kernel.write(TIME, 7777)
-    (result,) = kernel.console().restore(3.0)
-    assert (result.put_back, kernel.read(TIME)) == (False, 7777)
-
-
-def test_what_the_kernel_refuses_is_not_remembered(kernel, monkeypatch):
-    def write(_parameters, _name, _value):
-        raise UnavailableError("no")
-
-    monkeypatch.setattr(Parameters, "write", write)
-    with pytest.raises(UnavailableError):
-        kernel.console().set({TIME: 5000}, 1.0)
-    assert kernel.console().setting(TIME).original is None
+    changes = [(c.t, c.before, c.after) for c in kernel.console().past().changes]
+    assert (changes[0], changes[-1]) == ((1.0, 3000, 4000), (3.0, 4000, 3000))
 
 
 def test_an_interruption_as_the_kernel_gets_the_value_loses_no_original(kernel, monkeypatch):
@@ -137,16 +116,6 @@ def test_a_tunable_that_this_version_does_not_know_goes_back_as_well(kernel):
         file.write_bytes(content)
 
 
-def test_somebody_elses_value_is_left_alone(kernel):
-    console = kernel.console()
-    console.set({TIME: 5000}, 1.0)
-    kernel.write(TIME, 7777)
-    (result,) = console.restore(2.0)
-    assert not result.put_back
-    assert kernel.read(TIME) == 7777
-    assert console.restore(3.0) == ()
-
-
 def test_setting_over_somebody_elses_value_returns_to_theirs(kernel):
     console = kernel.console()
     console.set({TIME: 5000}, 1.0)
@@ -154,13 +123,6 @@ def test_setting_over_somebody_elses_value_returns_to_theirs(kernel):
     console.set({TIME: 6000}, 2.0)
     console.restore(3.0)
     assert kernel.read(TIME) == 7777
-
-
-def test_setting_the_original_by_hand_forgets(kernel):
-    console = kernel.console()
-    console.set({TIME: 5000}, 1.0)
-    console.set({TIME: 3000}, 2.0)
-    assert console.setting(TIME).set_by_us is None
 
 
 @pytest.mark.parametrize("load", [("boot-2", "zfs"), ("boot-1", "zfs-reloaded")])
@@ -247,16 +209,6 @@ def test_who_may_not_write_is_told_why_and_nothing_is_remembered(
         act()
     assert str(caught.value) == said
     assert console.setting(TIME).set_by_us is None
-
-
-def test_changes_are_kept_for_the_timeline(kernel):
-    console = kernel.console()
-    console.set({TIME: 5000}, 10.0)
-    console.restore(20.0)
-    assert [(c.t, c.before, c.after) for c in console.past().changes] == [
-        (10.0, 3000, 5000),
-        (20.0, 5000, 3000),
-    ]
 
 
 def cut_off(file: Path) -> None:
@@ -400,52 +352,22 @@ def test_a_write_that_the_kernel_refuses_is_told_as_failed(kernel, monkeypatch):
     assert (begun["event"], ended["event"]) == ("begun", "ended")
     assert (ended["ok"], ended["result"]) == (False, "failed: refused")
     assert [value["name"] for value in ended["values"]] == [TIME]
+    assert kernel.console().setting(SCRUB).original is None
 
 
-def test_nothing_is_set_without_a_line_in_some_log_and_everything_is_put_back(kernel):
-    kernel.console().set({TIME: 5000}, 1.0)
-    blind = Control(kernel.parameters, TunableStore(kernel.state), Unwritable())
-    with pytest.raises(AuditError):
-        blind.set({SCRUB: 2000}, 2.0)
-    assert kernel.read(SCRUB) == 1000
-    assert [entry.put_back for entry in blind.restore(3.0)] == [True]
-    assert kernel.read(TIME) == 3000
-
-
-def test_values_are_put_back_where_nothing_can_be_written(kernel, monkeypatch):
-    """On a full or read-only disk, the changes are known but can't be forgotten."""
+@pytest.mark.parametrize("harmed", [(), ("make_directory",), ("write_private",)])
+def test_without_a_line_in_some_log_nothing_is_set_and_all_is_put_back(kernel, monkeypatch, harmed):
+    """Also on a full or read-only disk, where the changes are known but can't be forgotten."""
     kernel.console().set({TIME: 5000}, 1.0)
 
-    def read_only(_path) -> None:
-        raise StateError("Read-only file system")
+    def full(*_) -> None:
+        raise StateError("No space left on device")
 
-    monkeypatch.setattr("zconsole.system.record_file.make_directory", read_only)
+    for name in harmed:
+        monkeypatch.setattr(f"zconsole.system.record_file.{name}", full)
     stuck = Control(kernel.parameters, TunableStore(kernel.state), Unwritable())
     with pytest.raises(ZconsoleError):
         stuck.set({SCRUB: 2000}, 2.0)
+    assert kernel.read(SCRUB) == 1000
     assert [entry.put_back for entry in stuck.restore(3.0)] == [True]
     assert kernel.read(TIME) == 3000
-
-
-def test_values_that_cannot_be_forgotten_were_put_back_all_the_same(kernel, monkeypatch):
-    kernel.console().set({TIME: 5000}, 1.0)
-
-    def full(_path, _data):
-        raise StateError("No space left on device")
-
-    monkeypatch.setattr("zconsole.system.record_file.write_private", full)
-    assert [entry.put_back for entry in kernel.console().restore(2.0)] == [True]
-    assert kernel.read(TIME) == 3000
-
-
-async def test_the_guard_tells_what_it_sets_and_puts_back(kernel):
-    held = await freeze(kernel)
-    await held.act()
-    lines = kernel.log.records
-    assert [(line["event"], line["action"]) for line in lines] == [
-        ("begun", "set"),
-        ("ended", "set"),
-        ("begun", "restore"),
-        ("ended", "restore"),
-    ]
-    assert lines[2]["values"] == [{"name": FROZEN, "old": 1, "new": 0}]

@@ -39,6 +39,8 @@ async def test_the_value_is_held_until_its_time_is_over_then_put_back(kernel):
     assert not await held.act()
     assert kernel.read(NAME) == 0
     assert kernel.console().past().holds == {}
+    told = [(line["event"], line["action"]) for line in kernel.log.records]
+    assert told == [(event, act) for act in ("set", "restore") for event in ("begun", "ended")]
 
 
 @pytest.fixture

@@ -88,21 +88,32 @@ def test_devices_add_up():
     }
 
 
-def test_level_zero_is_what_was_found():
-    assert values(0.0, FOUND) == FOUND
+TIME, MOST, DELAY = "zfs_resilver_min_time_ms", "zfs_vdev_scrub_max_active", "zfs_vdev_nia_delay"
+
+
+@rows(
+    ("level", "found", "least", "wanted"),
+    [
+        (0.0, FOUND, {}, FOUND),
+        # A value beyond its preset is never turned round.
+        (FASTEST, {MOST: 40, DELAY: 1}, {}, {MOST: 40, DELAY: 1}),
+        (GENTLEST, {TIME: 100, DELAY: 50}, {}, {TIME: 100, DELAY: 50}),
+        # No level is gentler than the least, which stops nothing from being faster.
+        (GENTLEST, FOUND, {MOST: 3, DELAY: 5}, {MOST: 3, DELAY: 5, TIME: 750}),
+        (FASTEST, FOUND, FOUND, values(FASTEST, FOUND)),
+        # A share of the time rises first and falls last.
+        (1.5, FOUND, {}, {TIME: 6000, MOST: 3}),
+        (-1.5, FOUND, {}, {TIME: 3000, MOST: 2}),
+    ],
+)
+def test_a_level_gives_values_between_the_found_and_the_presets(level, found, least, wanted):
+    assert values(level, found, least).items() >= wanted.items()
 
 
 @rows("level", [GENTLEST, -1.5, 0.5, 2.0, 3.0, FASTEST])
 def test_a_least_never_exceeds_its_most(level):
     found = values(level, {**FOUND, "zfs_vdev_scrub_min_active": 3})
     assert found["zfs_vdev_scrub_min_active"] <= found["zfs_vdev_scrub_max_active"]
-
-
-def test_a_value_beyond_its_preset_is_never_turned_round():
-    found = {"zfs_vdev_scrub_max_active": 40, "zfs_vdev_nia_delay": 1}
-    assert values(FASTEST, found) == found
-    found = {"zfs_resilver_min_time_ms": 100, "zfs_vdev_nia_delay": 50}
-    assert values(GENTLEST, found) == found
 
 
 def test_it_sets_no_tunable_of_writes():
@@ -146,38 +157,24 @@ def test_small_errors_add_up():
     assert now.level > 5 * STEP
 
 
-def test_no_level_is_gentler_than_the_least_that_is_named():
-    least = {"zfs_vdev_scrub_max_active": 3, "zfs_vdev_nia_delay": 5}
-    found = values(GENTLEST, FOUND, least)
-    assert (found["zfs_vdev_scrub_max_active"], found["zfs_vdev_nia_delay"]) == (3, 5)
-    assert found["zfs_resilver_min_time_ms"] == 750
-
-
-def test_the_least_stops_nothing_from_being_faster():
-    assert values(FASTEST, FOUND, FOUND) == values(FASTEST, FOUND)
-
-
 def test_the_worst_case_follows_requests_and_time():
     assert longest("resilver", FOUND) == 3 * 4
     assert longest("scrub", FOUND) == 3
     assert longest("rebuild", FOUND) == 1
 
 
-def test_a_meter_forgets_what_was_before_its_span():
+@rows(
+    "apart, readings",
+    [
+        (10.0, [(min(i, 4) * 100, max(0, i - 4) * 100) for i in range(10)]),
+        (30.0, [(0, 0), (100, 0), (100, 100)]),  # the newest two count
+    ],
+)
+def test_a_meter_forgets_what_was_before_its_span(apart, readings):
     meter = Meter(30.0)
-    for i in range(10):
-        slow, fast = min(i, 4) * 100, max(0, i - 4) * 100
+    for i, (slow, fast) in enumerate(readings):
         counts = histogram(b20=fast, b26=slow)
-        meter.take(10.0 * i, {"sync_r": counts, "disk_r": counts})
-    assert meter.latency is not None
-    assert meter.latency < 2**22 / 1e9
-
-
-def test_of_readings_a_span_apart_the_newest_two_count():
-    meter = Meter(30.0)
-    for i, (slow, fast) in enumerate([(0, 0), (100, 0), (100, 100)]):
-        counts = histogram(b20=fast, b26=slow)
-        meter.take(30.0 * i, {"sync_r": counts, "disk_r": counts})
+        meter.take(apart * i, {"sync_r": counts, "disk_r": counts})
     assert meter.latency is not None
     assert meter.latency < 2**22 / 1e9
 
@@ -229,14 +226,6 @@ def noisy(slope: float, level: float, seed: int) -> list[float]:
 @rows("level", [-1.5, 0.25, 2.0])
 def test_the_noise_of_a_steady_load_turns_it_at_most_twelve_times_an_hour(slope, level):
     assert max(reversals(noisy(slope, level, seed)) for seed in range(10)) <= 12
-
-
-def test_a_share_of_the_time_rises_first_and_falls_last():
-    time, most = "zfs_resilver_min_time_ms", "zfs_vdev_scrub_max_active"
-    assert values(1.5, FOUND)[time] == 6000
-    assert values(1.5, FOUND)[most] == 3
-    assert values(-1.5, FOUND)[time] == 3000
-    assert values(-1.5, FOUND)[most] < 3
 
 
 @rows("level", [i * STEP for i in range(round((FASTEST - 1.0) / STEP) + 1)])

@@ -15,7 +15,6 @@ from tests.unit.tunables.conftest import Kernel
 from tests.unit.tunables.test_guard import NAME as FROZEN
 from zconsole.errors import UsageError, ZconsoleError
 from zconsole.system.host import process_mark
-from zconsole.system.state_dir import StateError
 from zconsole.tunables.holds import Scans, promise
 from zconsole.tunables.parameters import Parameters
 from zconsole.tunables.store import PILOT
@@ -144,67 +143,62 @@ def test_a_keeper_that_cannot_be_started_stops_nobody(kernel, live):
     assert kernel.read(TIME) == 5000
 
 
-def test_the_console_that_restores_at_the_end_of_a_scan_is_named(kernel, live):
-    leave(kernel, live, "77")
-    assert says(kernel, RUNS, mark=live) == (
-        "restored when the scan of tank ends, even if this console is gone (or ssh drops) by then"
-    )
-    pid = live.partition(":")[0]
-    assert says(kernel, RUNS) == (
-        f"restored when the scan of tank ends, even if the console of process {pid} is gone by then"
-    )
-    assert says(kernel, Scans()) == (
-        f"restored when the scan ends, or once the console of process {pid} is gone while none runs"
-    )
-    kernel.console(live).settle(4.0, ENDED)
-    assert kernel.read(TIME) == 3000
-    assert kernel.console().setting(TIME).hold is None
-
-
-def test_a_scan_of_another_pool_that_ends_restores_nothing(kernel, live):
-    leave(kernel, live, "77")
-    kernel.console(live).settle(2.0, Scans(TANK, {"1": "dozer"}, ("1",), whole=True))
-    assert kernel.read(TIME) == 5000
+@pytest.mark.parametrize(
+    ("until", "scans", "own", "said"),
+    [
+        (None, IDLE, False, f"{LATER} the console of process {{}} is gone and no scan runs"),
+        (None, IDLE, True, f"{LATER} this console is gone (or ssh drops) and no scan runs"),
+        (
+            "77",
+            RUNS,
+            True,
+            "restored when the scan of tank ends, even if this console is gone (or ssh drops)"
+            " by then",
+        ),
+        (
+            "77",
+            RUNS,
+            False,
+            "restored when the scan of tank ends, even if the console of process {}"
+            " is gone by then",
+        ),
+        (
+            "77",
+            Scans(),
+            False,
+            "restored when the scan ends, or once the console of process {}"
+            " is gone while none runs",
+        ),
+        (
+            "77",
+            IDLE,
+            True,
+            "restored when the next scan of tank ends, or once this console is gone (or ssh drops)"
+            " while none runs",
+        ),
+    ],
+)
+def test_the_console_that_holds_a_value_is_named(kernel, live, until, scans, own, said):
+    leave(kernel, live, until)
+    assert says(kernel, scans, mark=live if own else None) == said.format(live.partition(":")[0])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("until", [None, "77"])
-@pytest.mark.parametrize("scans", [IDLE, RUNS, ENDED, GONE])
-def test_what_a_live_console_holds_is_left_to_it(kernel, live, until, scans):
+def test_what_a_live_console_holds_is_restored_by_it_at_the_end_of_a_scan_alone(
+    kernel, live, until
+):
     leave(kernel, live, until)
-    done = kernel.console("1:1").settle(2.0, scans)
-    assert (done, kernel.read(TIME)) == ((), 5000)
-
-
-def test_what_a_live_console_holds_is_said_with_its_process(kernel, live):
-    leave(kernel, live)
-    assert says(kernel, IDLE) == (
-        f"{LATER} the console of process {live.partition(':')[0]} is gone and no scan runs"
-    )
-    assert says(kernel, IDLE, mark=live) == (
-        f"{LATER} this console is gone (or ssh drops) and no scan runs"
-    )
-
-
-def test_at_the_end_of_no_scan_a_console_restores_what_it_holds_itself(kernel, live):
-    leave(kernel, live)
-    console = kernel.console(live)
-    for scans in (RUNS, ENDED, IDLE):
-        assert console.settle(2.0, scans) == ()
+    other = Scans(TANK, {"1": "dozer"}, ("1",), whole=True)
+    for mark, scans in (
+        *(("1:1", scans) for scans in (IDLE, RUNS, ENDED, GONE)),
+        *((live, scans) for scans in (IDLE, RUNS, other)),
+    ):
+        assert kernel.console(mark).settle(2.0, scans) == ()
     assert kernel.read(TIME) == 5000
-
-
-def test_what_waits_for_the_next_scan_is_said_so_and_not_restored_before(kernel, live):
-    leave(kernel, live, "77")
-    console = kernel.console(live)
-    assert says(kernel, IDLE, mark=live) == (
-        "restored when the next scan of tank ends, or once this console is gone (or ssh drops)"
-        " while none runs"
-    )
-    console.settle(2.0, IDLE)
-    assert kernel.read(TIME) == 5000
-    console.settle(3.0, ENDED)
-    assert kernel.read(TIME) == 3000
+    kernel.console(live).settle(3.0, ENDED)
+    assert kernel.read(TIME) == (3000 if until else 5000)
+    assert (kernel.console().setting(TIME).hold is None) is bool(until)
 
 
 @pytest.mark.parametrize("scans", [IDLE, RUNS, GONE, PART, Scans()])
@@ -266,14 +260,6 @@ def test_what_somebody_changed_since_is_left_and_said(kernel, value):
     assert kernel.console("1:1").settle(3.0, IDLE) == ()
 
 
-def test_a_reboot_leaves_nothing_to_restore(kernel):
-    leave(kernel, DEAD)
-    kernel.boot("boot-2")
-    kernel.write(TIME, 5000)
-    assert kernel.console("1:1").settle(2.0, IDLE) == ()
-    assert kernel.read(TIME) == 5000
-
-
 @pytest.mark.parametrize("scans", [IDLE, RUNS, Scans()])
 def test_what_a_killed_autopilot_left_is_restored_at_once(kernel, scans):
     leave(kernel, DEAD)
@@ -330,14 +316,3 @@ def test_what_another_console_holds_is_switched_by_that_one_alone(kernel, live, 
     with pytest.raises(UsageError, match="another process"):
         console.until("77")
     assert console.past().holds[TIME].until == until
-
-
-def test_due_values_go_back_where_nothing_can_be_written(kernel, monkeypatch):
-    leave(kernel, DEAD)
-
-    def full(_path, _data):
-        raise StateError("No space left on device")
-
-    monkeypatch.setattr("zconsole.system.record_file.write_private", full)
-    kernel.console("1:1").settle(2.0, IDLE)
-    assert kernel.read(TIME) == 3000

@@ -4,12 +4,15 @@ from dataclasses import replace
 
 import pytest
 
+from tests.unit.tunables.conftest import Kernel
 from tests.unit.tunables.pilots import FAST, SLOW, flown, pilot
 from tests.unit.tunables.steered_kernel import ScrubSource
-from zconsole.errors import UnavailableError, ZconsoleError
+from zconsole.errors import ZconsoleError
 from zconsole.pool.model import Pool, Scan, Vdev
 from zconsole.system.day_hours import DayHours
-from zconsole.tunables.pilot import Hours, Pilot, at_risk
+from zconsole.tunables.control import Control
+from zconsole.tunables.pilot import Hours, Pilot, Targets, at_risk
+from zconsole.tunables.store import TunableStore
 
 pytestmark = pytest.mark.slow
 
@@ -41,14 +44,12 @@ def take_two(steered: Pilot, bucket: int, others: int = 1, rounds: int = 20) -> 
         steered.take([lone(i, FAST, 1), data], 20.0 * i, 1000.0 + i)
 
 
-async def test_fast_answers_let_the_scan_go_faster(kernel):
-    await flown(kernel, ScrubSource(FAST))
-    assert kernel.read(NAME) == 10
-
-
-async def test_slow_answers_slow_it_down(kernel):
-    await flown(kernel, ScrubSource(SLOW))
-    assert kernel.read(NAME) == 1
+@pytest.mark.parametrize(("bucket", "value"), [(FAST, 10), (SLOW, 1)])
+async def test_fast_answers_let_the_scan_go_faster_and_slow_ones_slow_it_down(
+    kernel, bucket, value
+):
+    await flown(kernel, ScrubSource(bucket))
+    assert kernel.read(NAME) == value
 
 
 def test_one_look_at_the_requests_says_nothing(kernel):
@@ -75,26 +76,17 @@ def test_one_pool_without_redundancy_bounds_it_for_all(kernel):
     assert (kernel.read(NAME), kernel.read(TIME)) == (3, 3000)
 
 
-def test_without_redundancy_it_is_never_slower_than_the_defaults(kernel):
+@pytest.mark.parametrize("found", [(3, 3000), (1, 750), (8, 3000)])
+def test_without_redundancy_it_is_never_slower_than_the_defaults(kernel, found):
+    """Values found below them are raised to them, and values above may go down to them."""
     assert at_risk(lone(1))
-    take(pilot(kernel), 20)
-    assert (kernel.read(NAME), kernel.read(TIME)) == (3, 3000)
-
-
-def test_without_redundancy_values_found_below_the_defaults_are_raised_to_them(kernel):
-    kernel.write(NAME, 1)
-    kernel.write(TIME, 750)
+    for name, value in zip((NAME, TIME), found, strict=True):
+        kernel.write(name, value)
     steered = pilot(kernel)
     take(steered, 20)
     assert (kernel.read(NAME), kernel.read(TIME)) == (3, 3000)
     steered.restore(2000.0)
-    assert (kernel.read(NAME), kernel.read(TIME)) == (1, 750)
-
-
-def test_without_redundancy_values_found_above_the_defaults_may_go_down_to_them(kernel):
-    kernel.write(NAME, 8)
-    take(pilot(kernel), 20)
-    assert kernel.read(NAME) == 3
+    assert (kernel.read(NAME), kernel.read(TIME)) == found
 
 
 def test_a_pool_that_loses_its_redundancy_goes_back_to_the_defaults_at_once(kernel):
@@ -130,23 +122,16 @@ async def test_each_step_is_logged_and_a_mark_for_the_graph(kernel):
     assert [record["event"] for record in steps][:4] == ["begun", "ended"] * 2
 
 
-async def test_it_names_what_somebody_set(kernel):
-    steered = await flown(kernel, ScrubSource(FAST), rounds=4)
+@pytest.mark.parametrize(
+    "somebody", [Kernel.write, lambda kernel, name, value: kernel.console().set({name: value}, 1e3)]
+)
+async def test_a_value_that_somebody_set_is_named_and_stays_and_the_others_go_back(
+    kernel, somebody
+):
+    steered = await flown(kernel, ScrubSource(FAST))
     assert steered.set_by_others() == ""
-    kernel.write(NAME, 7)
+    somebody(kernel, NAME, 7)
     assert steered.set_by_others() == NAME
-
-
-async def test_a_value_that_somebody_set_stays_and_the_others_go_back(kernel):
-    steered = await flown(kernel, ScrubSource(FAST))
-    kernel.write(NAME, 7)
-    steered.restore(2000.0)
-    assert (kernel.read(NAME), kernel.read(TIME)) == (7, 3000)
-
-
-async def test_a_value_that_somebody_set_by_another_console_stays(kernel):
-    steered = await flown(kernel, ScrubSource(FAST))
-    kernel.console().set({NAME: 7}, 1500.0)
     steered.restore(2000.0)
     assert (kernel.read(NAME), kernel.read(TIME)) == (7, 3000)
 
@@ -167,10 +152,6 @@ class Refusing:
 
 
 def test_a_step_that_failed_in_the_middle_is_taken_back_without_the_file_of_originals(kernel):
-    from zconsole.tunables.control import Control
-    from zconsole.tunables.pilot import Targets
-    from zconsole.tunables.store import TunableStore
-
     refusing = Refusing(kernel, "zfs_scan_vdev_limit")
     control = Control(refusing, TunableStore(kernel.state), kernel.log, "1:1")
     steered = Pilot(control, refusing, Targets(0.02))
@@ -180,10 +161,3 @@ def test_a_step_that_failed_in_the_middle_is_taken_back_without_the_file_of_orig
     (kernel.state / "tunables.json").unlink()
     steered.restore(2000.0)
     assert kernel.read(NAME) == 3
-
-
-def test_a_kernel_whose_tunables_cannot_be_read_has_no_pilot(kernel):
-    for path in (kernel.module / "parameters").iterdir():
-        path.unlink()
-    with pytest.raises(UnavailableError, match="no tunable"):
-        pilot(kernel)

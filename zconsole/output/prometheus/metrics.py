@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,8 +38,11 @@ class Family(NamedTuple):
     subject: str
     """Kind of the things that have a value, a key of LABELS."""
     labels: tuple[str, ...]
-    value: Callable[[Any], float | Mapping[str, float | None] | None]
-    """Returns the value of one thing, None for no sample, or several by the last label's value."""
+    value: Callable[[Any], float | str | Mapping[str, float | None] | None]
+    """Returns the value of one thing, None for no sample, or several by the last label's value.
+
+    Text is a state: the value of the last label, of which the sample is 1.
+    """
 
     @property
     def counts(self) -> bool:
@@ -46,9 +50,9 @@ class Family(NamedTuple):
         return self.name.endswith("_total")
 
 
-def _is(word: str | None) -> Mapping[str, float]:
-    """Return the value of a metric that names a state: 1 for the current one, none if unknown."""
-    return {word: 1.0} if word else {}
+def _getter(value: str | Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a function for a value that is given as the path of an attribute."""
+    return attrgetter(value) if isinstance(value, str) else value
 
 
 def _errors(row: VdevRow) -> Mapping[str, float | None]:
@@ -73,83 +77,69 @@ A job's is not ``job``: Prometheus itself adds that label to what it scrapes.
 """
 
 FAMILIES = tuple(
-    Family(f"zconsole_{name}", text, subject, LABELS[subject] + tuple(more.split()), value)
+    Family(f"zconsole_{name}", text, subject, LABELS[subject] + tuple(more.split()), _getter(value))
     for subject, name, text, more, value in (
         ("pool", "pool_up", "1 when the newest sample of the pool succeeded", "",
          lambda f: not f.problem),
-        ("pool", "pool_stale_seconds", "age of the newest good sample", "",
-         lambda f: f.stale_seconds),
+        ("pool", "pool_stale_seconds", "age of the newest good sample", "", "stale_seconds"),
         ("pool", "pool_sample_timestamp_seconds", "time of the newest good sample", "",
          lambda f: f.sample and f.sample.t),
         ("pool", "pool_health", "1 for the current word of the pool's health", "word",
-         lambda f: _is(f.health.word)),
+         "health.word"),
         ("pool", "pool_state", "1 for the pool's state as zpool prints it", "state",
-         lambda f: _is(f.kstat if f.problem else f.state)),
-        ("answering pool", "pool_data_errors", "data errors", "", lambda f: f.seen.error_count),
+         lambda f: f.kstat if f.problem else f.state),
+        ("answering pool", "pool_data_errors", "data errors", "", "seen.error_count"),
         ("scan", "scan_active", "1 while running, 0 while paused", "",
          lambda view: view.scan.state == "running"),
-        ("scan", "scan_stage", "1 for the current stage", "stage", lambda view: _is(view.stage)),
-        ("scan", "scan_start_timestamp_seconds", "when the running scan began", "",
-         lambda view: view.scan.start),
+        ("scan", "scan_stage", "1 for the current stage", "stage", "stage"),
+        ("scan", "scan_start_timestamp_seconds", "when the running scan began", "", "scan.start"),
         ("scan", "scan_done_ratio", "progress as zpool prints it", "",
          lambda view: None if view.percent is None else view.percent / 100),
-        ("scan", "scan_issue_bytes_per_second", "bytes issued, recent", "",
-         lambda view: view.issue_rate),
-        ("scan", "scan_scan_bytes_per_second", "bytes scanned, recent", "",
-         lambda view: view.scan_rate),
-        ("scan", "scan_eta_seconds", "time left", "", lambda view: view.estimate.eta),
+        ("scan", "scan_issue_bytes_per_second", "bytes issued, recent", "", "issue_rate"),
+        ("scan", "scan_scan_bytes_per_second", "bytes scanned, recent", "", "scan_rate"),
+        ("scan", "scan_eta_seconds", "time left", "", "estimate.eta"),
         ("scan", "scan_eta_low_seconds", "low end of the range of the time left", "",
-         lambda view: view.estimate.low),
+         "estimate.low"),
         ("scan", "scan_eta_high_seconds", "high end of the range of the time left", "",
-         lambda view: view.estimate.high),
+         "estimate.high"),
         ("scan", "scan_stalled_seconds", "time without progress", "",
          lambda view: view.stalled or 0.0),
-        ("scan", "scan_restarts", "restarts observed", "", lambda view: view.restarts),
-        ("scan", "scan_errors", "errors found", "", lambda view: view.scan.errors),
+        ("scan", "scan_restarts", "restarts observed", "", "restarts"),
+        ("scan", "scan_errors", "errors found", "", "scan.errors"),
         ("answering pool", "scan_limit", "1 for what limits the running scan", "cause",
-         lambda f: _is(f.limit and f.limit.cause)),
+         lambda f: f.limit and f.limit.cause),
         ("answering pool", "scan_ceiling_bytes_per_second", "estimated maximum rate", "",
          lambda f: f.ceiling and f.ceiling.rate),
-        ("last scan", "last_scan_result", "1 for how the last scan ended", "result",
-         lambda scan: _is(scan.result)),
-        ("last scan", "last_scan_end_timestamp_seconds", "when the last scan ended", "",
-         lambda scan: scan.end),
+        ("last scan", "last_scan_result", "1 for how the last scan ended", "result", "result"),
+        ("last scan", "last_scan_end_timestamp_seconds", "when the last scan ended", "", "end"),
         ("last scan", "last_scan_duration_seconds", "time the last scan took, with pauses", "",
-         lambda scan: scan.duration),
-        ("last scan", "last_scan_errors", "errors of the last scan", "",
-         lambda scan: scan.errors),
+         "duration"),
+        ("last scan", "last_scan_errors", "errors of the last scan", "", "errors"),
         # Even if another scan ended later; its age below needs a sample.
         ("pool", "last_scrub_end_timestamp_seconds", "when the last full scrub ended", "",
-         lambda f: f.scrub.last),
+         "scrub.last"),
         ("answering pool", "scrub_age_seconds",
-         "time since the last full scrub, or the pool's creation", "", lambda f: f.scrub.age),
+         "time since the last full scrub, or the pool's creation", "", "scrub.age"),
         ("answering pool", "scrub_overdue", "1 when the next full scrub is overdue", "",
-         lambda f: f.scrub.overdue),
-        ("redundancy", "redundancy_left", "devices that may fail without data loss", "",
-         lambda entry: entry.left),
+         "scrub.overdue"),
+        ("redundancy", "redundancy_left", "devices that may fail without data loss", "", "left"),
         ("answering pool", "balance_spread_ratio", "largest fill minus smallest", "",
-         lambda f: f.balance.spread),
+         "balance.spread"),
         ("answering pool", "balance_imbalance_bytes", "bytes above the common fill", "",
-         lambda f: f.balance.imbalance_bytes),
-        ("top-level vdev", "vdev_fill_ratio", "share allocated", "", lambda vdev: vdev.fill),
+         "balance.imbalance_bytes"),
+        ("top-level vdev", "vdev_fill_ratio", "share allocated", "", "fill"),
         ("top-level vdev", "vdev_new_write_ratio", "expected share of new writes", "",
-         lambda vdev: vdev.new_write_share),
-        ("device", "device_read_bytes_per_second", "bytes read, recent", "",
-         lambda row: row.rates.read),
-        ("device", "device_write_bytes_per_second", "bytes written, recent", "",
-         lambda row: row.rates.write),
-        ("device", "device_wait_seconds", "mean latency of a request", "",
-         lambda row: row.rates.latency),
-        ("device", "device_busy_ratio", "share of time busy", "", lambda row: row.rates.busy),
+         "new_write_share"),
+        ("device", "device_read_bytes_per_second", "bytes read, recent", "", "rates.read"),
+        ("device", "device_write_bytes_per_second", "bytes written, recent", "", "rates.write"),
+        ("device", "device_wait_seconds", "mean latency of a request", "", "rates.latency"),
+        ("device", "device_busy_ratio", "share of time busy", "", "rates.busy"),
         ("device", "device_errors_total", "errors since they were last cleared", "type", _errors),
-        ("trouble", "device_new_errors", "errors within the hour", "",
-         lambda trouble: trouble.deltas.total),
-        ("trouble", "device_flaps", "disconnects within the hour", "",
-         lambda trouble: trouble.flaps),
-        ("spare", "spare_trouble", "1 for what is wrong with a hot spare", "trouble",
-         lambda spare: _is(spare.kind)),
+        ("trouble", "device_new_errors", "errors within the hour", "", "deltas.total"),
+        ("trouble", "device_flaps", "disconnects within the hour", "", "flaps"),
+        ("spare", "spare_trouble", "1 for what is wrong with a hot spare", "trouble", "kind"),
         ("job", "rebalance_job", "1 for the job's state", "state",
-         lambda job: _is(str(job["state"]))),
+         lambda job: str(job["state"])),
         ("job", "rebalance_done_bytes", "bytes rewritten", "", lambda job: job.get("bytes_done")),
         ("job", "rebalance_total_bytes", "bytes to rewrite", "",
          lambda job: job.get("bytes_total")),
@@ -187,6 +177,8 @@ def families(
                 continue
             found = family.value(thing)
             several = found if isinstance(found, Mapping) else {None: found}
+            if isinstance(found, str):
+                several = {found: 1.0} if found else {}
             for word, value in several.items():
                 named = labels if word is None else (*labels, word)
                 if value is not None:

@@ -15,7 +15,6 @@ from zconsole.sim.disk import (
     ULTRASTAR_18T,
 )
 from zconsole.sim.state import RESILVER, SCRUB, DataLayout, Host, Incident, PoolState
-from zconsole.sim.topology import Member
 
 
 def memory_limited(make: Build) -> PoolState:
@@ -39,30 +38,28 @@ def foreground_load(make: Build) -> PoolState:
     pool = make.pool(
         [make.raidz(2, [*disks, make.replacing(old, new)], fill=0.22)], load=load, layout=BULK
     )
-    scan.begin(pool, RESILVER, [new])
+    scan.begin(pool, RESILVER)
     return pool
 
 
 def straggler(make: Build) -> PoolState:
     """A resilver held back by one slow source disk."""
-    disks = make.leaves(8, EXOS_16T)
+    disks = make.leaves(9, EXOS_16T)
     disks[3].slow, disks[3].error_rate = 0.16, (0.0, 0.0, 0.0, 6.0)
-    old, new = make.leaf(EXOS_16T), make.leaf(EXOS_16T)
     pool = make.pool(
-        [make.raidz(2, [*disks, make.replacing(old, new)], fill=0.34)],
+        [make.raidz(2, make.replaced(disks, 8), fill=0.34)],
         load=make.load(read=400e3, write=200e3, bursty=0.5),
         layout=BULK,
     )
-    scan.begin(pool, RESILVER, [new])
+    scan.begin(pool, RESILVER)
     return pool
 
 
 def shingled(make: Build) -> PoolState:
     """A new shingled disk slows the resilver once its cache is full."""
-    disks = make.leaves(4, RED_8T)
-    old, new = make.leaf(RED_8T), make.leaf(SHINGLED_8T)
-    pool = make.pool([make.raidz(1, [*disks, make.replacing(old, new)], fill=0.42)], layout=BULK)
-    scan.begin(pool, RESILVER, [new])
+    members = make.replaced(make.leaves(5, RED_8T), 4, SHINGLED_8T)
+    pool = make.pool([make.raidz(1, members, fill=0.42)], layout=BULK)
+    scan.begin(pool, RESILVER)
     return pool
 
 
@@ -79,31 +76,26 @@ def random_reads(make: Build) -> PoolState:
 
 def few_requests(make: Build) -> PoolState:
     """A resilver onto a remote disk that gets too few writes at a time."""
-    disks = make.leaves(5, REMOTE_4T)
-    old, new = make.leaf(REMOTE_4T), make.leaf(REMOTE_4T)
     pool = make.pool(
-        [make.raidz(1, [*disks, make.replacing(old, new)], fill=0.5)],
+        [make.raidz(1, make.replaced(make.leaves(6, REMOTE_4T), 5), fill=0.5)],
         layout=DataLayout(block=262144.0, run=1.0 * MIB, span=16.0 * MIB),
-        host=Host(memory=256 << 30),
     )
     pool.tunables["zfs_vdev_scrub_max_active"] = 8
     pool.tunables["zfs_vdev_async_write_min_active"] = 1
-    scan.begin(pool, RESILVER, [new])
+    scan.begin(pool, RESILVER)
     return pool
 
 
 def shared_bus(make: Build) -> PoolState:
     """Eighteen disks behind one link: a resilver ends, a scrub begins."""
     disks = make.leaves(18, ULTRASTAR_18T, bus="expander")
-    new = make.leaf(ULTRASTAR_18T, bus="expander")
-    first: list[Member] = [make.replacing(disks[0], new), *disks[1:6]]
-    groups: list[list[Member]] = [first, [*disks[6:12]], [*disks[12:]]]
+    members = make.replaced(disks, 0)
     pool = make.pool(
-        [make.raidz(2, members, fill=0.4) for members in groups],
+        [make.raidz(2, members[first : first + 6], fill=0.4) for first in (0, 6, 12)],
         layout=BULK,
-        host=Host(memory=256 << 30, buses={"expander": 1.6e9}),
+        host=Host(buses={"expander": 1.6e9}),
     )
-    scan.walked(scan.begin(pool, RESILVER, [new]), left=36e9)
+    scan.walked(scan.begin(pool, RESILVER), left=36e9)
     pool.incidents = [Incident(60.0 + make.random.uniform(0.0, 5.0), _scrub_walked)]
     return pool
 
@@ -117,7 +109,7 @@ def processor(make: Build) -> PoolState:
     pool = make.pool(
         [make.raidz(3, make.leaves(8, NVME_2T), fill=0.5)],
         layout=DataLayout(block=float(MIB), span=128.0 * MIB),
-        host=Host(memory=256 << 30, throughput=2.6e9),
+        host=Host(throughput=2.6e9),
     )
     scan.begin(pool, SCRUB)
     return pool

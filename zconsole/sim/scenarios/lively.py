@@ -6,7 +6,6 @@ from zconsole.sim import scan
 from zconsole.sim.build import HOUR, Build, Scenario
 from zconsole.sim.disk import OPTANE_100G, RED_4T, RED_8T, SSD_1T, SSD_400G
 from zconsole.sim.state import RESILVER, DataLayout, Host, PoolState
-from zconsole.sim.topology import Member
 
 
 def resilver(make: Build) -> PoolState:
@@ -14,8 +13,7 @@ def resilver(make: Build) -> PoolState:
     disks = make.leaves(8, RED_4T)
     disks[5].slow = 0.62
     disks[5].error_rate = (0.0, 0.0, 0.0, 2.5)
-    new = make.leaf(RED_8T)
-    members: list[Member] = [*disks[:2], make.replacing(disks[2], new), *disks[3:]]
+    members = make.replaced(disks, 2, RED_8T)
     make.lost(disks[2], state=5, aux=11)
     disks[2].reads.errors, disks[2].writes.errors = 14.0, 212.0
     spare = make.leaf(RED_4T)
@@ -30,7 +28,7 @@ def resilver(make: Build) -> PoolState:
         spares=[spare],
         cache=[make.leaf(SSD_400G), make.leaf(SSD_1T)],
     )
-    scan.begin(pool, RESILVER, [new])
+    scan.begin(pool, RESILVER)
     return pool
 
 

@@ -16,7 +16,7 @@ from zconsole.sim.disk import (
     ULTRASTAR_18T,
 )
 from zconsole.sim.state import CANCELED, RESILVER, SCRUB, PoolState, Relocation
-from zconsole.sim.topology import Member, Top
+from zconsole.sim.topology import Top
 
 
 def sequential(make: Build) -> PoolState:
@@ -116,11 +116,9 @@ def thousand(make: Build) -> PoolState:
 
 def two_pools(make: Build) -> PoolState:
     """Two pools: one resilvers, the other is idle."""
-    disks = make.leaves(6, RED_8T)
-    new = make.leaf(RED_8T)
-    members: list[Member] = [*disks[:5], make.replacing(disks[5], new)]
+    members = make.replaced(make.leaves(6, RED_8T), 5)
     tank = make.pool([make.raidz(2, members, fill=0.33)], layout=BULK)
-    scan.begin(tank, RESILVER, [new])
+    scan.begin(tank, RESILVER)
     other = Build(make.seed, "scratch", make.start)
     other.count, other.flash, other.models = make.count, make.flash, dict(make.models)
     scratch = other.pool(

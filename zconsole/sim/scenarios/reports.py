@@ -27,8 +27,7 @@ def six_disk_swap(make: Build) -> PoolState:
         host=Host(memory=32 << 30, arc=12 << 30),
     )
     pool.tunables["zfs_scan_mem_lim_fact"] = 2
-    new = [leaf for leaf in pool.tops[0].leaves() if leaf.dtl]
-    scan.begin(pool, RESILVER, new)
+    scan.begin(pool, RESILVER)
     return pool
 
 
@@ -45,7 +44,7 @@ def one_new_disk(make: Build) -> PoolState:
         host=Host(memory=8 << 30, arc=5 << 30, throughput=6e8, buses={"port-multiplier": 200e6}),
         version=UNSORTED,
     )
-    scan.begin(pool, RESILVER, [new])
+    scan.begin(pool, RESILVER)
     return pool
 
 
@@ -73,7 +72,7 @@ def nvme_raidz1(make: Build) -> PoolState:
         layout=DataLayout(block=float(MIB), span=192.0 * MIB),
         host=Host(memory=384 << 30, arc=180 << 30, throughput=26e9),
     )
-    scan.begin(pool, RESILVER, [new])
+    scan.begin(pool, RESILVER)
     return pool
 
 

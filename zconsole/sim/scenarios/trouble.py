@@ -39,7 +39,7 @@ def second_replace(make: Build) -> PoolState:
     members: list[Member] = [make.replacing(disks[0], new), *disks[1:]]
     pool = make.pool([make.raidz(2, members, fill=0.4)], layout=BULK)
     pool.host.shelf = [second]
-    scan.begin(pool, RESILVER, [new])
+    scan.begin(pool, RESILVER)
     later = partial(_replace, old=disks[5], new=second)
     pool.incidents = [Incident(2 * HOUR + 20.0, later)]
     return pool
@@ -53,11 +53,9 @@ def _replace(pool: PoolState, old: Leaf, new: Leaf) -> None:
 def flaky(make: Build) -> PoolState:
     """A disk with a bad cable disconnects, and the resilver restarts."""
     disks = make.leaves(6, RED_4T)
-    new = make.leaf(RED_4T)
-    members: list[Member] = [*disks[:5], make.replacing(disks[5], new)]
     disks[2].error_rate = (3.0, 1.0, 40.0, 0.0)
-    pool = make.pool([make.raidz(2, members, fill=0.45)], layout=BULK)
-    scan.begin(pool, RESILVER, [new])
+    pool = make.pool([make.raidz(2, make.replaced(disks, 5), fill=0.45)], layout=BULK)
+    scan.begin(pool, RESILVER)
     incidents = []
     for after in (15.0, 25 * 60.0, 70 * 60.0):
         begins = 2.5 * HOUR + after + make.random.uniform(0.0, 10.0)
@@ -71,13 +69,13 @@ def flaky(make: Build) -> PoolState:
 def suspended(make: Build) -> PoolState:
     """A raidz1 loses a second disk and suspends; later it returns."""
     disks = make.leaves(5, RED_4T)
-    new = make.leaf(RED_4T)
-    gone = make.lost(disks[1], state=REMOVED, aux=0)
-    members: list[Member] = [disks[0], make.replacing(gone, new), *disks[2:]]
+    make.lost(disks[1], state=REMOVED, aux=0)
     pool = make.pool(
-        [make.raidz(1, members, fill=0.37)], load=make.load(read=200e3, write=300e3), layout=BULK
+        [make.raidz(1, make.replaced(disks, 1), fill=0.37)],
+        load=make.load(read=200e3, write=300e3),
+        layout=BULK,
     )
-    scan.begin(pool, RESILVER, [new])
+    scan.begin(pool, RESILVER)
     lost = partial(lifecycle.lose, leaf=disks[3])
     plugged = partial(_plug, leaf=disks[3])
     pool.incidents = [Incident(2 * HOUR + 12.0, lost), Incident(2 * HOUR + 120.0, plugged)]
@@ -91,11 +89,9 @@ def _plug(pool: PoolState, leaf: Leaf) -> None:
 
 def not_restored(make: Build) -> PoolState:
     """A checkpoint keeps a resilver from restoring redundancy."""
-    disks = make.leaves(6, RED_4T)
-    new = make.leaf(RED_4T)
-    members: list[Member] = [*disks[:5], make.replacing(disks[5], new)]
+    members = make.replaced(make.leaves(6, RED_4T), 5)
     pool = make.pool([make.raidz(2, members, fill=0.12)], load=make.load(write=300e3), layout=BULK)
-    scan.begin(pool, RESILVER, [new])
+    scan.begin(pool, RESILVER)
     # Taken meanwhile: ZFS refuses to replace a disk while a checkpoint exists.
     pool.checkpoint = Checkpoint(make.start + 0.1 * HOUR, 5e9)
     return pool
@@ -127,7 +123,7 @@ def hot_spare(make: Build) -> PoolState:
     group = make.replacing(failed, spares[0], kind="spare")
     members: list[Member] = [*disks[:2], group, *disks[3:]]
     pool = make.pool([make.raidz(2, members, fill=0.3)], layout=BULK, spares=spares)
-    scan.begin(pool, RESILVER, [spares[0]])
+    scan.begin(pool, RESILVER)
     return pool
 
 

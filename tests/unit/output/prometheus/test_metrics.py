@@ -60,20 +60,6 @@ def test_a_resilver_has_stage_rates_eta_redundancy_and_limit(resilver):
     assert values(found, "rebalance_bytes_per_second") == {}
 
 
-def test_a_pool_that_does_not_answer_is_down_and_tells_nothing_else(resilver):
-    stale = replace(resilver, problem="no answer", stale_seconds=40.0)
-    found = families([stale])
-    assert values(found, "pool_up") == {("tank",): 0.0}
-    assert values(found, "pool_stale_seconds") == {("tank",): 40.0}
-    assert values(found, "scan_eta_seconds") == {}
-
-
-def test_a_pool_never_seen_has_no_age(resilver):
-    found = families([replace(resilver, problem="no answer", stale_seconds=None)])
-    assert values(found, "pool_up") == {("tank",): 0.0}
-    assert values(found, "pool_stale_seconds") == {}
-
-
 def test_two_devices_of_one_name_give_one_sample():
     pool = mirror_pool()
     spare = Vdev("sda", "disk", "spare", guid="11")
@@ -97,35 +83,49 @@ def test_a_sample_has_the_pools_state_its_time_and_the_counters_of_its_devices()
     }
 
 
-def test_the_last_full_scrub_has_its_end_its_age_and_whether_the_next_is_overdue():
-    found = families([frame(mirror_pool(), scrub=ScrubAge(400.0, 600.0, overdue=True))])
-    assert values(found, "last_scrub_end_timestamp_seconds") == {("tank",): 400.0}
-    assert values(found, "scrub_age_seconds") == {("tank",): 600.0}
-    assert values(found, "scrub_overdue") == {("tank",): 1.0}
+SILENT = {"problem": "no answer"}
+SCRUB = "last_scrub_end_timestamp_seconds"
 
 
-def test_without_a_sample_a_scrubs_age_stands_still_and_is_not_told():
-    scrub = ScrubAge(400.0, 600.0, overdue=False)
-    found = families([frame(mirror_pool(), scrub=scrub, problem="no answer", stale_seconds=9e6)])
-    assert values(found, "last_scrub_end_timestamp_seconds") == {("tank",): 400.0}
-    assert values(found, "scrub_overdue") == values(found, "scrub_age_seconds") == {}
-
-
-def test_a_scrub_of_which_nothing_is_known_has_no_metric():
-    found = families([frame(mirror_pool())])
-    assert values(found, "scrub_overdue") == values(found, "scrub_age_seconds") == {}
-
-
-def test_what_is_wrong_with_a_spare_is_a_label():
-    seen = frame(mirror_pool(), spares=(SpareProblem("failed", "sp", "sp is UNAVAIL"),))
-    assert values(families([seen]), "spare_trouble") == {("tank", "sp", "failed"): 1.0}
-
-
-def test_the_state_of_a_pool_that_hangs_is_the_kernels_newest_word():
-    hanging = replace(frame(mirror_pool()), problem="no answer", kstat="SUSPENDED")
-    assert values(families([hanging]), "pool_state") == {("tank", "SUSPENDED"): 1.0}
-    silent = replace(frame(mirror_pool()), problem="no answer")
-    assert values(families([silent]), "pool_state") == {}
+@rows(
+    ("fields", "told"),
+    [
+        # A pool that does not answer is down, and tells nothing else: the rest would be old.
+        (
+            {**SILENT, "stale_seconds": 40.0},
+            {
+                "pool_up": {("tank",): 0.0},
+                "pool_stale_seconds": {("tank",): 40.0},
+                "redundancy_left": {},
+            },
+        ),
+        ({**SILENT, "stale_seconds": None}, {"pool_stale_seconds": {}}),
+        (
+            {"scrub": ScrubAge(400.0, 600.0, overdue=True)},
+            {
+                SCRUB: {("tank",): 400.0},
+                "scrub_age_seconds": {("tank",): 600.0},
+                "scrub_overdue": {("tank",): 1.0},
+            },
+        ),
+        # Without a sample a scrub's age stands still.
+        (
+            {**SILENT, "scrub": ScrubAge(400.0, 600.0, overdue=False)},
+            {SCRUB: {("tank",): 400.0}, "scrub_age_seconds": {}, "scrub_overdue": {}},
+        ),
+        ({}, {SCRUB: {}, "scrub_age_seconds": {}, "scrub_overdue": {}}),
+        (
+            {"spares": (SpareProblem("failed", "sp", "sp is UNAVAIL"),)},
+            {"spare_trouble": {("tank", "sp", "failed"): 1.0}},
+        ),
+        # The state of a pool that hangs is the kernel's newest word.
+        ({**SILENT, "kstat": "SUSPENDED"}, {"pool_state": {("tank", "SUSPENDED"): 1.0}}),
+        (SILENT, {"pool_state": {}}),
+    ],
+)
+def test_what_is_known_of_a_pool_has_metrics(fields, told):
+    found = families([replace(frame(mirror_pool()), **fields)])
+    assert {name: values(found, name) for name in told} == told
 
 
 @needs_promtool
@@ -164,14 +164,12 @@ def test_a_link_that_waits_beside_a_textfile_leads_nowhere(resilver, tmp_path):
     assert not path.is_symlink()
 
 
-def test_a_textfile_that_cannot_be_put_in_place_leaves_nothing_behind(tmp_path):
+def test_a_textfile_that_cannot_be_written_leaves_nothing_behind(tmp_path, monkeypatch):
     (tmp_path / "x.prom" / "sub").mkdir(parents=True)
     with pytest.raises(NotFoundError, match="is a directory, not a file"):
         write(Page(), tmp_path / "x.prom")
     assert [path.name for path in tmp_path.iterdir()] == ["x.prom"]
 
-
-def test_a_textfile_that_may_not_be_written_is_permission_denied(tmp_path, monkeypatch):
     def refuse(path, _registry):
         raise PermissionError(13, "Permission denied", path)
 
@@ -259,13 +257,7 @@ def test_names_follow_the_custom_and_labels_are_declared():
         assert re.fullmatch(r"zconsole_[a-z_]+", name)
         assert text
         assert len(set(labels)) == len(labels)
-
-
-def test_no_label_is_one_that_prometheus_adds_itself():
-    assert {label for family in FAMILIES for label in family.labels} & {"job", "instance"} == set()
-
-
-def test_each_name_stands_for_one_metric():
+        assert not {"job", "instance"}.intersection(labels), "Prometheus adds these itself"
     assert len(BY_NAME) == len(FAMILIES)
 
 

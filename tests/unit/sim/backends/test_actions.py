@@ -58,13 +58,6 @@ def test_a_light_is_on_until_its_time_is_over(world, lights):
     assert shown(world) == []
 
 
-def test_a_light_goes_off_by_hand(world, lights):
-    disk = device(world)
-    lights.switch(LightOrder(True, disk))
-    assert lights.switch(LightOrder(False, disk)) == "the light of bay01 (serial ZC1A) is off"
-    assert shown(world) == []
-
-
 def test_the_light_of_a_bay_stays_on_when_its_disk_is_pulled(world, lights):
     lights.switch(LightOrder(True, device(world)))
     next(world.pools[0].leaves()).present = False
@@ -76,13 +69,15 @@ def shown(world: World) -> list[str]:
     return [name for (_, name), each in found.items() if each.locate]
 
 
-def test_all_go_off_together(world, lights):
+def test_lights_go_off_by_hand_one_or_all_together(world, lights):
     disk = device(world)
-    lights.switch(LightOrder(True, disk))
-    lights.switch(
-        LightOrder(True, replace(disk, locate=disk.locate.replace("01", "02"), serial=""))
-    )
+    other = replace(disk, locate=disk.locate.replace("01", "02"), serial="")
+    for each in (disk, other):
+        lights.switch(LightOrder(True, each))
     assert len(shown(world)) == 2
+    assert lights.switch(LightOrder(False, disk)) == "the light of bay01 (serial ZC1A) is off"
+    assert shown(world) == ["Slot 02"]
+    lights.switch(LightOrder(True, disk))
     lights.switch(LightOrder(False))
     assert shown(world) == []
 
