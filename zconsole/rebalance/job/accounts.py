@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import inf
@@ -23,7 +24,6 @@ from zconsole.rebalance.engine.journal import FileRow, State
 from zconsole.rebalance.engine.results import STATES
 from zconsole.rebalance.job.job import PUBLISH, SLOW_DISKS, Job, skipped_files
 from zconsole.rebalance.job.job_output import Show
-from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.system.day_hours import day_hours
 from zconsole.units import size
 
@@ -49,9 +49,6 @@ STEP_SHARE = 0.25
 class SpreadWatch:
     """Tracks the vdevs of a pool while files move; asks zpool at most every INTERVAL seconds."""
 
-    reader: FactsReader
-    pool: str
-    """Name of the pool; empty for a job without one, which has no spread."""
     job: Job
     now_spaces: tuple[Space, ...] = ()
     fragmentation: float | None = None
@@ -68,6 +65,11 @@ class SpreadWatch:
     """A spread, and the total bytes of files after which it should be reached."""
 
     @property
+    def pool(self) -> str | None:
+        """Name of the pool; None for a job without vdevs, which has no spread."""
+        return self.job.pool if self.job.terms.spaces else None
+
+    @property
     def before(self) -> tuple[Space, ...]:
         """The vdevs when the job was planned."""
         return self.job.terms.spaces if self.pool else ()
@@ -78,39 +80,32 @@ class SpreadWatch:
         due = force or self._read_at is None or now - self._read_at >= INTERVAL
         if self.pool and due:
             self._read_at = now
-            try:
-                self.now_spaces, self.fragmentation = self.reader.listing(self.pool)
-            except UnavailableError:
-                return self.now_spaces or self.before
+            with suppress(UnavailableError):
+                self.now_spaces, self.fragmentation = self.job.reader.listing(self.pool)
         return self.now_spaces or self.before
 
-    def read_settled(self) -> tuple[Space, ...]:
-        """Return the vdevs after SETTLING txgs, when freed space shows. Raises UnavailableError.
+    def settle(self) -> bool:
+        """Wait SETTLING txgs, after which freed space shows; return whether the pool answered.
 
         ZFS holds freed space back for TXG_DEFER_SIZE txgs (include/sys/txg.h).
         """
-        for _ in range(SETTLING):
-            self.reader.sync(self.pool)
-        return self.read(force=True)
-
-    def read_last(self, wait: bool) -> None:
-        """Read the vdevs a last time; with ``wait`` after freed space shows."""
+        if self.pool is None:
+            return False
         try:
-            self.read_settled() if wait else self.read(force=True)
+            for _ in range(SETTLING):
+                self.job.reader.sync(self.pool)
         except UnavailableError:
-            self.read(force=True)
+            return False
+        return True
 
     def reached(self, target: float, handled: int) -> bool:
         """Whether the spread is down to ``target`` after ``handled`` bytes of files.
 
         Checks become more frequent as the target comes closer.
         """
-        if not self.pool or handled < self.next_check:
+        if handled < self.next_check or not self.settle():
             return False
-        try:
-            spaces = self.read_settled()
-        except UnavailableError:
-            return False
+        spaces = self.read(force=True)
         if allocator.spread(spaces) <= target:
             return True
         left = self._predicted(spaces, target)
@@ -153,14 +148,14 @@ class SpreadWatch:
 
     def moves_nothing(self, moved: int) -> bool:
         """Whether ``moved`` allocated bytes have not changed the vdevs in STRIKES checks."""
-        previous = self._read_at
+        previous, before = self._read_at, self.before
         spaces = self.read()
-        if self._read_at == previous or len(spaces) != len(self.before):
+        if self._read_at == previous or len(spaces) != len(before):
             return False
-        expected = allocator.expected_move(self.before, moved * self.job.terms.raw_factor)
+        expected = allocator.expected_move(before, moved * self.job.terms.raw_factor)
         if expected < ENOUGH:
             return False
-        changes = [abs(a.alloc - b.alloc) for a, b in zip(spaces, self.before, strict=True)]
+        changes = [abs(a.alloc - b.alloc) for a, b in zip(spaces, before, strict=True)]
         unchanged = max(changes) < TOO_LITTLE * expected
         self._unchanged = self._unchanged + 1 if unchanged else 0
         return self._unchanged >= STRIKES
@@ -181,8 +176,8 @@ class JobAccounts:
 
     job: Job
     directories: Directories
-    watch: SpreadWatch
     show: Show
+    watch: SpreadWatch = field(init=False)
     files_total: int = 0
     bytes_total: int = 0
     ended: Counter[str] = field(default_factory=Counter)
@@ -213,6 +208,7 @@ class JobAccounts:
     _directory: Callable[[int], bytes] = field(init=False)
 
     def __post_init__(self) -> None:
+        self.watch = SpreadWatch(self.job)
         self._directory = lru_cache(PATHS)(self.directories.path)
 
     @property
@@ -360,7 +356,9 @@ class JobAccounts:
         self.state = "finished" if stopped_by in GOALS else "stopped"
         self.why = stopped_by
         if self.watch.pool:
-            self.watch.read_last(wait=self.state == "finished")
+            if self.state == "finished":
+                self.watch.settle()
+            self.watch.read(force=True)
             self.day()
         self.count()
         self.emit()

@@ -14,7 +14,6 @@ others.
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -172,7 +171,7 @@ def _walk_into(
     clocks: JobClocks,
 ) -> RebalancePlan:
     sink = WalkSink(journal, clocks)
-    journal.set("keys", {os.fsdecode(place.root): place.key for place in found})
+    journal.set("keys", {place.path: place.key for place in found})
     with journal.lazily_durable():  # a walk that a power cut undoes is repeated
         made = plan.make(Sys(), reader, found, settings, sink, journal.path)
         sink.flush()
@@ -193,7 +192,7 @@ def _walk_into(
 
 def terms_of_plan(record: Record, settings: Settings, made: RebalancePlan) -> JobTerms:
     """Build the terms that the journal of a planned job keeps."""
-    pool, by_root = made.pool, {os.fsdecode(each.place.root): each for each in made.directories}
+    pool, by_root = made.pool, {each.place.path: each for each in made.directories}
     return JobTerms(
         name=record.job,
         settings=settings,
@@ -354,7 +353,7 @@ def _device_of(sys: Sys, journal: Journal, place: JobDirectory) -> int:
     fd = open_path(sys, place.root)
     status = sys.fstat(fd)
     sys.close(fd)
-    root = os.fsdecode(place.root)
+    root = place.path
     known = (journal.get("keys", dict) or {}).get(root, "")
     inodes = {row.ino for row in journal.roots() if row.name == place.root}
     if not is_same_filesystem(known, place.key) or status.st_ino not in inodes:

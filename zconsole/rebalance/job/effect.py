@@ -11,7 +11,7 @@ from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow
 from zconsole.rebalance.job.accounts import INTERVAL, JobAccounts
 from zconsole.rebalance.job.job import Job
-from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory, Listed
+from zconsole.rebalance.planning.facts import Dataset, FactsReader, Listed
 from zconsole.system.patient import Patient
 from zconsole.system.safe_path import StateError
 
@@ -106,21 +106,15 @@ NOTHING_MOVES = "nothing moves: vdev sizes don't change"
 class BenefitCheck:
     """Ends a job that moves nothing; checked after every portion and within long files."""
 
-    def __init__(
-        self,
-        job: Job,
-        reader: FactsReader,
-        places: Sequence[JobDirectory],
-        accounts: JobAccounts,
-    ) -> None:
+    def __init__(self, job: Job, accounts: JobAccounts) -> None:
         self.accounts = accounts
         self._clock, settings = job.clocks.monotonic, job.terms.settings
         # Blocks that -S and -C spare stay on purpose, and may be all blocks of a portion.
         moves_all = not {"S", "C"} & set(settings.rewrite_options)
         # One per directory: only one of their datasets may keep its blocks in place.
         self.samples = [
-            Samples(reader, place.root, place.dataset, accounts.path, self._clock)
-            for place in places
+            Samples(job.reader, place.root, place.dataset, accounts.path, self._clock)
+            for place in job.places
             if moves_all and place.dataset
         ]
         # With another aim, the allocation of the vdevs need not change.

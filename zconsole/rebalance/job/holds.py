@@ -19,10 +19,10 @@ from typing import Generic, NamedTuple, TypeVar
 from zconsole.errors import UnavailableError
 from zconsole.rebalance.engine.item import SkipError, StopJobError
 from zconsole.rebalance.job.accounts import JobAccounts
-from zconsole.rebalance.job.job import AT_FLOOR, SLOW_DISKS, Job, JobTerms
+from zconsole.rebalance.job.job import AT_FLOOR, SLOW_DISKS, Job
 from zconsole.rebalance.planning import exports
 from zconsole.rebalance.planning.engine_choice import why_shared
-from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, Run, pool_of
+from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.plan import TOO_LARGE
 from zconsole.system.day_hours import day_hours
 from zconsole.system.patient import Patient
@@ -62,11 +62,11 @@ class WorkPhase(Enum):
     """Files are rewritten in place: bytes processed have moved already."""
 
 
-def devices_of(reader: FactsReader, places: Sequence[JobDirectory]) -> list[list[str]]:
+def devices_of(job: Job) -> list[list[str]]:
     """Return the paths of the devices under a job's files, by class; empty if /sys has none."""
-    if pool := pool_of(places):
-        return reader.device_paths(pool)
-    device = Path(os.fsdecode(places[0].root)).stat().st_dev
+    if job.pool:
+        return job.reader.device_paths(job.pool)
+    device = Path(job.places[0].path).stat().st_dev
     link = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}")
     return [[f"/dev/{link.resolve().name}"]] if link.exists() else []
 
@@ -260,20 +260,17 @@ def _waits(paths: Sequence[str], rows: Mapping[str, str]) -> tuple[int, float]:
     return requests, sum(each.read_seconds + each.write_seconds for each in blocks)
 
 
-def exposed(
-    terms: JobTerms, places: Sequence[JobDirectory], run: Run, patient: Patient
-) -> str | None:
+def exposed(job: Job, patient: Patient) -> str | None:
     """Reason why other machines may now write to files that would be copied, or None.
 
-    None, too, if the operator accepts races. ``run`` runs Samba's tools; ``patient`` is that of the
-    looks before.
+    None, too, if the operator accepts races. ``patient`` is that of the looks before.
     """
-    copied = [each for each in places if terms.engines.get(os.fsdecode(each.root)) == "copy"]
-    if terms.settings.accept_races or not copied:
+    copied = [each for each in job.places if job.terms.engines.get(each.path) == "copy"]
+    if job.terms.settings.accept_races or not copied:
         return None
-    shared = exports.look(run, patient=patient)
-    whys = ((p.root, why_shared(p.dataset, exports.why_exported(p.point, shared))) for p in copied)
-    return next((f"{os.fsdecode(root)}: {why}" for root, why in whys if why), None)
+    shared = exports.look(job.reader.run, patient=patient)
+    whys = ((p.path, why_shared(p.dataset, exports.why_exported(p.point, shared))) for p in copied)
+    return next((f"{path}: {why}" for path, why in whys if why), None)
 
 
 class Holds:
@@ -282,8 +279,6 @@ class Holds:
     def __init__(
         self,
         job: Job,
-        reader: FactsReader,
-        places: Sequence[JobDirectory],
         accounts: JobAccounts,
         service: Callable[[], None],
         shared: str | None = None,
@@ -295,21 +290,23 @@ class Holds:
         self.job, self.accounts, self.service = job, accounts, service
         clock, during_scan = job.clocks.monotonic, job.terms.settings.during_scan
         self.shared: PeriodicCheck[str | None] = PeriodicCheck(
-            partial(exposed, job.terms, places, reader.run, Patient()),
+            partial(exposed, job, Patient()),
             EXPORTS_INTERVAL,
             clock,
             clock(),
             _answer=shared,
         )
-        self._disks = SlowDisks(cache(partial(devices_of, reader, places)), clock)
+        self._disks = SlowDisks(cache(partial(devices_of, job)), clock)
         self._of_pool: PoolWatch | None = None
-        datasets = [place.dataset for place in places if place.dataset]
+        datasets = [place.dataset for place in job.places if place.dataset]
         self._has_refquota = any(dataset.number("refquota") for dataset in datasets)
-        if (pool := pool_of(places)) is not None:
+        if job.pool is not None:
             names = sorted({dataset.name for dataset in datasets})
             if "S" in job.terms.settings.rewrite_options:
                 names = []  # -S leaves blocks of snapshots in place, so new ones pin nothing
-            self._of_pool = PoolWatch(reader, pool, names, during_scan, accounts.notes, clock)
+            self._of_pool = PoolWatch(
+                job.reader, job.pool, names, during_scan, accounts.notes, clock
+            )
         self._debt, self._paid, self._looked = 0.0, clock(), -inf
 
     def why(self, phase: WorkPhase) -> str | None:

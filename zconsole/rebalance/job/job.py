@@ -22,6 +22,7 @@ from zconsole.rebalance.engine.journal import Journal, State
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job.job_store import NAME
+from zconsole.rebalance.planning.facts import FactsReader, JobDirectory
 from zconsole.rebalance.planning.settings import FLOOR, Floor, Settings
 from zconsole.system.patient import Patient
 from zconsole.system.records import from_json, parse_json
@@ -110,10 +111,20 @@ PUBLISH = 1.0
 
 
 class Job:
-    """A running job: owns its journal, clocks, free space and current limits."""
+    """A running job: owns its journal, clocks, directories, free space and current limits."""
 
-    def __init__(self, journal: Journal, terms: JobTerms, clocks: JobClocks) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        terms: JobTerms,
+        clocks: JobClocks,
+        reader: FactsReader,
+        places: Sequence[JobDirectory],
+    ) -> None:
         self.journal, self.terms, self.clocks = journal, terms, clocks
+        self.reader, self.places = reader, places
+        self.pool = places[0].dataset.pool if places[0].dataset else None
+        """Name of the pool, which all its directories share; None without ZFS."""
         self.stop: str | None = None
         """Reason to stop, set by a signal handler."""
         self.limits = terms.settings.limits.changed(requested(journal.path).limits)

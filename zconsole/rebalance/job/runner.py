@@ -33,7 +33,7 @@ from zconsole.rebalance.engine.rewrite_engine import Rewriter
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.workplace import JobClocks, Workplace
 from zconsole.rebalance.job import creation
-from zconsole.rebalance.job.accounts import JobAccounts, SpreadWatch
+from zconsole.rebalance.job.accounts import JobAccounts
 from zconsole.rebalance.job.effect import BenefitCheck
 from zconsole.rebalance.job.holds import Holds, WorkPhase, exposed
 from zconsole.rebalance.job.job import READ_ONLY, Job, JobTerms, terms_of
@@ -42,7 +42,7 @@ from zconsole.rebalance.job.job_store import Record, locked
 from zconsole.rebalance.job.locks import TreeLocks
 from zconsole.rebalance.planning import exports
 from zconsole.rebalance.planning.engine_choice import flags_of, why_hidden
-from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, options_now, pool_of
+from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, options_now
 from zconsole.rebalance.planning.forecast import BATCH_BYTES
 from zconsole.system.patient import Patient
 
@@ -173,16 +173,14 @@ class JobRunner:
     def __init__(
         self,
         sys: Sys,
-        reader: FactsReader,
         job: Job,
-        places: Sequence[JobDirectory],
         show: Show,
         threads: Executor | None = None,
         users: Users | None = None,
         shared: str | None = None,
     ) -> None:
         """``shared`` is what ``exposed`` has just returned."""
-        self.job, self.reader, self.places, self._shared = job, reader, places, shared
+        self.job, self._shared = job, shared
         journal, clocks = job.journal, job.clocks
         notes = Notes(partial(journal.jot, CHANGING_UNTIL), journal.leave_directory)
         self._directories = Directories(sys, journal.directory, notes, clocks.epoch)
@@ -191,13 +189,11 @@ class JobRunner:
         )
         self.alarm = self._place.alarm
         terms = job.terms
-        pool = (pool_of(places) or "") if terms.spaces else ""
-        watch = SpreadWatch(reader, pool, job)
-        self.accounts = JobAccounts(job, self._directories, watch, show)
-        self._benefit = BenefitCheck(job, reader, places, self.accounts)
+        self.accounts = JobAccounts(job, self._directories, show)
+        self._benefit = BenefitCheck(job, self.accounts)
         policy = Policy(
             accept_races=terms.settings.accept_races,
-            zfs=reader.version() if pool_of(places) is not None else None,
+            zfs=job.reader.version() if job.pool is not None else None,
             room=self._room,
             copies=self._copies,
         )
@@ -207,7 +203,7 @@ class JobRunner:
             flags=flags_of(terms.settings.rewrite_options),
         )  # fmt: skip
         service = self._engine.leases.service
-        self._holds = Holds(job, reader, places, self.accounts, service, shared)
+        self._holds = Holds(job, self.accounts, service, shared)
         self._batches = Batches(job)
         self._at: Mapping[int, Sequence[JobDirectory]] = {}
         """Directories by device; empty before ``adopt_devices``, as numbers may have changed."""
@@ -225,7 +221,7 @@ class JobRunner:
             # The order matters: recovery finds files by their devices, and must settle what an
             # interrupted run left unfinished before anything else is done with the files.
             sys, journal = self._place.sys, self.job.journal
-            creation.adopt_devices(sys, journal, self.places)
+            creation.adopt_devices(sys, journal, self.job.places)
             self._at = self._by_device()
             self._recover(self.job.obey)
             recovered = True
@@ -263,7 +259,7 @@ class JobRunner:
 
     def _by_device(self) -> dict[int, list[JobDirectory]]:
         """Return the job's directories by device; numbers may be new since the walk."""
-        by_root = {place.root: place for place in self.places}
+        by_root = {place.root: place for place in self.job.places}
         found: dict[int, list[JobDirectory]] = {}
         for row in self.job.journal.roots():
             if row.name in by_root:
@@ -279,9 +275,8 @@ class JobRunner:
 
     def _room(self, device: int) -> int:
         """Return how large a file may be for its copy to fit, by the blocks that it takes now."""
-        roots = [os.fsdecode(place.root) for place in self._at.get(device, ())]
-        grown = max((self.job.terms.grown.get(root, 1.0) for root in roots), default=1.0)
-        return int(self.job.space.room(device) / max(1.0, grown))
+        grown = (self.job.terms.grown.get(place.path, 1.0) for place in self._at.get(device, ()))
+        return int(self.job.space.room(device) / max((1.0, *grown)))
 
     def _recover(self, obey: Callable[[], object] = lambda: None) -> None:
         """Settle what was left unfinished; ``obey`` is called often, and may raise StopJobError."""
@@ -302,8 +297,8 @@ class JobRunner:
 
         None: the directory is gone, so sync everything.
         """
-        if pool := pool_of(self.places):
-            self.reader.sync(pool)
+        if self.job.pool:
+            self.job.reader.sync(self.job.pool)
         elif fd is None:
             self._place.sys.sync()
         else:
@@ -341,9 +336,9 @@ class JobRunner:
 
     def _refuse_hidden(self) -> None:
         """Raise StopJobError if a filesystem now hides metadata that a copy must have."""
-        for place in self.places:
+        for place in self.job.places:
             if why := hidden(self.job.terms, replace(place, options=options_now(place))):
-                raise StopJobError(f"{os.fsdecode(place.root)}: {why}")
+                raise StopJobError(f"{place.path}: {why}")
 
     def _by_engine(self, rows: Sequence[FileRow]) -> tuple[list[FileRow], list[FileRow]]:
         """Split files into those to copy and those to rewrite."""
@@ -420,24 +415,24 @@ def execute(record: Record, show: Show, locks: TreeLocks | None = None) -> tuple
         os.umask(UMASK)
         terms, reader, system = terms_of(journal), FactsReader(), Sys()
         places, missing = creation.locate_again(system, reader, journal, terms.settings.dirs)
-        floors = {root: terms.floors[root] for root in (os.fsdecode(at.root) for at in places)}
-        job = Job(journal, replace(terms, floors=floors), JobClocks())
+        floors = {root: terms.floors[root] for root in (place.path for place in places)}
+        job = Job(journal, replace(terms, floors=floors), JobClocks(), reader, places)
         for place in places:
             if why := READ_ONLY if place.read_only else hidden(job.terms, place):
-                raise ZconsoleError(f"{os.fsdecode(place.root)}: {why}")
-        shared = exposed(job.terms, places, reader.run, Patient())
+                raise ZconsoleError(f"{place.path}: {why}")
+        shared = exposed(job, Patient())
         with (
             closing(_locked(system, [place.root for place in places], locks)),
             ThreadPoolExecutor(THREADS) as threads,
         ):
             journal.retry()  # files that failed before get another try
-            runner = JobRunner(system, reader, job, places, show, threads, shared=shared)
+            runner = JobRunner(system, job, show, threads, shared=shared)
             runner.accounts.notes += map(str, missing)
             with _signals(job, runner.alarm):
                 summary = runner.run()
     for place in places:
-        if not Path(os.fsdecode(place.root)).is_dir():
-            raise NotFoundError(f"{os.fsdecode(place.root)}: gone during the run")
+        if not Path(place.path).is_dir():
+            raise NotFoundError(f"{place.path}: gone during the run")
     if missing:
         raise missing[0]
     return summary["files_failed"], job.stop == STOPPING[signal.SIGINT]
@@ -448,10 +443,9 @@ def hidden(terms: JobTerms, place: JobDirectory) -> str:
 
     Empty, too, for engines other than copy.
     """
-    root = os.fsdecode(place.root)
-    if terms.engines.get(root) != "copy":
+    if terms.engines.get(place.path) != "copy":
         return ""
-    return why_hidden(place, namespaces.is_nested(), terms.options.get(root, ""))
+    return why_hidden(place, namespaces.is_nested(), terms.options.get(place.path, ""))
 
 
 def _locked(system: Sys, roots: list[bytes], held: TreeLocks | None) -> TreeLocks:

@@ -175,6 +175,11 @@ class JobDirectory:
     """Mount options of the filesystem."""
 
     @property
+    def path(self) -> str:
+        """The directory's path as text."""
+        return os.fsdecode(self.root)
+
+    @property
     def key(self) -> str:
         """Identifies this filesystem across reboots; on ZFS by the dataset's guid as well."""
         guid = self.dataset.properties.get("guid", "") if self.dataset else ""
@@ -201,12 +206,6 @@ class Extent(NamedTuple):
 
 Listed = Mapping[int, Sequence[Extent]]
 """Blocks of files, by inode number."""
-
-
-def pool_of(places: Sequence[JobDirectory]) -> str | None:
-    """Return the pool of a job's directories, which all share one; None without ZFS."""
-    dataset = places[0].dataset
-    return dataset.pool if dataset else None
 
 
 @dataclass(slots=True)

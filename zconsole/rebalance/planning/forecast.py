@@ -153,7 +153,7 @@ class DirectoryPlan:
         # If it was rewritten in part, the sample does not tell which subdirectories were.
         known = self.found.ages.addition is not None and self.rewritten in (0.0, 1.0)
         return PlannedDirectory(
-            dir=os.fsdecode(self.place.root),
+            dir=self.place.path,
             dataset=self.place.dataset.name if self.place.dataset else None,
             files=self.files,
             bytes=self.bytes,

@@ -60,7 +60,7 @@ def locate(
         found.append(JobDirectory(root, kind, source, dataset, point, mount.read_only, options))
     for one, other in permutations(found, 2):
         if is_inside(one.root, other.root):
-            raise UsageError(f"{os.fsdecode(one.root)} is inside {os.fsdecode(other.root)}")
+            raise UsageError(f"{one.path} is inside {other.path}")
     return found
 
 
@@ -253,7 +253,7 @@ def _refusal(plan: PlanDocument, plans: Sequence[DirectoryPlan], settings: Setti
         return "the directories are not all on one pool: run a job for each"
     for each in plans:
         if each.choice.engine is None:
-            return f"{os.fsdecode(each.place.root)}: {each.choice.why}"
+            return f"{each.place.path}: {each.choice.why}"
     if why := plan_notes.all_spared(settings.rewrite_options, plans):
         return why
     return _space_refusal(plan, plans, settings.limits) or _aim_refusal(plan, plans, settings)

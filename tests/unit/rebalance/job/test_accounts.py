@@ -55,11 +55,15 @@ def effect(pool: Any) -> SpreadWatch:
 
 
 @rows(("hangs", "wait", "shown"), [(False, True, AFTER), (False, False, HELD), (True, True, HELD)])
-def test_the_last_look_waits_for_what_was_freed(hangs: bool, wait: bool, shown: Any) -> None:
-    watching = effect(Pool(hangs=hangs))
-    watching.read()
-    watching.read_last(wait)
-    assert watching.now_spaces == shown
+def test_the_last_look_waits_for_what_was_freed(
+    tmp_path: Path, hangs: bool, wait: bool, shown: Any
+) -> None:
+    with closing(Journal.create(tmp_path / f"{hangs}{wait}")) as journal:
+        accounts = accounts_of(journal, lambda: 0.0)
+        accounts.watch = effect(Pool(hangs=hangs))
+        accounts.watch.read()
+        accounts.end("done" if wait else "stop")
+        assert accounts.watch.now_spaces == shown
 
 
 def test_a_target_is_judged_by_what_was_freed_too() -> None:
@@ -73,7 +77,7 @@ def test_what_is_to_do_ends_at_the_wanted_spread_or_the_byte_limit(tmp_path: Pat
         accounts.bytes_total = 1000
         assert accounts.status().bytes_goal == 1000
         accounts.watch = effect(Pool(hangs=False))
-        accounts.watch.reader.syncs = -9  # type: ignore[attr-defined]
+        accounts.watch.job.reader.syncs = -9  # type: ignore[attr-defined]
         accounts.job.limits = Limits(until_spread=0.3)
         assert not accounts.watch.reached(0.3, 0)
         goal = accounts.status().bytes_goal

@@ -23,7 +23,7 @@ from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow, Journal
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import effect
-from zconsole.rebalance.job.accounts import ENOUGH, INTERVAL, STRIKES
+from zconsole.rebalance.job.accounts import ENOUGH, INTERVAL, STRIKES, SpreadWatch
 from zconsole.rebalance.job.effect import AGAIN, FILES, SMALLEST, BenefitCheck, Samples
 from zconsole.rebalance.planning.facts import Dataset, FactsReader
 from zconsole.rebalance.planning.settings import Settings
@@ -62,7 +62,7 @@ class Case:
         spaces, reader = tuple(self.spaces), FactsReader(self.zpool)
         self.accounts.watch = watch_of(reader, terms_with(spaces=spaces), self.clock)
         job = job_of(self.journal, clocks, settings=Settings((), aim=self.aim))
-        self.judge = BenefitCheck(job, reader, [], self.accounts)
+        self.judge = BenefitCheck(job, self.accounts)
         self.judge.begin([ROW])
         self.accounts.current = ROW
 
@@ -183,7 +183,7 @@ def test_the_line_of_a_day_counts_files_that_need_no_move_apart(journal: Journal
 
 def test_without_a_pool_there_are_days_too(journal: Journal) -> None:
     case = Case(journal)
-    case.accounts.watch.pool = ""
+    case.accounts.watch = SpreadWatch(case.accounts.job)
     case.accounts.watch.now_spaces, case.accounts.watch.fragmentation = (), None
     case.judge.portion()
     (day,) = journal.days()

@@ -68,10 +68,9 @@ class Paced(Holds):
     ) -> None:
         clocks, settings = JobClocks(clock, clock, sleep=clock.sleep), Settings(())
         terms = SimpleNamespace(settings=settings)
-        job = SimpleNamespace(clocks=clocks, limits=Limits(rate=rate), terms=terms)
-        accounts, places = SimpleNamespace(wait=told), [JobDirectory(b"/", "ext4", "", None)]
-        own = (job, FactsReader(), places, accounts, service)
-        super().__init__(*cast("Any", own))
+        limits = Limits(rate=rate)
+        job = SimpleNamespace(clocks=clocks, limits=limits, terms=terms, places=[], pool=None)
+        super().__init__(*cast("Any", (job, SimpleNamespace(wait=told), service)))
         self.reason = reason
 
     def why(self, _: WorkPhase) -> str | None:
@@ -310,11 +309,11 @@ def test_what_leaves_blocks_of_snapshots_alone_does_not_wait_for_them(
         return Completed(tuple(argv), 0, "", "")
 
     dataset = Dataset("tank/a", {})
-    places = [JobDirectory(os.fsencode(tmp_path), "zfs", "tank/a", dataset)]
+    place = JobDirectory(os.fsencode(tmp_path), "zfs", "tank/a", dataset)
     with closing(Journal.create(tmp_path / f"job{options}.db")) as journal:
-        settings = Settings((str(tmp_path),), rewrite_options=options)
-        job = job_of(journal, JobClocks(clock, clock), settings=settings)
-        made = Holds(job, FactsReader(run), places, accounts_of(journal, clock), lambda: None)
+        settings, clocks = Settings((), rewrite_options=options), JobClocks(clock, clock)
+        job = job_of(journal, clocks, FactsReader(run), place, settings=settings)
+        made = Holds(job, accounts_of(journal, clock), lambda: None)
         assert made._of_pool is not None
         made._of_pool.new_pin()
     assert any("zfs list" in words for words in seen) == asked
@@ -405,7 +404,6 @@ class Control:
 @pytest.fixture
 def control(tmp_path: Path) -> Iterator[Control]:
     clock, hour = Clock(), [12]
-    places = [JobDirectory(os.fsencode(tmp_path), "ext4", "/dev/sda1", None)]
     local = lambda: datetime(2026, 11, 23, hour[0], tzinfo=UTC)  # noqa: E731
     clocks = JobClocks(clock, clock, sleep=clock.sleep, local=local)
     settings = Settings((str(tmp_path),), limits=Limits(rate=RATE))
@@ -413,7 +411,7 @@ def control(tmp_path: Path) -> Iterator[Control]:
         floors = {str(tmp_path): Floor(0, 100.0)}
         accounts = accounts_of(journal, clock, clocks)
         job = job_of(journal, clocks, settings=settings, floors=floors)
-        made = Holds(job, FactsReader(), places, accounts, lambda: None)
+        made = Holds(job, accounts, lambda: None)
         yield Control(job, made, hour)
 
 
@@ -534,9 +532,10 @@ def test_the_floor_is_the_pools_where_a_quota_is_tighter(
         return Completed(tuple(argv), int(text is None), text or "", "")
 
     with at_the_floor(tmp_path / f"{free!r}{min_free}{phase}.db", 5 << 40) as (made, _):
-        made.job.limits = Limits(min_free=min_free)
-        dataset = [JobDirectory(os.fsencode(tmp_path), "zfs", "tank/a", Dataset("tank/a", {}))]
-        holds = Holds(made.job, FactsReader(run), dataset, made.accounts, lambda: None)
+        job, place = made.job, JobDirectory(b"/a", "zfs", "tank/a", Dataset("tank/a", {}))
+        job = job_of(job.journal, job.clocks, FactsReader(run), place)
+        job.limits = Limits(min_free=min_free)
+        holds = Holds(job, made.accounts, lambda: None)
         assert holds._space(phase) == ("no free space beyond what is kept free" if waits else None)
 
 
@@ -561,14 +560,13 @@ def test_files_shared_since_the_job_began_are_not_copied_until_they_are_unshared
     monkeypatch.setattr(holds.exports, "look", lambda _run, patient: shared)
     monkeypatch.setattr(FreeSpace, "_look", lambda *_: {1: 1 << 40})
     clock = Clock()
-    places = [JobDirectory(os.fsencode(tmp_path), "ext4", "/dev/sda1", None)]
-    settings = Settings((str(tmp_path),), accept_races=races)
+    settings = Settings((), accept_races=races)
     path = tmp_path / f"{engine}{races}{phase}.db"
     with closing(Journal.create(path)) as journal:
         accounts = accounts_of(journal, clock)
         clocks = JobClocks(clock, clock, sleep=clock.sleep)
-        job = job_of(journal, clocks, settings=settings, engines={str(tmp_path): engine})
-        made = Holds(job, FactsReader(), places, accounts, lambda: None)
+        job = job_of(journal, clocks, settings=settings, engines={"/": engine})
+        made = Holds(job, accounts, lambda: None)
 
         def why() -> str | None:
             clock.now += EXPORTS_INTERVAL
@@ -578,7 +576,7 @@ def test_files_shared_since_the_job_began_are_not_copied_until_they_are_unshared
 
         assert why() is None
         shared.append(Shared(server="ganesha.nfsd"))
-        told = f"{tmp_path}: exported over NFS: ganesha.nfsd is running, and may export anything"
+        told = "/: exported over NFS: ganesha.nfsd is running, and may export anything"
         assert why() == (told if waits else None)
         shared.clear()
         assert why() is None
@@ -587,7 +585,7 @@ def test_files_shared_since_the_job_began_are_not_copied_until_they_are_unshared
 def test_what_is_exported_is_asked_anew_before_work_goes_on_after_a_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = f"{tmp_path}: exported over NFS: ganesha.nfsd is running, and may export anything"
+    told = "/: exported over NFS: ganesha.nfsd is running, and may export anything"
     looked, shared = threading.Event(), list[Shared]()
     patients = set[Patient]()
 
@@ -599,11 +597,10 @@ def test_what_is_exported_is_asked_anew_before_work_goes_on_after_a_wait(
     monkeypatch.setattr(holds.exports, "look", look)
     monkeypatch.setattr(FreeSpace, "_look", lambda *_: {1: 1 << 40})
     clock = Clock()
-    places = [JobDirectory(os.fsencode(tmp_path), "ext4", "/dev/sda1", None)]
     with closing(Journal.create(tmp_path / "job.db")) as journal:
         accounts = accounts_of(journal, clock)
-        job = job_of(journal, JobClocks(clock, clock), engines={str(tmp_path): "copy"})
-        made = Holds(job, FactsReader(), places, accounts, lambda: None)
+        job = job_of(journal, JobClocks(clock, clock), engines={"/": "copy"})
+        made = Holds(job, accounts, lambda: None)
         assert made.why(WorkPhase.BETWEEN) is None
         # A pause, in which the question is asked, whatever is in flight.
         ask(journal.path, "pause")
@@ -636,7 +633,6 @@ def at_the_floor(path: Path, room: int) -> Iterator[tuple[Holds, Clock]]:
     """Create holds of a job with ``room`` bytes left, which is stopped after twice the patience."""
     clock = Clock()
     clocks = JobClocks(clock, clock, sleep=clock.sleep)
-    places = [JobDirectory(os.fsencode(path.parent), "ext4", "/dev/sda1", None)]
     with closing(Journal.create(path)) as journal:
         accounts = accounts_of(journal, clock, clocks)
         job = accounts.job
@@ -647,7 +643,7 @@ def at_the_floor(path: Path, room: int) -> Iterator[tuple[Holds, Clock]]:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(FreeSpace, "_look", lambda *_: {1: room})
-            yield Holds(job, FactsReader(), places, accounts, service), clock
+            yield Holds(job, accounts, service), clock
 
 
 def test_limits_that_change_during_a_wait_are_told() -> None:

@@ -150,8 +150,7 @@ def test_copies_of_blocks_are_those_of_the_dataset_on_a_device(journal: Journal)
     ]
     terms, space = terms_with(grown={"/a": 2.5, "/b": 0.5}), SimpleNamespace(room=lambda _: 100)
     runner = cast("Any", object.__new__(JobRunner))
-    runner.job = SimpleNamespace(journal=journal, terms=terms, space=space)
-    runner.places = places
+    runner.job = SimpleNamespace(journal=journal, terms=terms, space=space, places=places)
     runner._at = runner._by_device()
     assert [runner._copies(device) for device in (7, 8, 9, 7)] == [2, 1, 1, 2]
     # A copy is admitted by the blocks of its file: these grow in one of the datasets.
