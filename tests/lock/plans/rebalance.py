@@ -187,7 +187,7 @@ class _Pool:
         )
         made = plan._directory_plan(Sys(), reader, place, pool, settings, found, _Nobody(), [])
         document = plan.judged([made], pool, settings).document
-        quotas = plan.plan_notes.of_quotas(reader.run, [made])
+        quotas = plan.plan_notes.of_quotas(reader, [made])
         shared = plan.plan_notes.of_shared_blocks(pool, [made])
         vain, more = plan.plan_notes.nothing_to_gain(settings.aim, [made], pool)
         notes = (*document.notes, *quotas, *shared, *more)

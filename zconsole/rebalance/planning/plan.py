@@ -97,8 +97,8 @@ def make(
     made = judged(plans, pool, settings)
     refused, notes = made.document.refused, list(made.document.notes)
     notes += plan_notes.of_rights()
-    notes += plan_notes.of_quotas(reader.run, plans)
-    notes += plan_notes.of_journal(reader.run, journal, plans)
+    notes += plan_notes.of_quotas(reader, plans)
+    notes += plan_notes.of_journal(reader, journal, plans)
     notes += plan_notes.of_shared_blocks(pool, plans)
     notes += plan_notes.of_other_users(in_use, plans)
     if pool is not None and refused is None:

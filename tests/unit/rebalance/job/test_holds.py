@@ -240,7 +240,7 @@ class Snapshotted:
 
 def test_a_new_snapshot_that_would_pin_too_much_holds_the_job_up() -> None:
     clock = Clock()
-    run, ready = answering("50\n", "150\n50\n", "50\n")
+    run, ready = answering("50\t0\n", "150\t0\n50\t0\n", "50\t0\n")
     gate = Snapshotted(run, clock, room=5)
     assert gate.why() is None
     clock.now += SNAPSHOT_INTERVAL
@@ -269,7 +269,7 @@ def test_what_a_new_snapshot_pins_counts_in_a_quota_but_in_no_refquota(
     refquota: bool, pool_free: float | None, quotas: dict[str, str], waits: bool
 ) -> None:
     clock = Clock()
-    run, ready = answering("50\n", "150\n50\n")
+    run, ready = answering("50\t0\n", "150\t0\n50\t0\n")
     gate = Snapshotted(run, clock, 5, refquota, pool_free, **quotas)
     assert gate.why() is None
     clock.now += SNAPSHOT_INTERVAL
@@ -279,7 +279,7 @@ def test_what_a_new_snapshot_pins_counts_in_a_quota_but_in_no_refquota(
 
 def test_a_new_checkpoint_that_would_pin_too_much_holds_the_job_up() -> None:
     clock = Clock()
-    run, ready = answering(*["50\n"] * 6)
+    run, ready = answering(*["50\t0\n"] * 6)
     gate = Snapshotted(run, clock, room=5)
     ready.set()
     has = "checkpoint: created Sat Aug  5 12:00:00 2023, consumes 1M\n"

@@ -317,7 +317,7 @@ def test_files_that_grow_count_in_a_refquota(
     pool = PoolFacts("tank", room, spaces, (2, 3, 9), used=15 * TIB)
     found = Survey(b"/tank/a", Ages(21), 10 << 30, files=9, bytes=8 * TIB, allocated=8 * TIB)
     settings, reader = Settings(("/tank/a",)), FactsReader(lambda *_: None)
-    monkeypatch.setattr(FactsReader, "available", lambda *_: 30 * TIB)
+    monkeypatch.setattr(FactsReader, "property_of", lambda *_: str(30 * TIB))
     monkeypatch.setattr(FactsReader, "version", lambda _: (2, 3, 9))
     each = plan._directory_plan(Sys(), reader, place, pool, settings, found, Users().look(), [])
     said = plan.judged([each], pool, settings).document.refused

@@ -20,13 +20,11 @@ from zconsole.rebalance.engine.holders import Holders
 from zconsole.rebalance.engine.leases import NO_LEASES
 from zconsole.rebalance.planning import plan_notes
 from zconsole.rebalance.planning.engine_choice import COPIES, Choice
-from zconsole.rebalance.planning.facts import Dataset, JobDirectory, PoolFacts
+from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory, PoolFacts, Quota
 from zconsole.rebalance.planning.forecast import DirectoryPlan
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.plan_notes import (
     INITIAL,
-    Quota,
-    held,
     of_other_users,
     of_plan,
     of_quotas,
@@ -100,17 +98,17 @@ def test_a_copy_without_leases_names_the_release_that_grants_them() -> None:
 
 
 def test_the_quotas_of_everybody_are_read() -> None:
-    assert held(zfs, "tank/a") == [
+    assert FactsReader(zfs).quotas("tank/a") == [
         Quota("user bob", 95 * MIB, 100 * MIB),
         Quota("user ann", 2 * MIB, 900 * MIB),
         Quota(r"user c\x1bd@dom", 100 * MIB, 90 * MIB),
         Quota("project 7", MIB, 2 * MIB),
     ]
-    assert len(held(zfs, "tank/old")) == 3
+    assert len(FactsReader(zfs).quotas("tank/old")) == 3
 
 
 def test_who_is_near_a_quota_is_named() -> None:
-    (said,) = of_quotas(zfs, [planned(), planned()])
+    (said,) = of_quotas(FactsReader(zfs), [planned(), planned()])
     assert said.startswith(
         r"tank/a: near their quotas are user c\x1bd@dom (0 of 90M left), project 7 (1M of 2M left),"
         " user bob (5M of 100M left): copies count twice"
@@ -143,21 +141,22 @@ def test_a_journal_that_a_power_cut_takes_back_is_told(
         assert list(argv[-2:]) == ["sync", source.decode()]
         return Completed(tuple(argv), 0, f"{sync}\n", "")
 
-    found = list(plan_notes.of_journal(run, tmp_path / "job.db", [planned(engine=engine)]))
+    reader, plans = FactsReader(run), [planned(engine=engine)]
+    found = list(plan_notes.of_journal(reader, tmp_path / "job.db", plans))
     assert [note.partition(":")[0] for note in found] == ["sync=disabled on rpool/var"] * told
-    assert list(plan_notes.of_journal(run, None, [planned()])) == []
+    assert list(plan_notes.of_journal(reader, None, plans)) == []
 
 
 def test_in_place_nobody_meets_a_quota() -> None:
-    assert list(of_quotas(zfs, [planned(engine="rewrite")])) == []
+    assert list(of_quotas(FactsReader(zfs), [planned(engine="rewrite")])) == []
 
 
 def test_the_quota_of_a_dataset_is_told_where_it_is_near() -> None:
     near = {"quota": str(900 * MIB), "refquota": "0", "available": str(30 * MIB)}
-    said = next(of_quotas(zfs, [planned(**near)]))
+    said = next(of_quotas(FactsReader(zfs), [planned(**near)]))
     assert said == "tank/a: quota of 900M: 30M left, and copies count twice until they are in place"
     far = near | {"available": str(300 * MIB)}
-    assert not any("of 900M: " in note for note in of_quotas(zfs, [planned(**far)]))
+    assert not any("of 900M: " in note for note in of_quotas(FactsReader(zfs), [planned(**far)]))
 
 
 @rows(
