@@ -283,17 +283,16 @@ def _status(args: argparse.Namespace) -> int:
         if args.json:
             _show_job(view, args.json)
         else:
-            print(job_line(view.as_json()))
+            print(job_line(view))
     _report_unread(unread)
     return ExitCode.OK
 
 
 def _show_job(view: JobView, as_json: bool) -> None:
-    data = {**view.as_json(), **view.left_as_json()}
     if as_json:
-        _print_json(data)
+        _print_json({**view.as_json(), **view.left_as_json()})
     else:
-        print("\n".join(job_lines(data)))
+        print("\n".join(job_lines(view)))
 
 
 def _steer(args: argparse.Namespace) -> int:

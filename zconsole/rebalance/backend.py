@@ -147,9 +147,7 @@ class JobView(JobStatus):
     @property
     def files_moved(self) -> int:
         """Number of files moved: those done, without skipped and failed ones."""
-        left = ((self.files_skipped, self.skipped), (self.files_failed, self.failed))
-        named = (sum(by.values()) if count is None else count for count, by in left)
-        return (self.files_done or 0) - sum(named)
+        return (self.files_done or 0) - (self.files_skipped or 0) - (self.files_failed or 0)
 
     @property
     def replaced(self) -> int:

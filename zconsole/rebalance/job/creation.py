@@ -136,7 +136,7 @@ def recount(record: Record, reader: FactsReader) -> RebalancePlan | None:
         found = plan.locate(settings.dirs, reader)
         with closing(_locked(found)):
             journal.clear_walk()
-            journal.set("status", JobStatus(state="running", why=WALKING).document())
+            _tell(journal, "running", WALKING)
             return _walk_into(journal, reader, found, settings, record, JobClocks())
 
 
@@ -179,15 +179,19 @@ def _walk_into(
         terms = terms_of_plan(record, settings, made)
         journal.finish_walk(split_links="copy" in terms.engines.values())
     if refused := made.document.refused:
-        ended = JobStatus(state="stopped", why=f"refused: {refused}")
-        journal.set("status", ended.document())
+        _tell(journal, "stopped", f"refused: {refused}")
         return made
     journal.set("walk_skipped", sink.skipped)
-    journal.set("status", JobStatus().document())
+    _tell(journal, "planned")
     # Must be last: it marks the walk as finished.
     journal.set("job", asdict(terms))
     sync_directory(journal.path.parent)  # makes the name of the new journal durable
     return made
+
+
+def _tell(journal: Journal, state: str, why: str | None = None, t: float | None = None) -> None:
+    """Store the status of a job that does not move files yet."""
+    journal.set("status", JobStatus(state=state, why=why, t=t).document())
 
 
 def terms_of_plan(record: Record, settings: Settings, made: RebalancePlan) -> JobTerms:
@@ -257,17 +261,13 @@ class WalkSink:
         """Wait while the job is paused. Raises StopJobError if it is stopped."""
         self._looked = self.clocks.monotonic()
         if (order := requested(self.journal.path).order) == "pause":
-            self._note("paused", "paused")
+            _tell(self.journal, "paused", "paused", self.clocks.epoch())
             while (order := requested(self.journal.path).order) == "pause":
                 self.clocks.sleep(SLICE)
-            self._note("running", WALKING)
+            _tell(self.journal, "running", WALKING, self.clocks.epoch())
         if order == "stop":
-            self._note("stopped", "stop")
+            _tell(self.journal, "stopped", "stop", self.clocks.epoch())
             raise StopJobError("stop")
-
-    def _note(self, state: str, why: str) -> None:
-        told = JobStatus(state=state, why=why, t=self.clocks.epoch())
-        self.journal.set("status", told.document())
 
 
 OPTIONS = ("engine", "aim", "accept_races", "allow_non_zfs", "during_scan", "rewrite_options")

@@ -22,7 +22,6 @@ from zconsole.rebalance.job.accounts import JobAccounts
 from zconsole.rebalance.job.job import AT_FLOOR, SLOW_DISKS, Job
 from zconsole.rebalance.planning import exports
 from zconsole.rebalance.planning.engine_choice import why_shared
-from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.plan import TOO_LARGE
 from zconsole.system.day_hours import day_hours
 from zconsole.system.patient import Patient
@@ -140,18 +139,13 @@ class NewPin(NamedTuple):
 class PoolWatch:
     """Checks a job's pool in the background: reasons to wait, new snapshots and checkpoints."""
 
-    def __init__(
-        self,
-        reader: FactsReader,
-        pool: str,
-        datasets: Sequence[str],
-        during_scan: bool,
-        notes: list[str],
-        clock: Callable[[], float],
-    ) -> None:
+    def __init__(self, job: Job, pool: str, notes: list[str]) -> None:
         """``notes`` receives a line for each new snapshot, hold or checkpoint."""
-        self.reader, self.pool, self.datasets = reader, pool, datasets
-        self.during_scan, self.notes = during_scan, notes
+        self.reader, self.pool, self.notes = job.reader, pool, notes
+        self.settings, clock = job.terms.settings, job.clocks.monotonic
+        self.datasets = sorted({place.dataset.name for place in job.places if place.dataset})
+        if "S" in self.settings.rewrite_options:
+            self.datasets = []  # -S leaves blocks of snapshots in place, so new ones pin nothing
         self.check = PeriodicCheck(self._check, POOL_INTERVAL, clock)
         self.new_pin = PeriodicCheck(self._new_pin, SNAPSHOT_INTERVAL, clock)
         self._snapshots: dict[str, tuple[int, int, int]] = {}
@@ -170,7 +164,7 @@ class PoolWatch:
             return PoolCheck(str(error))
         if state != "ONLINE":
             return PoolCheck(f"pool {self.pool} is {state}")
-        if moving or (scanning and not self.during_scan):
+        if moving or (scanning and not self.settings.during_scan):
             return PoolCheck(f"a {moving or scanning} is running")
         with suppress(UnavailableError):
             return PoolCheck(free=self.reader.free(self.pool))
@@ -288,7 +282,7 @@ class Holds:
         ``shared`` is what ``exposed`` has just returned.
         """
         self.job, self.accounts, self.service = job, accounts, service
-        clock, during_scan = job.clocks.monotonic, job.terms.settings.during_scan
+        clock = job.clocks.monotonic
         self.shared: PeriodicCheck[str | None] = PeriodicCheck(
             partial(exposed, job, Patient()),
             EXPORTS_INTERVAL,
@@ -297,16 +291,9 @@ class Holds:
             _answer=shared,
         )
         self._disks = SlowDisks(cache(partial(devices_of, job)), clock)
-        self._of_pool: PoolWatch | None = None
-        datasets = [place.dataset for place in job.places if place.dataset]
+        self._of_pool = PoolWatch(job, job.pool, accounts.notes) if job.pool else None
+        datasets = (place.dataset for place in job.places if place.dataset)
         self._has_refquota = any(dataset.number("refquota") for dataset in datasets)
-        if job.pool is not None:
-            names = sorted({dataset.name for dataset in datasets})
-            if "S" in job.terms.settings.rewrite_options:
-                names = []  # -S leaves blocks of snapshots in place, so new ones pin nothing
-            self._of_pool = PoolWatch(
-                job.reader, job.pool, names, during_scan, accounts.notes, clock
-            )
         self._debt, self._paid, self._looked = 0.0, clock(), -inf
 
     def why(self, phase: WorkPhase) -> str | None:

@@ -213,7 +213,7 @@ def _seen(job: _Job) -> JobView:
     state, why = _state(job)
     handled, total = work.done / factor, work.total / factor
     rate = work.rate / factor if state == "running" and work.rate else None
-    left = _to_do(job) / factor
+    left, skipped = _to_do(job) / factor, _skipped(job)
     _note_day(job, handled, left / rate if rate else None)
     return JobView(
         job=job.name,
@@ -224,6 +224,7 @@ def _seen(job: _Job) -> JobView:
         engine=job.engine,
         files_done=_files_done(job),
         files_total=sum(directory.files for directory in work.directories),
+        files_skipped=skipped.total(),
         bytes_handled=round(handled),
         bytes_total=round(total),
         bytes_goal=round(handled + left),
@@ -232,7 +233,7 @@ def _seen(job: _Job) -> JobView:
         eta_seconds=left / rate if rate else None,
         current=_current(job) if state in ("running", "paused", "waiting") else None,
         before=job.before,
-        skipped=_skipped(job),
+        skipped=skipped,
         left_out=tuple(_left_out(job)),
         days=tuple(job.days.values()),
         began=job.began,

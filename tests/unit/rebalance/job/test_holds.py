@@ -17,7 +17,7 @@ import pytest
 
 from tests.faults.harness import ask
 from tests.table import rows
-from tests.unit.rebalance.job.counted import accounts_of, job_of
+from tests.unit.rebalance.job.counted import accounts_of, job_of, terms_with
 from zconsole.rebalance.engine.item import SkipError, StopJobError
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.workplace import JobClocks
@@ -38,7 +38,7 @@ from zconsole.rebalance.job.holds import (
 )
 from zconsole.rebalance.job.job import FreeSpace, Job, request_file
 from zconsole.rebalance.planning.exports import Shared
-from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory
+from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory, Run
 from zconsole.rebalance.planning.settings import Floor, Limits, Settings
 from zconsole.system.patient import Patient
 from zconsole.system.process import Completed
@@ -145,6 +145,16 @@ def answering(*texts: str) -> tuple[Callable[[Sequence[str], float], Completed],
     return run, ready
 
 
+def watching(
+    run: Run, clock: Clock, settings: Settings | None = None, notes: list[str] | None = None
+) -> PoolWatch:
+    """Return the watch of the pool of a job on tank/a."""
+    place = JobDirectory(b"/a", "zfs", "tank/a", Dataset("tank/a", {}))
+    terms, clocks = terms_with(settings=settings or Settings(())), JobClocks(clock, clock)
+    job = SimpleNamespace(reader=FactsReader(run), terms=terms, clocks=clocks, places=[place])
+    return PoolWatch(cast("Job", job), "tank", [] if notes is None else notes)
+
+
 def settle(check: PeriodicCheck[Any]) -> None:
     while check.is_running:
         threading.Event().wait(0.001)
@@ -158,7 +168,7 @@ def test_a_slow_zpool_does_not_hold_up_the_work() -> None:
         free = Completed(tuple(argv), 0, "50\t100\n", "")
         return free if argv[1] == "list" else status(argv, deadline)
 
-    gate = PoolWatch(FactsReader(run), "tank", [], False, [], clock).check
+    gate = watching(run, clock).check
     assert gate() == PoolCheck(free=0.5)
     clock.now += POOL_INTERVAL
     assert gate() == PoolCheck(free=0.5)
@@ -169,8 +179,7 @@ def test_a_slow_zpool_does_not_hold_up_the_work() -> None:
 
 def test_a_scan_that_runs_already_is_seen_before_the_first_file() -> None:
     run, _ = answering(SCRUB)
-    watch = PoolWatch(FactsReader(run), "tank", [], False, [], Clock())
-    assert watch.check() == PoolCheck("a scrub is running")
+    assert watching(run, Clock()).check() == PoolCheck("a scrub is running")
 
 
 REMOVAL = (
@@ -190,7 +199,7 @@ def test_a_pool_that_moves_blocks_itself_is_waited_for_though_scans_are_not(
     text: str, moving: str
 ) -> None:
     run, _ = answering(text)
-    watch = PoolWatch(FactsReader(run), "tank", [], True, [], Clock())
+    watch = watching(run, Clock(), Settings((), during_scan=True))
     assert watch.check() == PoolCheck(f"a {moving} is running")
 
 
@@ -219,7 +228,7 @@ class Snapshotted:
                 return Completed(tuple(argv), 0, text, "")
             return run(argv, deadline)
 
-        watch = PoolWatch(FactsReader(answer), "tank", ["tank/a"], False, self.notes, clock)
+        watch = watching(answer, clock, notes=self.notes)
         self.check = watch.new_pin
         holds = cast("Any", object.__new__(Holds))
         holds.accounts = SimpleNamespace(left=lambda: 20)
