@@ -116,7 +116,6 @@ def _settings(args: argparse.Namespace) -> Settings:
 
 
 def _plan(args: argparse.Namespace) -> int:
-    from zconsole.rebalance.engine.syscalls import Sys
     from zconsole.rebalance.job.locks import conflicting_job
     from zconsole.rebalance.planning import plan
     from zconsole.rebalance.planning.facts import FactsReader
@@ -124,7 +123,7 @@ def _plan(args: argparse.Namespace) -> int:
     settings, reader = _settings(args), FactsReader()
     found = plan.locate(settings.dirs, reader)
     sink = _counter(time.monotonic) if args.progress else None
-    made = plan.make(Sys(), reader, found, settings, sink).document
+    made = plan.make(reader, found, settings, sink).document
     if busy := conflicting_job([place.root for place in found]):
         made = replace(made, notes=(*made.notes, busy))
     if args.json:

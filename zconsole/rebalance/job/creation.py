@@ -173,7 +173,7 @@ def _walk_into(
     sink = WalkSink(journal, clocks)
     journal.set("keys", {place.path: place.key for place in found})
     with journal.lazily_durable():  # a walk that a power cut undoes is repeated
-        made = plan.make(Sys(), reader, found, settings, sink, journal.path)
+        made = plan.make(reader, found, settings, sink, journal.path)
         sink.flush()
         sink.obey()
         terms = terms_of_plan(record, settings, made)

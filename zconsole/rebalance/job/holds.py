@@ -22,7 +22,7 @@ from zconsole.rebalance.job.accounts import JobAccounts
 from zconsole.rebalance.job.job import AT_FLOOR, SLOW_DISKS, Job
 from zconsole.rebalance.planning import exports
 from zconsole.rebalance.planning.engine_choice import why_shared
-from zconsole.rebalance.planning.plan import TOO_LARGE
+from zconsole.rebalance.planning.forecast import TOO_LARGE
 from zconsole.system.day_hours import day_hours
 from zconsole.system.patient import Patient
 from zconsole.zfs.decode.devices import Devices

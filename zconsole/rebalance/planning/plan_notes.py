@@ -22,7 +22,7 @@ from zconsole.rebalance.planning.exports import processes_of
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, PoolFacts, mount_of
 from zconsole.rebalance.planning.forecast import DirectoryPlan
 from zconsole.rebalance.planning.plan_document import PlanDocument
-from zconsole.rebalance.planning.settings import Limits
+from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.system import mounts
 from zconsole.system.patient import NoAnswerError, Patient
 from zconsole.system.printable import clean
@@ -201,9 +201,10 @@ def of_limits(
 
 
 def of_plan(
-    plan: PlanDocument, plans: Sequence[DirectoryPlan], pool: PoolFacts | None, limits: Limits
+    plan: PlanDocument, plans: Sequence[DirectoryPlan], pool: PoolFacts | None, settings: Settings
 ) -> list[str]:
-    """Notes on the limits, the pool and its snapshots."""
+    """Notes on the limits, the pool, its snapshots and the options of ``zfs rewrite``."""
+    limits, letters = settings.limits, settings.rewrite_options
     notes = list(of_limits(plans, pool, limits))
     if pool is not None:
         copied = [each for each in plans if each.choice.engine == "copy"]
@@ -231,6 +232,9 @@ def of_plan(
     held = sum(s.holds > 0 for d in plans if d.place.dataset for s in d.place.dataset.snapshots)
     if held:
         notes.append(f"{counted(held, 'snapshot')} {'is' if held == 1 else 'are'} held")
+    if pool is not None:
+        notes += of_pins(plan.bytes_within(limits), letters, plans)
+        notes += of_options(letters, plans, pool)
     return notes
 
 
@@ -363,12 +367,10 @@ def _first_in_overlay(look: FilesInUse, proc: Path, at: list[str]) -> str | None
     return None
 
 
-def of_options(
-    letters: str, plans: Sequence[DirectoryPlan], pool: PoolFacts | None
-) -> Iterator[str]:
+def of_options(letters: str, plans: Sequence[DirectoryPlan], pool: PoolFacts) -> Iterator[str]:
     """Note what the options do to snapshots and clones, or suggest options that would help."""
     rewritten = [plan for plan in plans if plan.choice.engine == "rewrite"]
-    if not rewritten or pool is None:
+    if not rewritten:
         return
     datasets = [plan.place.dataset for plan in rewritten if plan.place.dataset]
     has_snapshots = any(each.snapshots for each in datasets)

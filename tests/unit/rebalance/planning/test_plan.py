@@ -44,7 +44,7 @@ def made(
     monkeypatch.setattr(plan.forecast, "room_in", lambda *_: (room, (0, 0.0)))
     found = plan.locate([str(root)], FactsReader())
     settings = Settings((), "copy", allow_non_zfs=True, limits=limits or Limits())
-    return plan.make(Sys(), FactsReader(), found, settings)
+    return plan.make(FactsReader(), found, settings)
 
 
 def tree(root: Path, *names: str) -> Path:
@@ -112,13 +112,6 @@ def test_a_copy_says_whom_it_touches(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert any(line.startswith(f"note: {COPIES[:30]}") for line in plan_lines(found))
 
 
-class Unleased(Sys):
-    """System calls of a filesystem without leases."""
-
-    def lease(self, fd: int, kind: int) -> None:
-        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("version", "dataset", "refused"),
@@ -135,18 +128,22 @@ def test_a_copy_without_leases_is_refused_and_says_which_release_grants_them(
     dataset: Dataset | None,
     refused: str,
 ) -> None:
+    def lease(*_: object) -> None:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
     monkeypatch.setattr(FactsReader, "version", lambda _: version)
     (place,) = plan.locate([str(tree(tmp_path / "tree", "small"))], FactsReader())
-    place = replace(place, dataset=dataset)
-    for accepted in (False, True):
-        settings = Settings((), "copy", allow_non_zfs=True, accept_races=accepted)
-        for sys, none in ((Unleased(), True), (Sys(), False)):
-            (survey,), _ = plan._surveyed(sys, [place], None, settings.limits, None, frozenset())
-            found = plan._directory_plan(
-                sys, FactsReader(), place, None, settings, survey, Users().look(), []
-            )
-            assert (found.choice.engine is None) == (none and not accepted)
-            if none and not accepted:
+    if dataset:
+        monkeypatch.setattr(FactsReader, "pool", lambda *_: PoolFacts("tank", {}, (), version))
+        place = replace(place, dataset=dataset)
+    for granted in (True, False):
+        if not granted:
+            monkeypatch.setattr(Sys, "lease", lease)
+        for accepted in (False, True):
+            settings = Settings((), "copy", allow_non_zfs=True, accept_races=accepted)
+            (found,) = plan.make(FactsReader(), [place], settings).directories
+            assert (found.choice.engine is not None) == (granted or accepted)
+            if found.choice.engine is None:
                 why = rf"no leases on this filesystem(; {refused})? \(--accept-races\)"
                 assert re.fullmatch(why, found.choice.why)
                 assert ("OpenZFS" in found.choice.why) == bool(refused)
@@ -206,7 +203,7 @@ def test_what_is_refused_stays_so_whatever_there_is_to_gain(
     monkeypatch.setattr(plan.forecast, "room_in", lambda *_: (2 << 20, (0, 0.0)))
     (place,) = plan.locate([str(tree(tmp_path / "tree", "large"))], FactsReader())
     place = replace(place, dataset=Dataset("tank", {}))
-    found = plan.make(Sys(), FactsReader(), [place], Settings((), "copy", aim=aim))
+    found = plan.make(FactsReader(), [place], Settings((), "copy", aim=aim))
     assert (
         found.document.refused
         == "every file is too large for the 2M usable beyond what is kept free"
@@ -297,7 +294,7 @@ def test_old_blocks_that_stay_count_in_no_refquota(
     place, settings = JobDirectory(b"/tank/a", "zfs", "tank/a", dataset), Settings(("/tank/a",))
     reader = FactsReader(run)
     monkeypatch.setattr(FactsReader, "version", lambda _: (2, 3, 9))
-    each = plan._directory_plan(Sys(), reader, place, pool, settings, found, Users().look(), [])
+    each = plan._directory_plan(reader, place, pool, settings, found, Users().look(), [])
     made = plan.judged([each], pool, settings).document
     assert made.refused == refused
     needs = sum(part.space_needed_bytes for part in made.directories)
@@ -319,7 +316,7 @@ def test_files_that_grow_count_in_a_refquota(
     settings, reader = Settings(("/tank/a",)), FactsReader(lambda *_: None)
     monkeypatch.setattr(FactsReader, "property_of", lambda *_: str(30 * TIB))
     monkeypatch.setattr(FactsReader, "version", lambda _: (2, 3, 9))
-    each = plan._directory_plan(Sys(), reader, place, pool, settings, found, Users().look(), [])
+    each = plan._directory_plan(reader, place, pool, settings, found, Users().look(), [])
     said = plan.judged([each], pool, settings).document.refused
     assert (said or "").startswith(refused or "")
     assert (said is None) == (refused is None)

@@ -12,7 +12,6 @@ import pytest
 
 from tests.records import replace
 from tests.table import rows
-from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory
@@ -191,7 +190,7 @@ def test_a_plan_tells_of_files_that_are_open_for_writing(tmp_path: Path) -> None
     (tmp_path / "log").write_bytes(os.urandom(4096))
     found = plan.locate([str(tmp_path)], FactsReader())
     with (tmp_path / "log").open("ab"):
-        made = plan.make(Sys(), FactsReader(), found, Settings((), "copy", allow_non_zfs=True))
+        made = plan.make(FactsReader(), found, Settings((), "copy", allow_non_zfs=True))
     assert "1 open for writing" in "\n".join(plan_lines(made.document))
 
 

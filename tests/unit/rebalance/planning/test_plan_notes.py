@@ -30,7 +30,7 @@ from zconsole.rebalance.planning.plan_notes import (
     of_quotas,
     of_shared_blocks,
 )
-from zconsole.rebalance.planning.settings import Limits
+from zconsole.rebalance.planning.settings import Settings
 from zconsole.rebalance.planning.survey import Ages, Survey
 from zconsole.system.mounts import MountPoint, View
 from zconsole.system.patient import Patient
@@ -83,7 +83,7 @@ def test_a_copy_names_the_bugs_of_the_running_release(
     version: tuple[int, ...], engine: str, mended: list[str]
 ) -> None:
     plans = [planned(engine=engine), planned("tank/b", engine=engine)]
-    notes = of_plan(PlanDocument(()), plans, replace(MIRROR, version=version), Limits())
+    notes = of_plan(PlanDocument(()), plans, replace(MIRROR, version=version), Settings(()))
     said = [re.findall(r"fixed in ([\d.]+)", note) for note in notes if "OpenZFS" in note]
     assert said == [[release] for release in mended]
 
@@ -93,7 +93,9 @@ def test_a_copy_without_leases_names_the_release_that_grants_them() -> None:
     unleased.found.sampled[NO_LEASES] += 1
     for engine, count in (("copy", 1), ("rewrite", 0)):
         unleased.choice = Choice(engine, "")
-        found = of_plan(PlanDocument(()), [unleased], replace(MIRROR, version=(2, 4, 1)), Limits())
+        found = of_plan(
+            PlanDocument(()), [unleased], replace(MIRROR, version=(2, 4, 1)), Settings(())
+        )
         assert sum("no leases" in note and "fixed in 2.4.2" in note for note in found) == count
 
 
@@ -264,7 +266,7 @@ def test_files_whose_copies_do_not_fit_are_said_to_stay(
 ) -> None:
     made = planned(engine=engine)
     made.found.room, made.found.largest, made.grown = 90 * MIB, 40 * MIB, grown
-    notes = of_plan(PlanDocument(()), [made], MIRROR, Limits())
+    notes = of_plan(PlanDocument(()), [made], MIRROR, Settings(()))
     assert any("those above 22.5M are left" in note for note in notes) == said
 
 

@@ -121,7 +121,7 @@ def test_what_is_old_is_told(old: int, told: str) -> None:
 def test_a_plan_names_them(tmp_path: Path) -> None:
     tree(tmp_path, {"media/f": 2048, "vm/f": 1024, "empty/f": 0})
     found = plan.locate([str(tmp_path)], FactsReader())
-    made = plan.make(Sys(), FactsReader(), found, Settings((), "copy", allow_non_zfs=True)).document
+    made = plan.make(FactsReader(), found, Settings((), "copy", allow_non_zfs=True)).document
     assert [each.name for each in made.directories[0].below] == ["media", "vm", "empty"]
     assert made.directories[0].old_bytes is None
     assert "  holding most (logical): media 2K, vm 1K" in plan_lines(made)
