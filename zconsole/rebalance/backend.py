@@ -102,12 +102,12 @@ class JobStatus:
 
 
 _PRINTED = ("ended_files", "summary")
-_FIGURES = (
-    "files_done", "files_total", "files_skipped", "files_failed",
-    "bytes_done", "bytes_handled", "bytes_total", "bytes_goal", "rate", "mean_rate",
-    "eta_seconds", "current", "vdevs",
+_JSON = (
+    "job", "state", "why", "dirs", "engine", "files_done", "files_total", "files_skipped",
+    "files_failed", "bytes_done", "bytes_handled", "bytes_total", "bytes_goal", "rate", "mean_rate",
+    "eta_seconds", "current", "vdevs", "journal", "accept_races", "notes", "days",
 )  # fmt: skip
-"""Status fields in the JSON object of a job."""
+"""Fields of a job and of its settings in its JSON object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,14 +194,8 @@ class JobView(JobStatus):
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON object of the job, without the files left out."""
-        return {
-            **{name: getattr(self, name) for name in ("job", "state", "why")},
-            "dirs": list(self.settings.dirs),
-            **{name: getattr(self, name) for name in ("engine", *_FIGURES, "journal")},
-            "accept_races": self.settings.accept_races,
-            "notes": list(self.notes),
-            "days": [dict(day) for day in self.days],
-        }
+        owner = {"dirs": self.settings, "accept_races": self.settings}
+        return {name: getattr(owner.get(name, self), name) for name in _JSON}
 
     def left_as_json(self) -> dict[str, Any]:
         """Return the JSON object of files left out: counts by reason, and the first files."""

@@ -221,8 +221,10 @@ class SlowDisks:
     _checked: float = 0.0
     _last: Sequence[tuple[int, float]] = ()
 
-    def __call__(self, limit: float) -> str | None:
+    def __call__(self, limit: float | None) -> str | None:
         """Return a reason to wait if the mean latency exceeds ``limit`` seconds; else None."""
+        if not limit:
+            return None
         now = self.clock()
         if now - self._checked >= 1.0:
             self._checked = now
@@ -303,7 +305,7 @@ class Holds:
         return (
             self.job.obey()
             or self._hours()
-            or self._latency()
+            or self._disks(self.job.limits.max_latency)
             or (self._exports() if phase is WorkPhase.BETWEEN else None)
             or self._pool()
             or self._space(phase)
@@ -316,15 +318,9 @@ class Holds:
             return None
         return f"outside {window}"
 
-    def _latency(self) -> str | None:
-        limit = self.job.limits.max_latency
-        return self._disks(limit) if limit else None
-
     def _exports(self) -> str | None:
         """Wait while files are exported, and for an answer if nobody has asked for long."""
-        if self.shared.is_stale:
-            return LOOKING
-        return self.shared()
+        return LOOKING if self.shared.is_stale else self.shared()
 
     def _pool(self) -> str | None:
         """Wait for the pool, and while new snapshots would pin more than there is free space."""

@@ -125,10 +125,6 @@ class Batches:
         if (rate := self.job.limits.rate) is not None:
             self.bytes = max(1, min(self.bytes, round(rate * BATCH_SECONDS)))
 
-    def keep_within(self, room: int) -> None:
-        """Limit the next portion to half of the free bytes, as space is freed only at its end."""
-        self.bytes = max(1, min(self.bytes, room // 2))
-
     @property
     def _left(self) -> float:
         """Bytes that may still be moved."""
@@ -268,10 +264,8 @@ class JobRunner:
 
     def _copies(self, device: int) -> int:
         """Return the ``copies`` property of the dataset on a device; 1 without ZFS."""
-        numbers = (
-            place.dataset.number("copies") for place in self._at.get(device, ()) if place.dataset
-        )
-        return next(numbers, None) or 1
+        datasets = (place.dataset for place in self._at.get(device, ()) if place.dataset)
+        return max((dataset.number("copies") or 1 for dataset in datasets), default=1)
 
     def _room(self, device: int) -> int:
         """Return how large a file may be for its copy to fit, by the blocks that it takes now."""
@@ -362,7 +356,8 @@ class JobRunner:
             self._flush()  # frees the space of the last batch's originals
             self._holds.wait(WorkPhase.BETWEEN)
             self.job.space.room(fresh=True)
-        self._batches.keep_within(self.job.space.room())
+        # Half of the free bytes at most: space is freed only at the end of a portion.
+        self._batches.bytes = max(1, min(self._batches.bytes, self.job.space.room() // 2))
 
     def _rewrite(self, rows: list[FileRow]) -> None:
         self._phase = WorkPhase.REWRITING

@@ -237,8 +237,8 @@ def _refusal(plan: PlanDocument, plans: Sequence[DirectoryPlan], settings: Setti
     for each in plans:
         if each.choice.engine is None:
             return f"{each.place.path}: {each.choice.why}"
-    if why := plan_notes.all_spared(settings.rewrite_options, plans):
-        return why
+    if "S" in settings.rewrite_options and plan.files and not plan.bytes:
+        return "the newest snapshots have every block, and -S leaves those alone"
     return _space_refusal(plan, plans, settings.limits) or _aim_refusal(plan, plans, settings)
 
 

@@ -393,10 +393,3 @@ def of_options(letters: str, plans: Sequence[DirectoryPlan], pool: PoolFacts) ->
     pinned = any(plan.held_most or any(map(plan.pinned.get, spared)) for plan in rewritten)
     if pinned and not {"S", "C"} & set(letters) and pool.version >= SINCE["S"][0]:
         yield "--rewrite-options SC (zfs rewrite -S -C) leaves alone what snapshots or clones hold"
-
-
-def all_spared(letters: str, plans: Sequence[DirectoryPlan]) -> str | None:
-    """Reason to refuse a job with -S if snapshots hold every block; None otherwise."""
-    if "S" in letters and any(plan.files for plan in plans) and not any(p.bytes for p in plans):
-        return "the newest snapshots have every block, and -S leaves those alone"
-    return None

@@ -163,13 +163,6 @@ class TooLarge:
     old_allocated: int = 0
     """Allocated bytes of files older than the newest vdev."""
 
-    def add(self, files: int, size: int, allocated: int, old: bool) -> None:
-        """Add one inode with ``files`` names."""
-        self.files += files
-        self.bytes += size
-        self.allocated += allocated
-        self.old_allocated += allocated if old else 0
-
 
 @dataclass(slots=True)
 class Survey:
@@ -240,24 +233,25 @@ class Survey:
             self.largest = max(self.largest, largest)
             return
         for status in statuses:
-            allocated = status.st_blocks * 512
-            if allocated <= self.room:
-                self.largest = max(self.largest, allocated)
+            if _allocated([status]) <= self.room:
+                self.largest = max(self.largest, _allocated([status]))
             elif status.st_nlink == 1:
-                old = self._is_old(status.st_ctime)
-                self.too_large.add(1, status.st_size, allocated, old)
+                self._leave_out(status, 1)
 
-    def _is_old(self, age: float) -> bool:
-        return self.ages.addition is not None and age < self.ages.addition
+    def _leave_out(self, file: os.stat_result | Link, names: int) -> None:
+        """Count an inode with so many names among those that are too large."""
+        large = self.too_large
+        large.files += names
+        large.bytes += file.st_size
+        large.allocated += _allocated([file])
+        large.old_allocated += _allocated(_older([file], self.ages.addition))
 
     def count_once(self, link: Link) -> None:
         """Correct the totals for an inode that was counted once per name."""
-        allocated = _allocated([link])
         if link.whole:
             self.bytes -= link.st_size * link.again
-        if link.together and allocated > self.room:
-            old = self._is_old(link.st_ctime)
-            self.too_large.add(link.again + 1, link.st_size, allocated, old)
+        if link.together and _allocated([link]) > self.room:
+            self._leave_out(link, link.again + 1)
         self._count([link], -link.again)
 
 

@@ -8,7 +8,9 @@ from zconsole.pool.allocator import Space
 from zconsole.rebalance.planning.engine_choice import Choice, checked, flags_of
 from zconsole.rebalance.planning.facts import Dataset, JobDirectory, PoolFacts, Snapshot
 from zconsole.rebalance.planning.forecast import DirectoryPlan
-from zconsole.rebalance.planning.plan_notes import all_spared, of_options
+from zconsole.rebalance.planning.plan import judged
+from zconsole.rebalance.planning.plan_notes import of_options
+from zconsole.rebalance.planning.settings import Settings
 from zconsole.rebalance.planning.survey import Ages, Survey
 
 REWRITE = Choice("rewrite", "in place")
@@ -89,13 +91,15 @@ def test_s_and_c_leave_alone_what_snapshots_and_clones_hold():
     assert plan.document(plan.bytes).next_incremental_bytes == 0
     assert (plan.found.allocated, plan.found.old_allocated) == (40, 20)
     assert len(list(of_options("SC", [plan], pool()))) == 2
-    assert all_spared("SC", [plan]) is None
 
 
 def test_where_snapshots_have_everything_nothing_is_left_to_do():
-    plan = planned(snapshot=100)
-    plan.spare_blocks("S")
-    assert "the newest snapshots have every block" in (all_spared("S", [plan]) or "")
+    settings = Settings((), rewrite_options="S")
+    for held, refused in ((100, True), (60, False)):
+        plan = planned(snapshot=held)
+        plan.spare_blocks("S")
+        said = judged([plan], pool(), settings).document.refused or ""
+        assert ("the newest snapshots have every block" in said) == refused
 
 
 def test_a_copied_directory_is_planned_as_without_options():
