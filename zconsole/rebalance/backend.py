@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -96,12 +96,11 @@ class JobStatus:
 
     def document(self) -> dict[str, Any]:
         """Return the status document for the journal, without the fields that are only printed."""
-        kept = (each.name for each in fields(JobStatus) if each.name not in _PRINTED)
-        limits = asdict(self.limits) if self.limits else None
-        return {**{name: getattr(self, name) for name in kept}, "limits": limits}
+        told = asdict(replace(self, ended_files=(), summary=None))
+        del told["ended_files"], told["summary"]
+        return told
 
 
-_PRINTED = ("ended_files", "summary")
 _JSON = (
     "job", "state", "why", "dirs", "engine", "files_done", "files_total", "files_skipped",
     "files_failed", "bytes_done", "bytes_handled", "bytes_total", "bytes_goal", "rate", "mean_rate",

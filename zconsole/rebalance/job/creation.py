@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field, replace
@@ -221,7 +222,7 @@ class WalkSink:
     journal: Journal
     clocks: JobClocks = field(default_factory=JobClocks)
     last: int = 0
-    skipped: dict[str, int] = field(default_factory=dict)
+    skipped: Counter[str] = field(default_factory=Counter)
     _directories: list[DirectoryRow] = field(default_factory=list)
     _files: list[Row] = field(default_factory=list)
     _looked: float = float("-inf")
@@ -233,7 +234,7 @@ class WalkSink:
             self.last = row.number
             self._directories.append(row)
         for _, reason in portion.skipped:
-            self.skipped[reason] = self.skipped.get(reason, 0) + 1
+            self.skipped[reason] += 1
         self._files += [
             (
                 row.number, name, status.st_ino, status.st_size, status.st_nlink,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
@@ -373,10 +373,9 @@ def walking_settings(journal: Journal, alive: bool) -> Settings | None:
 
 def skipped_files(journal: Journal) -> dict[str, int]:
     """Count skipped files by reason, including names that the walk left out."""
-    found = dict(journal.get("walk_skipped", dict) or {})
-    for reason, files in journal.reasons(State.SKIPPED).items():
-        found[reason] = found.get(reason, 0) + files
-    return found
+    return Counter(journal.get("walk_skipped", dict) or {}) + Counter(
+        journal.reasons(State.SKIPPED)
+    )
 
 
 def left_out(journal: Journal, most: int) -> list[dict[str, Any]]:

@@ -87,7 +87,7 @@ def make(
         pool = replace(pool, added=reader.added(pool.name))
     surveys = [_survey_of(place, pool, settings.limits) for place in found]
     try:
-        split = survey.survey(Sys(), surveys, sink, own_files(journal))
+        split = survey.survey(surveys, sink, own_files(journal))
     except OSError as error:
         raise NotFoundError(f"{error.filename or ''}: {error.strerror}") from error
     in_use, shared = Users().look(), exports.look(reader.run)

@@ -83,7 +83,7 @@ class Measurer:
             return Measured(path, held.bytes, held.files, done, old)
 
         try:
-            for portion in Walk(Sys(), [os.fsencode(path)]):
+            for portion in Walk(os.fsencode(path)):
                 held = held.with_portion(portion, since)
                 due = self.clock() - answered >= ANSWER_INTERVAL
                 answered = self.clock() if due else answered

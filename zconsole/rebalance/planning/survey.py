@@ -340,7 +340,7 @@ Sink = Callable[[Portion, Ages], None]
 
 
 def survey(
-    sys: Sys, surveys: Sequence[Survey], sink: Sink | None = None, own: Set[Inode] = frozenset()
+    surveys: Sequence[Survey], sink: Sink | None = None, own: Set[Inode] = frozenset()
 ) -> list[Split]:
     """Walk the roots once, filling the surveys; every portion also goes to ``sink``.
 
@@ -351,11 +351,11 @@ def survey(
     with closing(Links()) as links:
         numbers = 0
         for index, found in enumerate(surveys):
-            walk = Walk(sys, [found.root], numbers, own)
+            walk = Walk(found.root, numbers, own)
             for portion in walk:
                 found.add(portion)
                 links.add(index, portion)
-                _sample(sys, found, portion)
+                _sample(found, portion)
                 if sink is not None:
                     sink(portion, found.ages)
             numbers = walk.number
@@ -363,27 +363,27 @@ def survey(
         return links.split()
 
 
-def _sample(sys: Sys, found: Survey, portion: Portion) -> None:
+def _sample(found: Survey, portion: Portion) -> None:
     """Open one file of a portion, to check its flags and whether another process writes to it."""
     if not portion.files or found.sampled["opened"] >= SAMPLES:
         return
     # One file per portion spreads the sample over the directories.
     name, _ = portion.files[len(portion.files) // 2]
     try:
-        fd = sys.open(name, SOURCE | os.O_NOATIME, dir_fd=portion.fd)
+        fd = os.open(name, SOURCE | os.O_NOATIME, dir_fd=portion.fd)
     except OSError as error:
         leased = "leased by another process" if error.errno == errno.EAGAIN else None
         found.sampled[leased or error.strerror or "unreadable"] += 1
         return
     try:
         found.sampled["opened"] += 1
-        meta, _ = metadata.read(sys, fd, Abilities())
+        meta, _ = metadata.read(Sys(), fd, Abilities())
         if meta.flags & metadata.IMMUTABLE:
             found.sampled["immutable or append-only"] += 1
-        take_lease(sys, fd, accept_races=False)
+        take_lease(Sys(), fd, accept_races=False)
     except OSError as error:
         found.sampled[error.strerror or "unreadable"] += 1
     except (SkipError, UnsupportedError) as error:
         found.sampled[str(error)] += 1
     finally:
-        sys.close(fd)
+        os.close(fd)

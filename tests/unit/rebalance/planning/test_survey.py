@@ -11,7 +11,6 @@ import pytest
 
 from tests.table import rows
 from tests.unit.rebalance.planning.listing import status_of
-from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.plan_document import PlannedPart, best_words, plan_lines
@@ -67,7 +66,7 @@ def tree(root: Path, sizes: dict[str, int]) -> Path:
 
 def ranked(root: Path, added: float | None = ADDED) -> Ranking:
     found = Survey(os.fsencode(root), Ages(addition=added), 1 << 40)
-    survey(Sys(), [found])
+    survey([found])
     return found.below
 
 
@@ -90,7 +89,7 @@ def test_links_across_directories_count_once_in_all(tmp_path: Path) -> None:
         (tmp_path / name).hardlink_to(tmp_path / "a/f")
     roots = [os.fsencode(tmp_path / name) for name in ("a", "b", "c", "d")]
     found = [Survey(root, Ages(), 1 << 40) for root in roots]
-    survey(Sys(), found)
+    survey(found)
     assert [(each.files, each.bytes) for each in found] == [(1, 0), (2, 0), (1, 8192), (1, 0)]
     assert [each.allocated >= 0 for each in found] == [True] * 4
 
