@@ -19,7 +19,7 @@ from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.file_locks import Users
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
-from zconsole.rebalance.planning.engine_choice import COPIES, Choice
+from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import (
     Dataset,
     Extent,
@@ -29,7 +29,7 @@ from zconsole.rebalance.planning.facts import (
     Snapshot,
 )
 from zconsole.rebalance.planning.forecast import DirectoryPlan, RebalancePlan, growth_of
-from zconsole.rebalance.planning.plan_document import PlanDocument, plan_lines
+from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.rebalance.planning.survey import Ages, Survey
 from zconsole.system.process import Completed
@@ -76,19 +76,6 @@ def test_files_that_exceed_the_byte_limit_are_said_to_stay(
         assert any(f"{said} of 2 files looked at exceed" in note for note in notes) == bool(said)
 
 
-def test_what_fits_nowhere_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = tree(tmp_path / "tree", "large", "larger")
-    found = made(root, monkeypatch, 2 << 20)
-    assert (
-        found.document.refused
-        == "every file is too large for the 2M usable beyond what is kept free"
-    )
-
-
-def test_an_empty_directory_is_not_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert made(tree(tmp_path / "tree"), monkeypatch, 1).document.refused is None
-
-
 def test_a_spread_to_stop_at_that_nothing_can_tell_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,12 +91,6 @@ def test_what_only_root_can_bring_through_is_said(
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     notes = made(tree(tmp_path / "tree", "small"), monkeypatch, LARGE).document.notes
     assert "not root: other users' files fail, and trusted attributes get lost" in notes
-
-
-def test_a_copy_says_whom_it_touches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = made(tree(tmp_path / "tree", "small"), monkeypatch, LARGE).document
-    assert COPIES in found.notes
-    assert any(line.startswith(f"note: {COPIES[:30]}") for line in plan_lines(found))
 
 
 @pytest.mark.slow
@@ -322,13 +303,6 @@ def test_files_that_grow_count_in_a_refquota(
     assert (said is None) == (refused is None)
 
 
-def test_a_send_grows_by_no_more_than_a_limit_lets_move() -> None:
-    dataset = Dataset("tank", {}, (Snapshot(20, 0, False),))
-    each = walked(JobDirectory(b"/tank", "zfs", "tank", dataset), WHOLE)
-    sent = [each.document(goal).next_incremental_bytes for goal in (10, 5120, 6000)]
-    assert sent == [10, 5120, 5120]
-
-
 @rows(
     ("figures", "properties", "least", "most"),
     [
@@ -386,16 +360,6 @@ def test_what_holds_old_blocks_may_overlap_or_not(
     place = JobDirectory(b"/tank", "zfs", "tank", Dataset("tank", {}))
     each = DirectoryPlan(place, found, Choice("rewrite", ""), 9, 10, pinned, held_most=held)
     assert (each.pinned_least, each.pinned_most) == (least, most)
-
-
-def test_what_may_not_fit_is_said_and_only_what_cannot_fit_refused() -> None:
-    made = judged(Limits(), 3 * TIB, held_most=8 * TIB, snapshots=0)
-    assert made.refused is None
-    assert "space may run out: the move needs up to 8T" in "\n".join(plan_lines(made))
-    assert any("up to 8T of old blocks may stay" in note for note in made.notes)
-    limited = judged(Limits(max_bytes=TIB), 3 * TIB, held_most=8 * TIB, snapshots=0)
-    assert "enough space: the move needs up to 1T extra" in "\n".join(plan_lines(limited))
-    assert any("up to 1T of old blocks may stay" in note for note in limited.notes)
 
 
 def extent(length: int, stored: int, copies: int = 1) -> Extent:
