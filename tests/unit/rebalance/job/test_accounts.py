@@ -71,11 +71,32 @@ def test_a_target_is_judged_by_what_was_freed_too() -> None:
     assert not effect(Pool(hangs=True)).reached(0.1, 10)
 
 
+@rows(
+    ("limits", "ended", "unfinished", "left"),
+    [
+        (Limits(), {"moved": 400}, 0, 600),
+        (Limits(max_bytes=500), {"moved": 400}, 0, 100),
+        (Limits(max_bytes=500), {"moved": 400}, 60, 40),
+        (Limits(), {"moved": 1100}, 0, 0),  # a file grew
+        # The byte limit spares what was skipped or failed.
+        (Limits(max_bytes=400), {"moved": 300, "skipped": 300, "failed": 100}, 0, 100),
+    ],
+)
+def test_what_is_left_is_that_of_files_that_are_not_finished(
+    tmp_path: Path, limits: Limits, ended: dict[str, int], unfinished: int, left: int
+) -> None:
+    with closing(Journal.create(tmp_path / f"{limits}{ended}{unfinished}")) as journal:
+        accounts = accounts_of(journal, lambda: 0.0)
+        accounts.job.limits, accounts.bytes_total = limits, 1000
+        accounts.ended_bytes.update(ended)
+        accounts.unfinished = unfinished
+        assert accounts.left() == left
+
+
 def test_what_is_to_do_ends_at_the_wanted_spread_or_the_byte_limit(tmp_path: Path) -> None:
     with closing(Journal.create(tmp_path / "j")) as journal:
         accounts = accounts_of(journal, lambda: 0.0)
         accounts.bytes_total = 1000
-        assert accounts.status().bytes_goal == 1000
         accounts.watch = effect(Pool(hangs=False))
         accounts.watch.job.reader.syncs = -9  # type: ignore[attr-defined]
         accounts.job.limits = Limits(until_spread=0.3)
@@ -90,20 +111,6 @@ def test_what_is_to_do_ends_at_the_wanted_spread_or_the_byte_limit(tmp_path: Pat
         assert accounts.status().bytes_goal == goal - 2
         accounts.state = "finished"
         assert accounts.status().bytes_goal == goal - 5
-
-
-def test_what_is_left_is_that_of_files_that_are_not_finished(tmp_path: Path) -> None:
-    with closing(Journal.create(tmp_path / "j")) as journal:
-        accounts = accounts_of(journal, lambda: 0.0)
-        accounts.bytes_total, accounts.ended_bytes["moved"] = 1000, 400
-        assert accounts.left() == 600
-        accounts.job.limits = Limits(max_bytes=500)
-        assert accounts.left() == 100
-        accounts.unfinished = 60
-        assert accounts.left() == 40
-        accounts.job.limits, accounts.unfinished = Limits(), 0
-        accounts.ended_bytes["moved"] = 1100  # a file grew
-        assert accounts.left() == 0
 
 
 GIB = 1 << 30
@@ -168,21 +175,6 @@ def test_a_total_that_has_to_change_says_why(tmp_path: Path, fills: list[float],
     assert len(notes) == 1
     assert notes[0].startswith("total now ")
     assert notes[0].endswith(f": {why}")
-
-
-def test_the_byte_limit_spares_what_was_skipped_or_failed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with closing(Journal.create(tmp_path / "j")) as journal:
-        accounts = accounts_of(journal, lambda: 0.0)
-        accounts.job.limits = Limits(max_bytes=400)
-        monkeypatch.setattr(JobAccounts, "path", lambda *_: "/d/f")
-        row = FileRow(number=1, directory=1, name=b"f", ino=1, size=300, nlink=1)
-        accounts.bytes_total = 1000
-        accounts.report([FileOutcome(row, "skipped", reason="open")], "copy")
-        assert accounts.status().bytes_goal == 700
-        accounts.report([FileOutcome(row, "moved")], "copy")
-        assert accounts.status().bytes_goal == 700
 
 
 def test_the_mean_rate_is_that_of_the_work_without_the_waits(tmp_path: Path) -> None:

@@ -97,19 +97,6 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
         yield journal
 
 
-def test_a_file_that_takes_days_is_judged_on_the_way(
-    journal: Journal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    case = Case(journal)
-    whole = SimpleNamespace(st_size=ROW.size, st_blocks=ROW.size // 512)
-    monkeypatch.setattr(os, "lstat", lambda _: whole)
-    case.accounts.unfinished = 8 * ENOUGH
-    for _ in range(STRIKES - 1):
-        case.look()
-    with pytest.raises(StopJobError, match="vdev sizes don't change"):
-        case.look()
-
-
 @rows(
     ("stored", "unfinished", "vain"),
     [(8 * ENOUGH, 0, True), (ENOUGH // 50, 0, False), (8 * ENOUGH, 1, True), (0, 1, False)],
@@ -131,24 +118,26 @@ def test_holes_are_not_expected_to_move(
                     case.look()
 
 
-def test_a_file_that_moves_is_not(journal: Journal) -> None:
-    case = Case(journal)
-    case.accounts.unfinished = 8 * ENOUGH
-    case.spaces[:] = [Space("a", TIB, TIB * 0.9 - 8 * ENOUGH), Space("b", TIB, 8.0 * ENOUGH)]
-    assert case.moved_after(2 * STRIKES) == 8 * ENOUGH
-
-
-def test_new_properties_are_not_judged_by_where_the_data_lies(journal: Journal) -> None:
-    case = Case(journal, "properties")
-    case.accounts.unfinished = 8 * ENOUGH
-    assert case.moved_after(2 * STRIKES) == 8 * ENOUGH
-
-
-def test_what_was_copied_and_then_left_alone_is_no_sign_of_nothing_moving(journal: Journal) -> None:
-    case = Case(journal)
-    case.accounts.handled = 8 * ENOUGH
-    case.report(FileOutcome(ROW, "skipped", 0, "changed"))
-    assert case.moved_after(2 * STRIKES) == 0
+@rows(
+    ("aim", "moves", "left_alone", "moved"),
+    [
+        ("balance", True, False, 8 * ENOUGH),
+        ("properties", False, False, 8 * ENOUGH),  # not judged by where the data lies
+        ("balance", False, True, 0),  # copied, and then left alone
+    ],
+)
+def test_a_job_goes_on_that_moves_something_or_has_another_aim(
+    tmp_path: Path, aim: str, moves: bool, left_alone: bool, moved: int
+) -> None:
+    with closing(Journal.create(tmp_path / f"{aim}{moves}.db")) as journal:
+        case = Case(journal, aim)
+        case.accounts.unfinished = 8 * ENOUGH
+        if moves:
+            end = Space("a", TIB, TIB * 0.9 - 8 * ENOUGH), Space("b", TIB, 8.0 * ENOUGH)
+            case.spaces[:] = end
+        if left_alone:
+            case.report(FileOutcome(ROW, "skipped", 0, "changed"))
+        assert case.moved_after(2 * STRIKES) == moved
 
 
 def test_one_directory_whose_blocks_stay_is_enough(journal: Journal) -> None:
@@ -162,23 +151,17 @@ def test_one_directory_whose_blocks_stay_is_enough(journal: Journal) -> None:
         case.judge.portion()
 
 
-def test_the_line_of_a_day_counts_what_moved(journal: Journal) -> None:
-    case = Case(journal)
-    case.report(FileOutcome(ROW, "moved", 50), FileOutcome(ROW, "skipped", 0, "changed"))
-    case.judge.portion()
-    (day,) = journal.days()
-    told = {key: day[key] for key in ("day", "moved_bytes", "files_done", "files_skipped")}
-    assert told == {"day": "2026-11-22", "moved_bytes": 50, "files_done": 2, "files_skipped": 1}
-    assert (day["fragmentation"], round(day["spread"], 3)) == (0.07, 0.9)
-
-
-def test_the_line_of_a_day_counts_files_that_need_no_move_apart(journal: Journal) -> None:
+def test_the_line_of_a_day_counts_what_moved_and_files_that_need_no_move_apart(
+    journal: Journal,
+) -> None:
     case = Case(journal)
     left = [FileOutcome(ROW, "skipped", 0, why) for why in ("changed", REPLACED)]
     case.report(FileOutcome(ROW, "moved", 50), *left)
     case.judge.portion()
     (day,) = journal.days()
+    assert (day["day"], day["moved_bytes"], day["files_done"]) == ("2026-11-22", 50, 3)
     assert (day["files_skipped"], day["files_replaced"]) == (2, 1)
+    assert (day["fragmentation"], round(day["spread"], 3)) == (0.07, 0.9)
 
 
 def test_without_a_pool_there_are_days_too(journal: Journal) -> None:
@@ -223,9 +206,12 @@ class Guest:
         said = [OBJECT.format(inode=i, vdev=self.vdev[i]) for i in inodes if i in self.vdev]
         return Completed(tuple(argv), 0, "\n".join(said), "")
 
-    def batch(self, *outcomes: str) -> bool:
+    def batch(self, *outcomes: str, moves: bool = False) -> bool:
+        """Return whether all blocks stay in a batch, in which those of one file may move."""
         self.samples.note(self.rows)
-        pairs = zip(self.rows, outcomes, strict=True)
+        if moves:
+            self.vdev[self.rows[1].ino] = 1
+        pairs = zip(self.rows, outcomes or ["moved"] * 3, strict=True)
         self.samples.finished([FileOutcome(row, outcome) for row, outcome in pairs])
         return self.samples.stayed()
 
@@ -234,10 +220,6 @@ class Guest:
 def guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Guest:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     return Guest(tmp_path, 3)
-
-
-def test_blocks_that_stay_are_seen(guest: Guest) -> None:
-    assert guest.batch("moved", "moved", "moved")
 
 
 @pytest.fixture
@@ -252,7 +234,7 @@ def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("hanging")
 def test_samples_at_a_path_that_gives_no_answer_say_nothing(guest: Guest) -> None:
-    assert not guest.batch("moved", "moved", "moved")
+    assert not guest.batch()
 
 
 @pytest.mark.usefixtures("hanging")
@@ -264,46 +246,44 @@ def test_a_path_that_gives_no_answer_ends_no_job(tmp_path: Path) -> None:
             case.look()
 
 
-def test_one_block_that_moved_is_enough(guest: Guest) -> None:
-    guest.samples.note(guest.rows)
-    guest.vdev[guest.rows[1].ino] = 1
-    guest.samples.finished([FileOutcome(row, "moved") for row in guest.rows])
-    assert not guest.samples.stayed()
-
-
-def test_files_that_were_skipped_say_nothing(guest: Guest) -> None:
-    """Three large files in use must not end a job that moves all the others."""
-    assert not guest.batch("skipped", "skipped", "failed")
-    assert guest.batch("skipped", "moved", "failed")
+@pytest.mark.parametrize(
+    ("outcomes", "moves", "stayed"),
+    [
+        ("moved moved moved", False, True),
+        ("moved moved moved", True, False),  # one block that moved is enough
+        # Three large files in use must not end a job that moves all the others.
+        ("skipped skipped failed", False, False),
+        ("skipped moved failed", False, True),
+    ],
+)
+def test_blocks_that_stay_are_seen(guest: Guest, outcomes: str, moves: bool, stayed: bool) -> None:
+    assert guest.batch(*outcomes.split(), moves=moves) is stayed
 
 
 def test_zdb_is_asked_once_before_and_once_after(guest: Guest) -> None:
-    guest.batch("moved", "moved", "moved")
+    guest.batch()
     assert [argv[0] for argv in guest.calls] == ["zdb", "zpool", "zdb"]
     assert len(guest.calls[0]) == 3 + FILES
-    guest.batch("moved", "moved", "moved")
+    guest.batch()
     assert len(guest.calls) == 3
 
 
 def test_blocks_that_stay_later_on_are_seen(guest: Guest) -> None:
     """Setting the checksum to sha256 during a job keeps blocks where they are from then on."""
-    guest.samples.note(guest.rows)
-    guest.vdev = dict.fromkeys(guest.vdev, 1)
-    guest.samples.finished([FileOutcome(row, "moved") for row in guest.rows])
-    assert not guest.samples.stayed()
-    assert not guest.batch("moved", "moved", "moved")
+    assert not guest.batch(moves=True)
+    assert not guest.batch()
     guest.clock.now += AGAIN
-    assert guest.batch("moved", "moved", "moved")
+    assert guest.batch()
 
 
 def test_a_silent_zdb_is_not_asked_for_ever(guest: Guest) -> None:
     guest.vdev.clear()
     for _ in range(10):
-        assert not guest.batch("moved", "moved", "moved")
+        assert not guest.batch()
     assert len(guest.calls) == 3
 
 
 def test_others_than_root_ask_nothing(guest: Guest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert not guest.batch("moved", "moved", "moved")
+    assert not guest.batch()
     assert guest.calls == []

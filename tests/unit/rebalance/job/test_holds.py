@@ -488,7 +488,6 @@ def test_the_wanted_spread_ends_a_job_unless_copies_are_on_their_way(
 @rows(
     ("phase", "room", "in_flight", "given_up"),
     [
-        (WorkPhase.COPYING, -10, 20, True),
         (WorkPhase.COPYING, 0, 1, True),
         (WorkPhase.COPYING, -10, 5, False),  # others have filled it, and giving up frees little
         (WorkPhase.REWRITING, -10, 20, False),
@@ -506,13 +505,6 @@ def test_a_copy_that_itself_took_the_room_is_given_up(
         assert str(error.value) == ("too large for the free space" if given_up else "stop")
         assert clock.now - 100 >= (PATIENCE if given_up else 2 * PATIENCE)
         assert made.accounts.state == ("running" if given_up else "waiting")
-
-
-def test_copies_that_are_read_back_need_no_room(tmp_path: Path) -> None:
-    """Continuing is what frees the space of the originals."""
-    with at_the_floor(tmp_path / "job.db", 0) as (made, clock):
-        made.tick(0, WorkPhase.CHECKING)
-        assert clock.now == 100
 
 
 @rows(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.records import replace
 from tests.table import rows
 from zconsole.pool.allocator import Space
-from zconsole.rebalance.planning.engine_choice import Choice, checked, flags_of
+from zconsole.rebalance.planning.engine_choice import Choice, flags_of
 from zconsole.rebalance.planning.facts import Dataset, JobDirectory, PoolFacts, Snapshot
 from zconsole.rebalance.planning.forecast import DirectoryPlan
 from zconsole.rebalance.planning.plan import judged
@@ -38,32 +38,6 @@ def planned(choice: Choice = REWRITE, snapshot: int = 60) -> DirectoryPlan:
     )
     pinned = {"snapshots": snapshot, "clones": 10, "block_clones": 5, "checkpoint": 0}
     return DirectoryPlan(place, found, choice, found.files, found.bytes, pinned)
-
-
-@rows(
-    ("letters", "version", "feature", "why"),
-    [
-        ("", (2, 3, 4), "", None),
-        ("P", V24, "enabled", None),
-        ("P", V24, "active", None),
-        ("PSC", MASTER, "enabled", None),
-        ("P", (2, 3, 9), "enabled", "-P needs OpenZFS 2.4"),
-        ("P", V24, "disabled", "pool feature physical_rewrite"),
-        ("PS", V24, "enabled", "-S needs OpenZFS 2.5"),
-        ("C", V24, "enabled", "-C needs OpenZFS 2.5"),
-    ],
-)
-def test_options_are_refused_where_release_or_pool_lacks_them(letters, version, feature, why):
-    found = checked(REWRITE, letters, version, pool(version, feature))
-    assert (found.engine is None) == (why is not None)
-    assert (why or "in place") in found.why
-
-
-def test_a_copy_obeys_none_of_them_and_is_refused():
-    found = checked(Choice("copy", "no rewrite"), "S", MASTER, pool())
-    assert found.engine is None
-    assert "rewriting in place, but: no rewrite" in found.why
-    assert checked(Choice("copy", "why"), "", MASTER, pool()) == Choice("copy", "why")
 
 
 def test_p_keeps_sends_from_growing_and_snapshots_as_they_are():
