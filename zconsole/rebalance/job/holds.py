@@ -35,6 +35,7 @@ POOL_INTERVAL = 5.0
 SNAPSHOT_INTERVAL = 30.0
 EXPORTS_INTERVAL = 120.0
 """Seconds; reads the configuration of servers, and runs Samba's tools."""
+TWICE = "what moves from now on stays allocated twice"
 LOOKING = "checking what is exported by now"
 SLICE = 0.05
 """Seconds of a single sleep; between sleeps, leases are released and requests noticed."""
@@ -191,8 +192,7 @@ class PoolWatch:
                 return
             first, last = self._checkpoint or (found.checkpoint, found.checkpoint)
             if found.checkpoint and not last:
-                text = "what moves from now on stays allocated twice"
-                self.notes.append(f"new checkpoint of {self.pool}: {text}")
+                self.notes.append(f"new checkpoint of {self.pool}: {TWICE}")
             self._checkpoint = first, found.checkpoint
 
     def _note_snapshots(self, name: str) -> None:
@@ -200,11 +200,10 @@ class PoolWatch:
             newest, held = self.reader.snapshots_now(name)
             first, last, were_held = self._snapshots.get(name, (newest, newest, held))
             if newest > max(first, last):
-                text = "what moves from now on stays allocated twice"
-                self.notes.append(f"new snapshot of {name}: {text}")
+                self.notes.append(f"new snapshot of {name}: {TWICE}")
             if held > were_held:
-                text = "what they keep stays until a release"
-                self.notes.append(f"snapshots of {name} were held: {text}")
+                kept = "what they keep stays until a release"
+                self.notes.append(f"snapshots of {name} were held: {kept}")
             self._snapshots[name] = first, newest, held
 
 

@@ -147,11 +147,6 @@ def why_shared(dataset: Dataset | None, exported: str) -> str:
     return exported
 
 
-def hides_acls(chosen: Choice, dataset: Dataset | None) -> bool:
-    """Whether files may have hidden ACLs: from a time when ACLs were on, or from another system."""
-    return chosen.engine == "copy" and dataset is not None and not dataset.is_on("acltype")
-
-
 FLAGS = {"P": 0x1, "S": 0x2, "C": 0x4}
 """``ZFS_REWRITE_PHYSICAL``, ``_SKIP_SNAPSHOT``, ``_SKIP_BRT`` (include/sys/fs/zfs.h)."""
 SINCE: dict[str, tuple[Version, str]] = {

@@ -16,7 +16,7 @@ from zconsole.pool.hazards import hazards
 from zconsole.rebalance.engine import holders, namespaces
 from zconsole.rebalance.engine.file_locks import FilesInUse
 from zconsole.rebalance.engine.holders import PROC
-from zconsole.rebalance.planning import engine_choice, forecast
+from zconsole.rebalance.planning import forecast
 from zconsole.rebalance.planning.engine_choice import COPIES, FEATURE, SINCE
 from zconsole.rebalance.planning.exports import processes_of
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, PoolFacts, mount_of
@@ -206,8 +206,8 @@ def of_plan(
     """Notes on the limits, the pool, its snapshots and the options of ``zfs rewrite``."""
     limits, letters = settings.limits, settings.rewrite_options
     notes = list(of_limits(plans, pool, limits))
+    copied = [each for each in plans if each.choice.engine == "copy"]
     if pool is not None:
-        copied = [each for each in plans if each.choice.engine == "copy"]
         met = dict.fromkeys(word for each in copied for word in ("copy", *each.found.sampled))
         notes += [text for word in met for text in hazards(word, pool.version)]
         if len(pool.spaces) == 1:
@@ -227,7 +227,7 @@ def of_plan(
                 f"moving everything goes too far: --until-spread {plan.target_spread:g} would stop"
                 f" after {plan.bytes_to_target} bytes"
             )
-    if any(engine_choice.hides_acls(each.choice, each.place.dataset) for each in plans):
+    if any(d.place.dataset and not d.place.dataset.is_on("acltype") for d in copied):
         notes.append("acltype=off: old ACLs, or those of another system, are hidden and get lost")
     held = sum(s.holds > 0 for d in plans if d.place.dataset for s in d.place.dataset.snapshots)
     if held:

@@ -309,8 +309,11 @@ class Links:
         if rows:
             self._db.executemany("INSERT INTO links VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
-    def settle(self, surveys: Sequence[Survey]) -> None:
-        """Correct the surveys, so that each inode counts once however many names it has."""
+    def settle(self, surveys: Sequence[Survey]) -> list[Split]:
+        """Correct the surveys, so that each inode counts once however many names it has.
+
+        Returns the inodes with names outside the walked directories, summed by root.
+        """
         sql = (
             "WITH whole AS (SELECT dev, ino, max(root) AS last, count(*) = max(nlink) AS whole,"
             " count(*) = max(nlink) AND min(root) = max(root) AS together"
@@ -320,9 +323,6 @@ class Links:
         )
         for link in map(Link._make, self._db.execute(sql)):
             surveys[link.root].count_once(link)
-
-    def split(self) -> list[Split]:
-        """Return the inodes with names outside the walked directories, summed by root."""
         sql = (
             "WITH split AS (SELECT dev, ino FROM links GROUP BY dev, ino"
             " HAVING count(*) != max(nlink))"
@@ -359,8 +359,7 @@ def survey(
                 if sink is not None:
                     sink(portion, found.ages)
             numbers = walk.number
-        links.settle(surveys)
-        return links.split()
+        return links.settle(surveys)
 
 
 def _sample(found: Survey, portion: Portion) -> None:

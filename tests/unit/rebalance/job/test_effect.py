@@ -22,9 +22,18 @@ from zconsole.rebalance.engine.directories import DirectoryRow
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow, Journal
 from zconsole.rebalance.engine.workplace import JobClocks
-from zconsole.rebalance.job import effect
-from zconsole.rebalance.job.accounts import ENOUGH, INTERVAL, STRIKES, SpreadWatch
-from zconsole.rebalance.job.effect import AGAIN, FILES, SMALLEST, BenefitCheck, Samples
+from zconsole.rebalance.job import accounts
+from zconsole.rebalance.job.accounts import (
+    AGAIN,
+    ENOUGH,
+    FILES,
+    INTERVAL,
+    SMALLEST,
+    STRIKES,
+    BenefitCheck,
+    Samples,
+    SpreadWatch,
+)
 from zconsole.rebalance.planning.facts import Dataset, FactsReader
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.system.process import Completed
@@ -147,7 +156,7 @@ def test_one_directory_whose_blocks_stay_is_enough(journal: Journal) -> None:
         case.judge.samples.append(
             Sampled(other, b"/", Dataset("tank", {}), None, case.clock, verdict=verdict)
         )  # type: ignore[arg-type]
-    with pytest.raises(StopJobError, match=effect.STAYED):
+    with pytest.raises(StopJobError, match=accounts.STAYED):
         case.judge.portion()
 
 
@@ -227,7 +236,7 @@ def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let every path give no answer, to this module alone: pathlib and pytest ask, too."""
     ended = threading.Event()
     silent = SimpleNamespace(**{**vars(os), "lstat": lambda _path: ended.wait(60)})
-    monkeypatch.setattr("zconsole.rebalance.job.effect.os", silent)
+    monkeypatch.setattr("zconsole.rebalance.job.accounts.os", silent)
     yield
     ended.set()
 

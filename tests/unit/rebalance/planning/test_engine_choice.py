@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.table import rows
-from zconsole.rebalance.planning.engine_choice import Choice, choose, hides_acls, why_hidden
+from zconsole.rebalance.planning.engine_choice import choose, why_hidden
 from zconsole.rebalance.planning.facts import Dataset, JobDirectory
 from zconsole.rebalance.planning.settings import Settings
 
@@ -77,12 +77,3 @@ def test_acls_and_attributes_that_were_on_are_not_dropped_once_they_are_off(
     found = why_hidden(replace(on(**properties), options=options), False, before)
     assert found.startswith(why)
     assert bool(found) == bool(why)
-
-
-def test_acls_may_be_hidden_where_they_are_off() -> None:
-    without, posix = (Dataset("tank/a", {"acltype": kind}) for kind in ("off", "posix"))
-    copied, rewritten = Choice("copy", ""), Choice("rewrite", "")
-    assert hides_acls(copied, without)
-    assert not hides_acls(copied, posix)
-    assert not hides_acls(rewritten, without)
-    assert not hides_acls(copied, None)
