@@ -77,7 +77,6 @@ def create(
     journal_path: Path | None = None,
     agreed: bool = True,
     begun: Callable[[Record], None] = lambda _: None,
-    clocks: JobClocks | None = None,
     ask: Callable[[RebalancePlan], None] = lambda _: None,
     hold: bool = False,
 ) -> Created:
@@ -103,7 +102,7 @@ def create(
             # Overwrite a request left by a job whose journal was here and has been deleted.
             write_private(request_file(record.journal), Request().encoded())
             begun(record)
-            made = _walk_into(journal, reader, found, settings, record, clocks or JobClocks())
+            made = _walk_into(journal, reader, found, settings, record)
             ask(made)
             journal.set("walking", {**walking, "agreed": True})
             kept = not made.document.refused
@@ -138,7 +137,7 @@ def recount(record: Record, reader: FactsReader) -> RebalancePlan | None:
         with closing(_locked(found)):
             journal.clear_walk()
             _tell(journal, "running", WALKING)
-            return _walk_into(journal, reader, found, settings, record, JobClocks())
+            return _walk_into(journal, reader, found, settings, record)
 
 
 def _locked(found: list[JobDirectory]) -> TreeLocks:
@@ -169,9 +168,8 @@ def _walk_into(
     found: list[JobDirectory],
     settings: Settings,
     record: Record,
-    clocks: JobClocks,
 ) -> RebalancePlan:
-    sink = WalkSink(journal, clocks)
+    sink = WalkSink(journal, JobClocks())
     journal.set("keys", {place.path: place.key for place in found})
     with journal.lazily_durable():  # a walk that a power cut undoes is repeated
         made = plan.make(reader, found, settings, sink, journal.path)
@@ -220,7 +218,7 @@ class WalkSink:
     """Writes a walk into a journal. Raises StopJobError if the job is stopped."""
 
     journal: Journal
-    clocks: JobClocks = field(default_factory=JobClocks)
+    clocks: JobClocks
     last: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     _directories: list[DirectoryRow] = field(default_factory=list)

@@ -22,6 +22,7 @@ from zconsole.rebalance.engine.journal import Journal, State
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job.job_store import NAME
+from zconsole.rebalance.planning.engine_choice import READ_ONLY
 from zconsole.rebalance.planning.facts import FactsReader, JobDirectory
 from zconsole.rebalance.planning.settings import FLOOR, Floor, Settings
 from zconsole.system.patient import Patient
@@ -183,7 +184,6 @@ AT_FLOOR = "no free space beyond what is kept free"
 NO_SPACE = "No space left on device"
 QUOTA = "Disk quota exceeded"
 NO_WRITING = "Read-only file system"
-READ_ONLY = "mounted read-only"
 MOST = 3
 """Consecutive batches without space after which the job stops."""
 

@@ -35,12 +35,12 @@ from zconsole.rebalance.engine.workplace import JobClocks, Workplace
 from zconsole.rebalance.job import creation
 from zconsole.rebalance.job.accounts import BenefitCheck, JobAccounts
 from zconsole.rebalance.job.holds import Holds, WorkPhase, exposed
-from zconsole.rebalance.job.job import READ_ONLY, Job, JobTerms, terms_of
+from zconsole.rebalance.job.job import Job, JobTerms, terms_of
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.job.job_store import Record, locked
 from zconsole.rebalance.job.locks import TreeLocks
 from zconsole.rebalance.planning import exports
-from zconsole.rebalance.planning.engine_choice import flags_of, why_hidden
+from zconsole.rebalance.planning.engine_choice import READ_ONLY, flags_of, why_hidden
 from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, options_now
 from zconsole.rebalance.planning.forecast import BATCH_BYTES
 from zconsole.system.patient import Patient

@@ -27,6 +27,7 @@ NESTED = (
     "in a user namespace (an unprivileged container) a copy would lose attributes that only the"
     " host's root sees: run the job on the host"
 )
+READ_ONLY = "mounted read-only"
 IN_PLACE = "in place: inodes stay, so files in use are safe"
 VERIFIED = "verified copies, leased where the filesystem grants leases"
 HIDDEN = {
@@ -62,7 +63,7 @@ def choose(
     bar = f"{in_use}{_STOP}" if in_use else why_hidden(place, nested)
     dataset, wanted = place.dataset, settings.engine
     if place.read_only:
-        return Choice(None, "mounted read-only")
+        return Choice(None, READ_ONLY)
     no_copy = _no_copy(settings, place, version, unseen, bar)
     if dataset is None:
         return Choice(None, no_copy) if no_copy else Choice("copy", f"{place.kind} has no rewrite")

@@ -79,21 +79,21 @@ def look(run: Run, machine: Path = MACHINE, patient: Patient | None = None) -> l
         patient.call(partial(own.read, named, run), OWN)
     except StateError:
         own = Shared(table=own.table, own=True, unknown=["what is shared here gives no answer"])
+    found, unknown = list[Shared](), list[str]()
     try:
         found = patient.call(lambda: list(_others(processes, here, patient)), DEADLINE)
     except StateError:
-        return [own, Shared(unknown=["the files of a container give no answer"])]
+        unknown.append("the files of a container give no answer")
     except OSError as error:
-        return [own, Shared(unknown=[f"cannot inspect a container: {error}"])]
-    why = ""
+        unknown.append(f"cannot inspect a container: {error}")
     if any(process.name == KERNEL_THREAD for process in processes):
         # The kernel's NFS server runs: it may be for a container that cannot be seen.
         ours = (machine / ETAB.lstrip("/")).exists() and own.has_server
         if not all(process.namespace for process in processes):
-            why = "an NFS server is running, and other mount namespaces are hidden"
+            unknown.append("an NFS server is running, and other mount namespaces are hidden")
         elif not ours and not any(each.table for each in found):
-            why = "an NFS server runs in a container that cannot be found"
-    return [own, *found, Shared(unknown=[why] if why else [])]
+            unknown.append("an NFS server runs in a container that cannot be found")
+    return [own, *found, Shared(unknown=unknown)]
 
 
 def why_exported(point: str, every: Sequence[Shared]) -> str:

@@ -30,13 +30,14 @@ from zconsole.rebalance.planning.forecast import (
     DirectoryPlan,
     RebalancePlan,
 )
-from zconsole.rebalance.planning.plan_document import PlanDocument
+from zconsole.rebalance.planning.plan_document import PINS, PlanDocument
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.rebalance.planning.survey import Ages, Sink, Survey
 from zconsole.rebalance.planning.walk import own_files
 from zconsole.system.mounts import is_inside, mount_at
 from zconsole.units import percent, size
 
+SEVERAL_POOLS = "the directories are not all on one pool: run a job for each"
 LEAST_EVENED = 0.0005
 """Least improvement of the pool's spread that justifies a job if old blocks stay pinned."""
 
@@ -199,8 +200,7 @@ def _pinned(
 ) -> tuple[dict[str, int | None], int]:
     """Estimate bytes that stay allocated, by cause, and the most that snapshots may hold."""
     if dataset is None or pool is None:
-        causes = ("snapshots", "clones", "checkpoint", "dedup", "block_clones")
-        return dict.fromkeys(causes), 0
+        return dict.fromkeys(PINS), 0
     # A snapshot can hold at most the data not written since; ``written`` counts from the newest
     # snapshot or a clone's origin (zfsprops(7)).
     referenced, written = dataset.number("referenced"), dataset.number("written")
@@ -233,7 +233,7 @@ def _pinned_room(
 
 def _refusal(plan: PlanDocument, plans: Sequence[DirectoryPlan], settings: Settings) -> str | None:
     if len({each.place.dataset.pool if each.place.dataset else None for each in plans}) > 1:
-        return "the directories are not all on one pool: run a job for each"
+        return SEVERAL_POOLS
     for each in plans:
         if each.choice.engine is None:
             return f"{each.place.path}: {each.choice.why}"

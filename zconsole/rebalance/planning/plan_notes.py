@@ -346,9 +346,11 @@ def _in_unmounted_overlay(look: FilesInUse, proc: Path) -> str | None:
 
 def _first_in_overlay(look: FilesInUse, proc: Path, at: list[str]) -> str | None:
     known = {number for view in look.views for number in view.mounts}
-    held = [each for group in look.holders.by_inode.values() for each in group]
     links = [
-        (each.process, each.link) for each in held if each.mount not in known and not each.nameless
+        (each.process, each.link)
+        for held in look.holders.by_inode.values()
+        for each in held
+        if each.mount not in known and not each.nameless
     ]
     with holders.opened(str(proc)) as table:
         for process in holders.processes(table):

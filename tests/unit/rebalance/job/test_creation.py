@@ -60,7 +60,9 @@ def meanwhile(confirmation: Callable[[job_store.Record], None]) -> JobClocks:
 
 
 def create(tree: Path, clocks: JobClocks, agreed: bool = True) -> creation.Created:
-    return planned(tree, agreed=agreed, clocks=clocks)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(creation, "JobClocks", lambda: clocks)
+        return planned(tree, agreed=agreed)
 
 
 def test_a_stop_while_it_counts_ends_it_and_a_resume_counts_again(tree: Path) -> None:

@@ -13,6 +13,7 @@ from tests.unit.rebalance.planning.listing import HEAD, listed
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.directories import DirectoryRow
 from zconsole.rebalance.engine.journal import Journal
+from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job.creation import WalkSink
 from zconsole.rebalance.planning import forecast
 from zconsole.rebalance.planning.engine_choice import Choice
@@ -85,7 +86,7 @@ def test_old_files_go_first_then_large_ones(tmp_path: Path) -> None:
         (b"old-large", status_of(1 << 20, 40)),
     ]
     portion = Portion(DirectoryRow(1, None, b"/tank", 1, 1), -1, files)
-    sink = WalkSink(journal)
+    sink = WalkSink(journal, JobClocks())
     sink(portion, Ages(addition=50))
     sink.flush()
     journal.finish_walk(split_links=False)
