@@ -192,7 +192,7 @@ def _overlay(files: FilesInUse, root: bytes) -> str | None:
     try:
         return files.overlay(fd)
     finally:
-        os.close(fd)
+        Sys.close(fd)
 
 
 def _pinned(

@@ -121,13 +121,13 @@ def directories_in(path: bytes) -> list[str]:
     silent = {each.point for each in mounts_below(path) if each.kind not in LOCAL}
     fd = open_path(Sys(), path)
     try:
-        device = os.fstat(fd).st_dev
+        device = Sys.fstat(fd).st_dev
         with os.scandir(fd) as entries:
             names = [os.fsencode(e.name) for e in entries if e.is_dir(follow_symlinks=False)]
         asked = (n for n in names if n != CONTROL and path.rstrip(b"/") + b"/" + n not in silent)
         found = [os.fsdecode(n) for n in asked if Sys().lstat(fd, n).st_dev == device]
     finally:
-        os.close(fd)
+        Sys.close(fd)
     return sorted(found, key=str.casefold)
 
 

@@ -369,7 +369,7 @@ def _sample(found: Survey, portion: Portion) -> None:
     # One file per portion spreads the sample over the directories.
     name, _ = portion.files[len(portion.files) // 2]
     try:
-        fd = os.open(name, SOURCE | os.O_NOATIME, dir_fd=portion.fd)
+        fd = Sys.open(name, SOURCE | os.O_NOATIME, dir_fd=portion.fd)
     except OSError as error:
         leased = "leased by another process" if error.errno == errno.EAGAIN else None
         found.sampled[leased or error.strerror or "unreadable"] += 1
@@ -385,4 +385,4 @@ def _sample(found: Survey, portion: Portion) -> None:
     except (SkipError, UnsupportedError) as error:
         found.sampled[str(error)] += 1
     finally:
-        os.close(fd)
+        Sys.close(fd)

@@ -96,13 +96,13 @@ class Walk:
         fd = open_path(Sys(), self._root)
         self._mounted = _by_path(mounts_below(self._root))
         self._mount = mount_number(fd)
-        device = os.fstat(fd).st_dev
+        device = Sys.fstat(fd).st_dev
         self._device = b"%d:%d" % (os.major(device), os.minor(device))
         yield from self._tree(self._level(None, self._root, fd, self._root.rstrip(b"/")))
 
     def _level(self, parent: int | None, name: bytes, fd: int, path: bytes | None) -> _Level:
         self.number += 1
-        status = os.fstat(fd)
+        status = Sys.fstat(fd)
         row = DirectoryRow(self.number, parent, name, status.st_dev, status.st_ino)
         return _Level(row, fd, path if path in self._mounted else None)
 
@@ -114,7 +114,7 @@ class Walk:
             while stack:
                 level = stack[-1]
                 if not level.pending:
-                    os.close(stack.pop().fd)
+                    Sys.close(stack.pop().fd)
                     continue
                 below = self._enter(level, level.pending.pop())
                 if isinstance(below, Portion):
@@ -124,21 +124,21 @@ class Walk:
                     yield from self._names(below)
         finally:
             for level in stack:
-                os.close(level.fd)
+                Sys.close(level.fd)
 
     def _enter(self, level: _Level, name: bytes) -> _Level | Portion:
         try:
-            fd = os.open(name, DIRECTORY, dir_fd=level.fd)
+            fd = Sys.open(name, DIRECTORY, dir_fd=level.fd)
         except OSError as error:
             return Portion(level.row, level.fd, skipped=[(name, f"directory: {error.strerror}")])
-        if os.fstat(fd).st_dev != level.row.dev:
+        if Sys.fstat(fd).st_dev != level.row.dev:
             reason = "other dataset"
         elif mount_number(fd) != self._mount:  # a bind mount: same device, perhaps made meanwhile
             reason = "mount point"
         else:
             path = None if level.path is None else level.path + b"/" + name
             return self._level(level.row.number, name, fd, path)
-        os.close(fd)
+        Sys.close(fd)
         return Portion(level.row, level.fd, skipped=[(name, reason)])
 
     def _names(self, level: _Level) -> Iterator[Portion]:
