@@ -56,14 +56,13 @@ def effect(pool: Any) -> SpreadWatch:
 
 @rows(("hangs", "wait", "shown"), [(False, True, AFTER), (False, False, HELD), (True, True, HELD)])
 def test_the_last_look_waits_for_what_was_freed(
-    tmp_path: Path, hangs: bool, wait: bool, shown: Any
+    journal: Journal, hangs: bool, wait: bool, shown: Any
 ) -> None:
-    with closing(Journal.create(tmp_path / f"{hangs}{wait}")) as journal:
-        accounts = accounts_of(journal, lambda: 0.0)
-        accounts.watch = effect(Pool(hangs=hangs))
-        accounts.watch.read()
-        accounts.end("done" if wait else "stop")
-        assert accounts.watch.now_spaces == shown
+    accounts = accounts_of(journal, lambda: 0.0)
+    accounts.watch = effect(Pool(hangs=hangs))
+    accounts.watch.read()
+    accounts.end("done" if wait else "stop")
+    assert accounts.watch.now_spaces == shown
 
 
 def test_a_target_is_judged_by_what_was_freed_too() -> None:
@@ -83,34 +82,32 @@ def test_a_target_is_judged_by_what_was_freed_too() -> None:
     ],
 )
 def test_what_is_left_is_that_of_files_that_are_not_finished(
-    tmp_path: Path, limits: Limits, ended: dict[str, int], unfinished: int, left: int
+    journal: Journal, limits: Limits, ended: dict[str, int], unfinished: int, left: int
 ) -> None:
-    with closing(Journal.create(tmp_path / f"{limits}{ended}{unfinished}")) as journal:
-        accounts = accounts_of(journal, lambda: 0.0)
-        accounts.job.limits, accounts.bytes_total = limits, 1000
-        accounts.ended_bytes.update(ended)
-        accounts.unfinished = unfinished
-        assert accounts.left() == left
+    accounts = accounts_of(journal, lambda: 0.0)
+    accounts.job.limits, accounts.bytes_total = limits, 1000
+    accounts.ended_bytes.update(ended)
+    accounts.unfinished = unfinished
+    assert accounts.left() == left
 
 
-def test_what_is_to_do_ends_at_the_wanted_spread_or_the_byte_limit(tmp_path: Path) -> None:
-    with closing(Journal.create(tmp_path / "j")) as journal:
-        accounts = accounts_of(journal, lambda: 0.0)
-        accounts.bytes_total = 1000
-        accounts.watch = effect(Pool(hangs=False))
-        accounts.watch.job.reader.syncs = -9  # type: ignore[attr-defined]
-        accounts.job.limits = Limits(until_spread=0.3)
-        assert not accounts.watch.reached(0.3, 0)
-        goal = accounts.status().bytes_goal
-        assert 0 < goal < 1000
-        accounts.work(goal - 5)
-        assert accounts.status().bytes_goal == goal
-        accounts.job.limits = Limits(until_spread=0.2)
-        assert accounts.status().bytes_goal == 1000, "not predicted yet"
-        accounts.job.limits = Limits(until_spread=0.3, max_bytes=goal - 2)
-        assert accounts.status().bytes_goal == goal - 2
-        accounts.state = "finished"
-        assert accounts.status().bytes_goal == goal - 5
+def test_what_is_to_do_ends_at_the_wanted_spread_or_the_byte_limit(journal: Journal) -> None:
+    accounts = accounts_of(journal, lambda: 0.0)
+    accounts.bytes_total = 1000
+    accounts.watch = effect(Pool(hangs=False))
+    accounts.watch.job.reader.syncs = -9  # type: ignore[attr-defined]
+    accounts.job.limits = Limits(until_spread=0.3)
+    assert not accounts.watch.reached(0.3, 0)
+    goal = accounts.status().bytes_goal
+    assert 0 < goal < 1000
+    accounts.work(goal - 5)
+    assert accounts.status().bytes_goal == goal
+    accounts.job.limits = Limits(until_spread=0.2)
+    assert accounts.status().bytes_goal == 1000, "not predicted yet"
+    accounts.job.limits = Limits(until_spread=0.3, max_bytes=goal - 2)
+    assert accounts.status().bytes_goal == goal - 2
+    accounts.state = "finished"
+    assert accounts.status().bytes_goal == goal - 5
 
 
 GIB = 1 << 30
@@ -177,56 +174,54 @@ def test_a_total_that_has_to_change_says_why(tmp_path: Path, fills: list[float],
     assert notes[0].endswith(f": {why}")
 
 
-def test_the_mean_rate_is_that_of_the_work_without_the_waits(tmp_path: Path) -> None:
+def test_the_mean_rate_is_that_of_the_work_without_the_waits(journal: Journal) -> None:
     now = 0.0
-    with closing(Journal.create(tmp_path / "j")) as journal:
-        accounts = accounts_of(journal, lambda: now)
-        accounts.bytes_total = 1 << 30
-        for second in range(21):
-            now = float(second)
-            accounts.work(1000)
-            early = accounts.status().mean_rate
-            assert (early is None) == (second < 10)
-        left = (1 << 30) - 21 * 1000
-        assert accounts.status().eta_seconds == pytest.approx(left / 1000)
-        accounts.wait("paused")
-        now += 5000.0
-        accounts.wait(None)
-        accounts.end("stop")
-        accounts.emit()
-        assert accounts.status().mean_rate == pytest.approx(21 * 1000 / 20.0)
+    accounts = accounts_of(journal, lambda: now)
+    accounts.bytes_total = 1 << 30
+    for second in range(21):
+        now = float(second)
+        accounts.work(1000)
+        early = accounts.status().mean_rate
+        assert (early is None) == (second < 10)
+    left = (1 << 30) - 21 * 1000
+    assert accounts.status().eta_seconds == pytest.approx(left / 1000)
+    accounts.wait("paused")
+    now += 5000.0
+    accounts.wait(None)
+    accounts.end("stop")
+    accounts.emit()
+    assert accounts.status().mean_rate == pytest.approx(21 * 1000 / 20.0)
 
 
 def test_each_event_is_shown_and_the_newest_kept_without_what_is_only_printed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(JobAccounts, "path", lambda *_: "/d/f")
     now, events = 0.0, list[JobStatus]()
-    with closing(Journal.create(tmp_path / "j")) as journal:
-        accounts = accounts_of(journal, lambda: now)
-        accounts.show = events.append
-        jotted = list[str]()
-        journal.jot = lambda key, value: jotted.append(value["why"])  # type: ignore[method-assign]
+    accounts = accounts_of(journal, lambda: now)
+    accounts.show = events.append
+    jotted = list[str]()
+    journal.jot = lambda key, value: jotted.append(value["why"])  # type: ignore[method-assign]
 
-        def kept() -> tuple[str, str | None]:
-            status = journal.get("status")
-            assert not {"ended_files", "summary"} & status.keys()
-            return status["state"], status["why"]
+    def kept() -> tuple[str, str | None]:
+        status = journal.get("status")
+        assert not {"ended_files", "summary"} & status.keys()
+        return status["state"], status["why"]
 
-        accounts.work(1)
-        accounts.work(1)
-        assert (len(events), kept(), jotted) == (1, ("running", None), [])
-        now += PUBLISH
-        accounts.work(1)
-        assert (len(events), jotted) == (2, [None])
-        accounts.wait("disk latency is high")
-        assert kept() == ("waiting", "disk latency is high")
-        row = FileRow(1, 1, b"f", 7, 10, 1)
-        accounts.report([FileOutcome(row, "skipped", 0, "locked")], "copy")
-        assert events[-1].ended_files == [EndedFile("/d/f", 0, "copy", "skipped", "locked")]
-        assert (events[-1].files_done, len(jotted)) == (1, 1)
-        accounts.sum_up("done", 1.0)
-        assert [event.summary is None for event in events] == [True] * 4 + [False]
+    accounts.work(1)
+    accounts.work(1)
+    assert (len(events), kept(), jotted) == (1, ("running", None), [])
+    now += PUBLISH
+    accounts.work(1)
+    assert (len(events), jotted) == (2, [None])
+    accounts.wait("disk latency is high")
+    assert kept() == ("waiting", "disk latency is high")
+    row = FileRow(1, 1, b"f", 7, 10, 1)
+    accounts.report([FileOutcome(row, "skipped", 0, "locked")], "copy")
+    assert events[-1].ended_files == [EndedFile("/d/f", 0, "copy", "skipped", "locked")]
+    assert (events[-1].files_done, len(jotted)) == (1, 1)
+    accounts.sum_up("done", 1.0)
+    assert [event.summary is None for event in events] == [True] * 4 + [False]
 
 
 @rows(
@@ -289,63 +284,60 @@ def test_a_job_that_nothing_slows_down_expects_its_writes_to_keep_the_disks_busy
     [(None, 22, 40), ("22:00-06:00", 22, 104), ("22:00-06:00", 5, 120), ("00:00-24:00", 5, 40)],
 )
 def test_the_end_of_a_job_that_works_at_night_is_nights_away(
-    tmp_path: Path, window: str | None, hour: int, hours: int
+    journal: Journal, window: str | None, hour: int, hours: int
 ) -> None:
     now = [0.0]
     clocks = JobClocks(
         lambda: now[0], lambda: now[0], local=lambda: datetime(2026, 3, 1, hour, tzinfo=UTC)
     )
-    with closing(Journal.create(tmp_path / f"{window is None}{hour}{hours}")) as journal:
-        accounts = accounts_of(journal, lambda: now[0], clocks)
-        accounts.bytes_total, accounts.job.limits = 40 * 3600 + 10, Limits(window=window)
-        accounts.work(0)
-        now[0] += 10.0
-        accounts.work(10)
-        assert accounts.status().eta_seconds == pytest.approx(hours * 3600)
+    accounts = accounts_of(journal, lambda: now[0], clocks)
+    accounts.bytes_total, accounts.job.limits = 40 * 3600 + 10, Limits(window=window)
+    accounts.work(0)
+    now[0] += 10.0
+    accounts.work(10)
+    assert accounts.status().eta_seconds == pytest.approx(hours * 3600)
 
 
-def test_waits_for_slow_disks_are_part_of_the_pace(tmp_path: Path) -> None:
+def test_waits_for_slow_disks_are_part_of_the_pace(journal: Journal) -> None:
     """The end was that of a job that nothing slows down, and unknown at every second look."""
     now = 0.0
-    with closing(Journal.create(tmp_path / "j")) as journal:
-        accounts = accounts_of(journal, lambda: now)
-        accounts.bytes_total = 1 << 30
-        ends = list[float | None]()
-        accounts.work(0)
-        for _ in range(20):
-            now += 2.0
-            accounts.work(2000)
-            accounts.wait("disk latency is high")
-            ends.append(accounts.status().eta_seconds)
-            now += 2.0
-            accounts.wait(None)
-            ends.append(accounts.status().eta_seconds)
-        left = (1 << 30) - 40_000
-        assert ends[-1] == pytest.approx(left / 500)
-        assert None not in ends[1:]
-        assert ends[-2] == pytest.approx(left / 550, rel=0.11)
-        assert accounts.status().mean_rate == pytest.approx(1000)
+    accounts = accounts_of(journal, lambda: now)
+    accounts.bytes_total = 1 << 30
+    ends = list[float | None]()
+    accounts.work(0)
+    for _ in range(20):
+        now += 2.0
+        accounts.work(2000)
+        accounts.wait("disk latency is high")
+        ends.append(accounts.status().eta_seconds)
+        now += 2.0
+        accounts.wait(None)
+        ends.append(accounts.status().eta_seconds)
+    left = (1 << 30) - 40_000
+    assert ends[-1] == pytest.approx(left / 500)
+    assert None not in ends[1:]
+    assert ends[-2] == pytest.approx(left / 550, rel=0.11)
+    assert accounts.status().mean_rate == pytest.approx(1000)
 
 
 @rows("waits", [False, True])
-def test_a_job_that_waits_for_its_hours_has_an_end(tmp_path: Path, waits: bool) -> None:
+def test_a_job_that_waits_for_its_hours_has_an_end(journal: Journal, waits: bool) -> None:
     """By day its end was unknown; then it was that of a job whose disks are never busy."""
     now, hour = 0.0, [22]
     clocks = JobClocks(
         lambda: now, lambda: now, local=lambda: datetime(2026, 3, 1, hour[0], tzinfo=UTC)
     )
-    with closing(Journal.create(tmp_path / f"{waits}")) as journal:
-        accounts = accounts_of(journal, lambda: now, clocks)
-        accounts.bytes_total, accounts.job.limits = 10_000 + 3600, Limits(window="22:00-06:00")
-        accounts.work(0)
+    accounts = accounts_of(journal, lambda: now, clocks)
+    accounts.bytes_total, accounts.job.limits = 10_000 + 3600, Limits(window="22:00-06:00")
+    accounts.work(0)
+    now += 10_000.0
+    accounts.work(10_000)
+    if waits:
+        accounts.wait("disk latency is high")
         now += 10_000.0
-        accounts.work(10_000)
-        if waits:
-            accounts.wait("disk latency is high")
-            now += 10_000.0
-            accounts.wait(None)
-        hour[0] = 7
-        accounts.wait("outside 22:00-06:00")
-        found = accounts.status()
-        assert (found.state, found.rate) == ("waiting", None)
-        assert found.eta_seconds == pytest.approx((15 + (2 if waits else 1)) * 3600)
+        accounts.wait(None)
+    hour[0] = 7
+    accounts.wait("outside 22:00-06:00")
+    found = accounts.status()
+    assert (found.state, found.rate) == ("waiting", None)
+    assert found.eta_seconds == pytest.approx((15 + (2 if waits else 1)) * 3600)

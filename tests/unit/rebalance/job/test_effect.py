@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +13,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.table import rows
 from tests.unit.rebalance.job.counted import accounts_of, job_of, terms_with, watch_of
 from tests.unit.rebalance.job.test_holds import Clock
 from zconsole.pool.allocator import Space
@@ -100,34 +99,27 @@ class Case:
         return moved
 
 
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    with closing(Journal.create(tmp_path / "job.db")) as journal:
-        yield journal
-
-
-@rows(
+@pytest.mark.parametrize(
     ("stored", "unfinished", "vain"),
     [(8 * ENOUGH, 0, True), (ENOUGH // 50, 0, False), (8 * ENOUGH, 1, True), (0, 1, False)],
 )
 def test_holes_are_not_expected_to_move(
-    tmp_path: Path, stored: int, unfinished: int, vain: bool
+    journal: Journal, stored: int, unfinished: int, vain: bool
 ) -> None:
     status = SimpleNamespace(st_size=8 * ENOUGH, st_blocks=stored // 512)
-    with closing(Journal.create(tmp_path / f"{stored}{unfinished}.db")) as journal:
-        case = Case(journal)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(os, "lstat", lambda _: status)
-            if unfinished:
-                case.accounts.unfinished = 8 * ENOUGH
-            else:
-                case.report(FileOutcome(ROW, "moved", 8 * ENOUGH))
-            with pytest.raises(StopJobError) if vain else nullcontext():
-                for _ in range(2 * STRIKES):
-                    case.look()
+    case = Case(journal)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "lstat", lambda _: status)
+        if unfinished:
+            case.accounts.unfinished = 8 * ENOUGH
+        else:
+            case.report(FileOutcome(ROW, "moved", 8 * ENOUGH))
+        with pytest.raises(StopJobError) if vain else nullcontext():
+            for _ in range(2 * STRIKES):
+                case.look()
 
 
-@rows(
+@pytest.mark.parametrize(
     ("aim", "moves", "left_alone", "moved"),
     [
         ("balance", True, False, 8 * ENOUGH),
@@ -136,17 +128,16 @@ def test_holes_are_not_expected_to_move(
     ],
 )
 def test_a_job_goes_on_that_moves_something_or_has_another_aim(
-    tmp_path: Path, aim: str, moves: bool, left_alone: bool, moved: int
+    journal: Journal, aim: str, moves: bool, left_alone: bool, moved: int
 ) -> None:
-    with closing(Journal.create(tmp_path / f"{aim}{moves}.db")) as journal:
-        case = Case(journal, aim)
-        case.accounts.unfinished = 8 * ENOUGH
-        if moves:
-            end = Space("a", TIB, TIB * 0.9 - 8 * ENOUGH), Space("b", TIB, 8.0 * ENOUGH)
-            case.spaces[:] = end
-        if left_alone:
-            case.report(FileOutcome(ROW, "skipped", 0, "changed"))
-        assert case.moved_after(2 * STRIKES) == moved
+    case = Case(journal, aim)
+    case.accounts.unfinished = 8 * ENOUGH
+    if moves:
+        end = Space("a", TIB, TIB * 0.9 - 8 * ENOUGH), Space("b", TIB, 8.0 * ENOUGH)
+        case.spaces[:] = end
+    if left_alone:
+        case.report(FileOutcome(ROW, "skipped", 0, "changed"))
+    assert case.moved_after(2 * STRIKES) == moved
 
 
 def test_one_directory_whose_blocks_stay_is_enough(journal: Journal) -> None:
@@ -247,12 +238,11 @@ def test_samples_at_a_path_that_gives_no_answer_say_nothing(guest: Guest) -> Non
 
 
 @pytest.mark.usefixtures("hanging")
-def test_a_path_that_gives_no_answer_ends_no_job(tmp_path: Path) -> None:
-    with closing(Journal.create(tmp_path / "job.db")) as journal:
-        case = Case(journal)
-        case.report(FileOutcome(ROW, "moved", 8 * ENOUGH))
-        for _ in range(2 * STRIKES):
-            case.look()
+def test_a_path_that_gives_no_answer_ends_no_job(journal: Journal) -> None:
+    case = Case(journal)
+    case.report(FileOutcome(ROW, "moved", 8 * ENOUGH))
+    for _ in range(2 * STRIKES):
+        case.look()
 
 
 @pytest.mark.parametrize(

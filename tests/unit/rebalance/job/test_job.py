@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -145,14 +145,13 @@ def test_a_disk_that_spins_up_is_waited_for_until_the_job_is_stopped(
     assert set(slept) == {SPACE_INTERVAL}
 
 
-def test_it_is_a_note_of_a_job_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with closing(Journal.create(tmp_path / "job.db")) as journal:
-        accounts = accounts_of(journal, Clock())
-        monkeypatch.setattr(Trend, "outlook", lambda trend: "free space falls")
-        accounts.notes.append("kept")
-        assert accounts.status().notes == ("kept", "free space falls")
-        accounts.state = "finished"
-        assert accounts.status().notes == ("kept",)
+def test_it_is_a_note_of_a_job_at_work(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    accounts = accounts_of(journal, Clock())
+    monkeypatch.setattr(Trend, "outlook", lambda trend: "free space falls")
+    accounts.notes.append("kept")
+    assert accounts.status().notes == ("kept", "free space falls")
+    accounts.state = "finished"
+    assert accounts.status().notes == ("kept",)
 
 
 def space_of(floors: dict[str, Floor], rooms: dict[str, int] | None = None) -> FreeSpace:

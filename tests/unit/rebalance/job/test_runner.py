@@ -3,7 +3,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -161,13 +160,6 @@ def test_acls_that_a_job_was_planned_with_are_known_to_it() -> None:
 MB = 1 << 20
 
 
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterable[Journal]:
-    journal = Journal.create(tmp_path / "job.db")
-    yield journal
-    journal.close()
-
-
 def walked(journal: Journal, parents: list[int | None], files: list[tuple[int, int]]) -> None:
     """Add directories by their parents, numbered from 1, and files by directory and size."""
     for number, parent in enumerate(parents, 1):
@@ -276,7 +268,7 @@ def portions(batches: Batches, outcome: str = "moved") -> tuple[list[int], str]:
     return begun, "done"
 
 
-@rows(
+@pytest.mark.parametrize(
     ("sizes", "most", "outcome", "begun", "end"),
     [
         ([40, 1, 1, 1], 2, "moved", [1, 1], "byte limit reached"),
@@ -289,13 +281,11 @@ def portions(batches: Batches, outcome: str = "moved") -> tuple[list[int], str]:
     ],
 )
 def test_no_file_is_begun_that_exceeds_what_is_left_of_the_byte_limit(
-    tmp_path: Path, sizes: list[int], most: int, outcome: str, begun: list[int], end: str
+    journal: Journal, sizes: list[int], most: int, outcome: str, begun: list[int], end: str
 ) -> None:
-    name = f"{sizes}{most}.db"
-    with closing(Journal.create(tmp_path / name)) as journal:
-        walked(journal, [None], [(1, MB * size) for size in sizes])
-        job = job_of(journal, settings=Settings((), limits=Limits(max_bytes=MB * most)))
-        found, why = portions(Batches(job), outcome)
+    walked(journal, [None], [(1, MB * size) for size in sizes])
+    job = job_of(journal, settings=Settings((), limits=Limits(max_bytes=MB * most)))
+    found, why = portions(Batches(job), outcome)
     assert ([size // MB for size in found], why) == (begun, end)
 
 
