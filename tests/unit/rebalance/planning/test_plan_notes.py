@@ -17,12 +17,21 @@ from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.file_locks import FilesInUse
 from zconsole.rebalance.engine.holders import Holders
 from zconsole.rebalance.planning import plan_notes
-from zconsole.rebalance.planning.engine_choice import COPIES, Choice
-from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory, PoolFacts, Quota
+from zconsole.rebalance.planning.engine_choice import COPIES, Choice, flags_of
+from zconsole.rebalance.planning.facts import (
+    Dataset,
+    FactsReader,
+    JobDirectory,
+    PoolFacts,
+    Quota,
+    Snapshot,
+)
 from zconsole.rebalance.planning.forecast import DirectoryPlan
+from zconsole.rebalance.planning.plan import judged
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.plan_notes import (
     INITIAL,
+    of_options,
     of_other_users,
     of_plan,
     of_quotas,
@@ -311,3 +320,103 @@ def test_a_process_whose_command_line_gives_no_answer_is_not_waited_for(
         assert any("virtual machine" in line for line in told(proc))
     finally:
         answers.set()
+
+
+REWRITE = Choice("rewrite", "in place")
+V24, MASTER = (2, 4, 4), (2, 4, 99)
+
+
+def optional_pool(version: tuple[int, ...] = MASTER, feature: str = "enabled") -> PoolFacts:
+    spaces = (Space("mirror-0", 100, 50, disks=2),)
+    properties = {"feature@physical_rewrite": feature, "bclonesaved": "5"}
+    return PoolFacts("tank", properties, spaces, version)
+
+
+def kept(choice: Choice = REWRITE, snapshot: int = 60) -> DirectoryPlan:
+    place = JobDirectory(b"/tank", "zfs", "tank", Dataset("tank", {}, (Snapshot(1, 0, False),)))
+    found = Survey(
+        b"/tank",
+        Ages(),
+        1000,
+        files=3,
+        bytes=100,
+        allocated=100,
+        old_allocated=80,
+        snapshot_allocated=snapshot,
+        snapshot_bytes=snapshot,
+    )
+    pinned = {"snapshots": snapshot, "clones": 10, "block_clones": 5, "checkpoint": 0}
+    return DirectoryPlan(place, found, choice, found.files, found.bytes, pinned)
+
+
+def test_p_keeps_sends_from_growing_and_snapshots_as_they_are():
+    plan = kept()
+    plan.spare_blocks("P")
+    assert plan.document(plan.bytes).next_incremental_bytes == 0
+    assert plan.document(plan.bytes).pinned_bytes["snapshots"] == 60
+    assert plan.bytes == 100
+    effect, active = of_options("P", [plan], optional_pool(V24))
+    assert "snapshots keep the old blocks" in effect
+    assert "only import the pool read-only" in active
+    assert len(list(of_options("P", [plan], optional_pool(V24, "active")))) == 1
+
+
+def test_s_and_c_leave_alone_what_snapshots_and_clones_hold():
+    plan = kept()
+    plan.spare_blocks("SC")
+    assert plan.bytes == 40
+    assert plan.document(plan.bytes).pinned_bytes == {
+        "snapshots": 0,
+        "clones": 0,
+        "block_clones": 0,
+        "checkpoint": 0,
+    }
+    assert plan.document(plan.bytes).next_incremental_bytes == 0
+    assert (plan.found.allocated, plan.found.old_allocated) == (40, 20)
+    assert len(list(of_options("SC", [plan], optional_pool()))) == 2
+
+
+def test_where_snapshots_have_everything_nothing_is_left_to_do():
+    settings = Settings((), rewrite_options="S")
+    for held, refused in ((100, True), (60, False)):
+        plan = kept(snapshot=held)
+        plan.spare_blocks("S")
+        said = judged([plan], optional_pool(), settings).document.refused or ""
+        assert ("the newest snapshots have every block" in said) == refused
+
+
+def test_a_copied_directory_is_planned_as_without_options():
+    plan = kept(Choice("copy", ""))
+    plan.spare_blocks("PSC")
+    assert plan.bytes == 100
+    assert list(of_options("", [plan], optional_pool())) == []
+
+
+def test_without_options_the_plan_says_what_they_could_spare():
+    said = list(of_options("", [kept()], optional_pool()))
+    assert [note.split(" (")[0] for note in said] == [
+        "--rewrite-options P",
+        "--rewrite-options SC",
+    ]
+    assert list(of_options("", [kept()], optional_pool((2, 3, 9)))) == []
+
+
+@rows(
+    ("letters", "said"),
+    [("P", ["makes the pool feature"]), ("S", []), ("C", []), ("", [])],
+)
+def test_nothing_is_said_of_snapshots_and_clones_that_are_not_there(letters, said):
+    plan = kept(snapshot=0)
+    plan.place = JobDirectory(b"/tank", "zfs", "tank", Dataset("tank", {}))
+    plan.pinned = {"snapshots": 0, "clones": 0, "block_clones": 0, "checkpoint": 60, "dedup": 60}
+    bare = replace(optional_pool(), properties={"feature@physical_rewrite": "enabled"})
+    notes = list(of_options(letters, [plan], bare))
+    assert len(notes) == len(said)
+    assert all(words in note for words, note in zip(said, notes, strict=True))
+    cloned = replace(plan.place, dataset=Dataset("tank", {"origin": "tank/b@1"}))
+    plan.place = cloned
+    assert bool(list(of_options("S", [plan], bare)))
+
+
+def test_each_letter_has_the_kernels_flag():
+    assert [flags_of(letters) for letters in ("", "P", "S", "C", "PSC")] == [0, 1, 2, 4, 7]
