@@ -242,7 +242,7 @@ def _execute(record: Record, as_json: bool, made: Created | None = None) -> int:
     from zconsole.rebalance.job import runner
 
     # Enters ``held`` before ``running``, which may fail to write the log: the locks are released.
-    held = made.held if made and made.held else contextlib.nullcontext()
+    held = made.held if made else contextlib.nullcontext()
     with control.refusals_kept(record), held, control.running(audit_log(), record):
         failed, interrupted = runner.execute(
             record, lasting(_printer(as_json)), made.locks if made else None

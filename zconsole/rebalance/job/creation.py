@@ -67,8 +67,8 @@ class Created:
     plan: RebalancePlan
     locks: TreeLocks | None = None
     """Locks of its trees, if they are to be held."""
-    held: ExitStack | None = None
-    """The locks of its trees and of the job, to be closed after its run."""
+    held: ExitStack = field(default_factory=ExitStack)
+    """The locks of its trees and of the job, if held, to be closed after its run."""
 
 
 def create(

@@ -252,11 +252,9 @@ class FactsReader:
 
     def pool(self, name: str) -> PoolFacts:
         """Read a pool. Raises UnavailableError for a suspended one, without asking it."""
-        self._refuse_suspended(name)
+        listed, status, idle = self._listing(name)
         version = self.version()
         properties = _pairs(self._ask("zpool", "get", "-Hp", "-o", "property,value", "all", name))
-        listed, status = self._capacity(name), self._status(name)
-        idle = idle_vdevs(status)
         # Sum over all datasets: ``used`` of the root dataset would include reservations.
         columns = "usedbydataset,usedbysnapshots"
         used = self._ask("zfs", "list", "-Hp", "-o", columns, "-r", name).split()
@@ -275,9 +273,7 @@ class FactsReader:
 
     def listing(self, name: str) -> tuple[tuple[Space, ...], float | None]:
         """Read the normal-class vdevs, and the fragmentation of free space (0…1)."""
-        self._refuse_suspended(name)
-        listed = self._capacity(name)
-        idle = idle_vdevs(self._status(name))
+        listed, _, idle = self._listing(name)
         return spaces_of(listed, self.version(), idle=idle), listed.fragmentation
 
     def free(self, name: str) -> float | None:
@@ -395,23 +391,28 @@ class FactsReader:
         except (OSError, DeadlineError):
             return ""
 
-    def _refuse_suspended(self, name: str) -> None:
+    def _listing(self, name: str) -> tuple[Vdev, Pool | None, frozenset[str]]:
+        """Return the sizes of a pool's vdevs, its status, and the vdevs that take no new writes.
+
+        Those have allocating=off, or are being removed. A suspended pool would not answer.
+        """
         if pool_state(name, self.root) == "SUSPENDED":
             raise UnavailableError(
                 f"pool {name} is suspended: reconnect its disks, then run zpool clear {name}"
             )
+        try:
+            listed = capacities(self._ask("zpool", "list", "-vHp", name))[0]
+        except (NotUnderstoodError, IndexError) as error:
+            raise UnavailableError(f"zpool list {name}: {error}") from error
+        status = self._status(name)
+        tops = status.root.children if status else ()
+        return listed, status, frozenset(top.name for top in tops if top.allocating is False)
 
     def _status(self, name: str) -> Pool | None:
         try:
             return pools_of(self._ask("zpool", "status", name), UTC)[0]
         except (NotUnderstoodError, IndexError):
             return None
-
-    def _capacity(self, name: str) -> Vdev:
-        try:
-            return capacities(self._ask("zpool", "list", "-vHp", name))[0]
-        except (NotUnderstoodError, IndexError) as error:
-            raise UnavailableError(f"zpool list {name}: {error}") from error
 
     def _ask(self, *argv: str, deadline: float = DEADLINE) -> str:
         try:
@@ -439,12 +440,6 @@ def condition_of(pool: Pool | None) -> Condition:
         next((_MOVING[kind] for kind in works if kind in _MOVING), None),
         any(work.kind == "checkpoint" for work in pool.activities),
     )
-
-
-def idle_vdevs(pool: Pool | None) -> frozenset[str]:
-    """Return the top-level vdevs that take no new writes: with allocating=off, or being removed."""
-    tops = pool.root.children if pool else ()
-    return frozenset(top.name for top in tops if top.allocating is False)
 
 
 def last_addition(history: str) -> int | None:
