@@ -67,30 +67,27 @@ def test_what_there_is_no_room_for_is_not_among_what_moves(
     assert found.document.refused is None
 
 
-def test_files_that_exceed_the_byte_limit_are_said_to_stay(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@rows(
+    ("limits", "words", "told"),
+    [
+        (Limits(max_bytes=2 << 20), "1 of 2 files looked at exceed", True),
+        (Limits(max_bytes=SMALL // 2), "2 of 2 files looked at exceed", True),
+        (Limits(max_bytes=LARGE), "looked at exceed", False),
+        (Limits(until_spread=0.1), "no pool: no spread to stop at", True),
+        (Limits(), "spread", False),
+        (Limits(), "not root: other users' files fail, and trusted attributes get lost", True),
+    ],
+)
+def test_what_a_limit_and_a_user_leave_where_it_is_is_said(
+    tmp_path: Path, limits: Limits, words: str, told: bool
 ) -> None:
-    root = tree(tmp_path / "tree", "large", "small")
-    for most, said in ((2 << 20, 1), (SMALL // 2, 2), (LARGE, 0)):
-        notes = made(root, monkeypatch, 1 << 30, Limits(max_bytes=most)).document.notes
-        assert any(f"{said} of 2 files looked at exceed" in note for note in notes) == bool(said)
-
-
-def test_a_spread_to_stop_at_that_nothing_can_tell_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = tree(tmp_path / "tree", "small")
-    limited = made(root, monkeypatch, LARGE, Limits(until_spread=0.1))
-    assert "no pool: no spread to stop at" in limited.document.notes
-    assert not any("spread" in note for note in made(root, monkeypatch, LARGE).document.notes)
-
-
-def test_what_only_root_can_bring_through_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    notes = made(tree(tmp_path / "tree", "small"), monkeypatch, LARGE).document.notes
-    assert "not root: other users' files fail, and trusted attributes get lost" in notes
+    root = tmp_path / "tree"
+    if not root.exists():
+        tree(root, "large", "small")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "geteuid", lambda: 1000)
+        notes = made(root, patch, 1 << 30, limits).document.notes
+    assert any(words in note for note in notes) == told
 
 
 @pytest.mark.slow
