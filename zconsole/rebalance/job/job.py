@@ -129,7 +129,7 @@ class Job:
         self.stop: str | None = None
         """Reason to stop, set by a signal handler."""
         self.limits = terms.settings.limits.changed(requested(journal.path).limits)
-        """Current limits; a new object whenever they change."""
+        """Current limits."""
         self.space = FreeSpace(self)
         self._kept: tuple[Any, ...] = ()
         self._noted = -inf
@@ -157,8 +157,7 @@ class Job:
             order, changed = requested(self.journal.path)
         except (ZconsoleError, OSError) as error:  # the request may be to stop
             raise StopJobError(str(error)) from error
-        limits = self.terms.settings.limits.changed(changed)
-        self.limits = self.limits if limits == self.limits else limits
+        self.limits = self.terms.settings.limits.changed(changed)
         if order == "stop":
             raise StopJobError("stop")
         return "paused" if order == "pause" else None

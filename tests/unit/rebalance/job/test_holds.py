@@ -437,13 +437,6 @@ def test_limits_of_the_settings_count_until_others_are_set(control: Control) -> 
     assert list(control.job.terms.reserves_at(0.5).values()) == [50]
 
 
-def test_an_order_that_leaves_limits_as_they_are_changes_none(control: Control) -> None:
-    before = control.job.limits
-    control.order("run")
-    assert control.why() is None
-    assert control.job.limits is before
-
-
 @rows(
     ("order", "hour", "stop", "reason"),
     [
