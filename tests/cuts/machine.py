@@ -179,8 +179,8 @@ class Machine:
     def _runner(self, system: ModelSys, journal: Journal) -> JobRunner:
         clock = self.clock
         clocks = JobClocks(lambda: clock.now, lambda: clock.now, lambda: clock.booted, clock.sleep)
-        job = Job(journal, terms_of(journal), clocks)
-        runner = JobRunner(system, FactsReader(), job, [PLACE], lambda _: None, users=Nobody())
+        job = Job(journal, terms_of(journal), clocks, FactsReader(), [PLACE])
+        runner = JobRunner(system, job, lambda _: None, users=Nobody())
         runner._batches.files = self.batch
         system.alarm = runner.alarm
         return runner

@@ -243,10 +243,11 @@ def run(
     journal = Journal.open(journal_path)
     try:
         journal.retry()
-        job, reader = Job(journal, terms_of(journal), clocks or JobClocks()), FactsReader()
-        places = plan.locate(job.terms.settings.dirs, reader)
+        terms, reader = terms_of(journal), FactsReader()
+        places = plan.locate(terms.settings.dirs, reader)
+        job = Job(journal, terms, clocks or JobClocks(), reader, places)
         users = users or (Nobody() if clocks is ALONE else Users())
-        runner = JobRunner(sys or Sys(), reader, job, places, _show, threads, users)
+        runner = JobRunner(sys or Sys(), job, _show, threads, users)
         signal.signal(signal.SIGIO, runner.alarm)
         try:
             summary = runner.run()

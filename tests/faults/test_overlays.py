@@ -13,7 +13,6 @@ from tests.faults.beside import MNT_DETACH, apart, beside, mount, umount
 from tests.faults.harness import create, run
 from tests.faults.holding import append
 from zconsole.rebalance.engine.file_locks import Users
-from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.forecast import RebalancePlan
@@ -49,7 +48,7 @@ def planned(*roots: Path, **settings: Any) -> RebalancePlan:
     wanted = Settings(tuple(map(str, roots)), allow_non_zfs=True, **settings)
     reader = FactsReader()
     found = plan.locate(wanted.dirs, reader)
-    return plan.make(Sys(), reader, found, wanted)
+    return plan.make(reader, found, wanted)
 
 
 @pytest.mark.parametrize("part", ["", "up", "low", "work", "up/below"])

@@ -16,8 +16,8 @@ from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.workplace import JobClocks
-from zconsole.rebalance.job import runner
-from zconsole.rebalance.job.effect import STAYED, BenefitCheck
+from zconsole.rebalance.job import accounts
+from zconsole.rebalance.job.accounts import STAYED, BenefitCheck
 from zconsole.rebalance.job.holds import Holds, WorkPhase
 from zconsole.rebalance.planning import engine_choice
 from zconsole.rebalance.planning.engine_choice import Choice
@@ -128,7 +128,7 @@ def test_the_last_look_is_told_of_a_job_that_ended(
     with closing(Journal.open(area / "job.db")) as journal:
         journal.set("job", journal.get("job") | {"spaces": [["d0", 100, 0, 1.0]]})
     effect = watch_of(Pool(), terms_with(spaces=(before,)))
-    monkeypatch.setattr(runner, "SpreadWatch", lambda *_, **__: effect)
+    monkeypatch.setattr(accounts, "SpreadWatch", lambda _: effect)
     slow = JobClocks(monotonic=lambda: time.monotonic() + 1000 * Pool.syncs)
     _, summary = run(area / "job.db", clocks=slow)
     assert Pool.syncs == 3

@@ -13,7 +13,6 @@ ACTIONS = "asks every module that plans actions the same"
 COMMANDS = "gives every command the same odd files or streams"
 DECODERS = "compares what several decoders make of one pool"
 JOB = "follows a job through the command line, its processes and its journal"
-PLAN = "follows one fact of a plan through what measures, judges and tells it"
 SHIPPED = "holds a file that is shipped to the metrics there are"
 SESSION = "follows whole scans through decoding, history and what is told of them"
 ELSEWHERE = {
@@ -48,7 +47,6 @@ ELSEWHERE = {
     "hardware/test_light_duty.py": "is of light.py, the other tests of which fill a file",
     "rebalance/job/test_gone.py": JOB,
     "rebalance/job/test_trust.py": JOB,
-    "rebalance/planning/test_rewrite_options.py": PLAN,
     "system/test_no_threads.py": "refuses threads to everything that begins one",
     "system/test_threads.py": "counts the threads that several modules leave behind",
     "zfs/decode/test_agreement.py": DECODERS,

@@ -116,7 +116,6 @@ def _settings(args: argparse.Namespace) -> Settings:
 
 
 def _plan(args: argparse.Namespace) -> int:
-    from zconsole.rebalance.engine.syscalls import Sys
     from zconsole.rebalance.job.locks import conflicting_job
     from zconsole.rebalance.planning import plan
     from zconsole.rebalance.planning.facts import FactsReader
@@ -124,7 +123,7 @@ def _plan(args: argparse.Namespace) -> int:
     settings, reader = _settings(args), FactsReader()
     found = plan.locate(settings.dirs, reader)
     sink = _counter(time.monotonic) if args.progress else None
-    made = plan.make(Sys(), reader, found, settings, sink).document
+    made = plan.make(reader, found, settings, sink).document
     if busy := conflicting_job([place.root for place in found]):
         made = replace(made, notes=(*made.notes, busy))
     if args.json:
@@ -243,7 +242,7 @@ def _execute(record: Record, as_json: bool, made: Created | None = None) -> int:
     from zconsole.rebalance.job import runner
 
     # Enters ``held`` before ``running``, which may fail to write the log: the locks are released.
-    held = made.held if made and made.held else contextlib.nullcontext()
+    held = made.held if made else contextlib.nullcontext()
     with control.refusals_kept(record), held, control.running(audit_log(), record):
         failed, interrupted = runner.execute(
             record, lasting(_printer(as_json)), made.locks if made else None
@@ -283,17 +282,16 @@ def _status(args: argparse.Namespace) -> int:
         if args.json:
             _show_job(view, args.json)
         else:
-            print(job_line(view.as_json()))
+            print(job_line(view))
     _report_unread(unread)
     return ExitCode.OK
 
 
 def _show_job(view: JobView, as_json: bool) -> None:
-    data = {**view.as_json(), **view.left_as_json()}
     if as_json:
-        _print_json(data)
+        _print_json({**view.as_json(), **view.left_as_json()})
     else:
-        print("\n".join(job_lines(data)))
+        print("\n".join(job_lines(view)))
 
 
 def _steer(args: argparse.Namespace) -> int:

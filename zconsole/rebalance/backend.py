@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -96,18 +96,17 @@ class JobStatus:
 
     def document(self) -> dict[str, Any]:
         """Return the status document for the journal, without the fields that are only printed."""
-        kept = (each.name for each in fields(JobStatus) if each.name not in _PRINTED)
-        limits = asdict(self.limits) if self.limits else None
-        return {**{name: getattr(self, name) for name in kept}, "limits": limits}
+        told = asdict(replace(self, ended_files=(), summary=None))
+        del told["ended_files"], told["summary"]
+        return told
 
 
-_PRINTED = ("ended_files", "summary")
-_FIGURES = (
-    "files_done", "files_total", "files_skipped", "files_failed",
-    "bytes_done", "bytes_handled", "bytes_total", "bytes_goal", "rate", "mean_rate",
-    "eta_seconds", "current", "vdevs",
+_JSON = (
+    "job", "state", "why", "dirs", "engine", "files_done", "files_total", "files_skipped",
+    "files_failed", "bytes_done", "bytes_handled", "bytes_total", "bytes_goal", "rate", "mean_rate",
+    "eta_seconds", "current", "vdevs", "journal", "accept_races", "notes", "days",
 )  # fmt: skip
-"""Status fields in the JSON object of a job."""
+"""Fields of a job and of its settings in its JSON object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,9 +146,7 @@ class JobView(JobStatus):
     @property
     def files_moved(self) -> int:
         """Number of files moved: those done, without skipped and failed ones."""
-        left = ((self.files_skipped, self.skipped), (self.files_failed, self.failed))
-        named = (sum(by.values()) if count is None else count for count, by in left)
-        return (self.files_done or 0) - sum(named)
+        return (self.files_done or 0) - (self.files_skipped or 0) - (self.files_failed or 0)
 
     @property
     def replaced(self) -> int:
@@ -196,14 +193,8 @@ class JobView(JobStatus):
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON object of the job, without the files left out."""
-        return {
-            **{name: getattr(self, name) for name in ("job", "state", "why")},
-            "dirs": list(self.settings.dirs),
-            **{name: getattr(self, name) for name in ("engine", *_FIGURES, "journal")},
-            "accept_races": self.settings.accept_races,
-            "notes": list(self.notes),
-            "days": [dict(day) for day in self.days],
-        }
+        owner = {"dirs": self.settings, "accept_races": self.settings}
+        return {name: getattr(owner.get(name, self), name) for name in _JSON}
 
     def left_as_json(self) -> dict[str, Any]:
         """Return the JSON object of files left out: counts by reason, and the first files."""

@@ -35,6 +35,7 @@ from zconsole.system.audit import Log, audit_log
 from zconsole.system.daemon_thread import FileThread
 from zconsole.system.mounts import SELF
 from zconsole.system.process import PACKAGE_ROOT, DeadlineError, own
+from zconsole.system.records import from_json
 from zconsole.system.state_dir import StateError, read_end
 
 if TYPE_CHECKING:
@@ -70,8 +71,8 @@ class LiveExplorer:
             return None
         data = json.loads(line)
         if listing := data.get("listing"):
-            return DirectoryListing(**{**listing, "names": tuple(listing["names"])})
-        return Measured(**data["measured"])
+            return from_json(DirectoryListing, listing)
+        return from_json(Measured, data["measured"])
 
     def close(self) -> None:
         """End the process without waiting for it."""

@@ -19,7 +19,6 @@ from typing import Any
 from tests.lock.case import digest
 from tests.lock.plans.table import safe
 from zconsole.errors import ZconsoleError
-from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.facts import FactsReader, JobDirectory
 from zconsole.rebalance.planning.plan_document import PlanDocument, plan_lines
@@ -185,9 +184,9 @@ class _Pool:
                 **self.found,
             },
         )
-        made = plan._directory_plan(Sys(), reader, place, pool, settings, found, _Nobody(), [])
+        made = plan._directory_plan(reader, place, pool, settings, found, _Nobody(), [])
         document = plan.judged([made], pool, settings).document
-        quotas = plan.plan_notes.of_quotas(reader.run, [made])
+        quotas = plan.plan_notes.of_quotas(reader, [made])
         shared = plan.plan_notes.of_shared_blocks(pool, [made])
         vain, more = plan.plan_notes.nothing_to_gain(settings.aim, [made], pool)
         notes = (*document.notes, *quotas, *shared, *more)

@@ -52,7 +52,8 @@ def test_a_job_tells_everything_there_is():
 
 
 def test_files_that_another_job_moved_are_counted_apart():
-    job = replace(JOB, skipped={REPLACED: 1000, "changed": 2}, files_done=1020, files_total=2000)
+    job = replace(JOB, skipped={REPLACED: 1000, "changed": 2}, files_skipped=1002)
+    job = replace(job, files_done=1020, files_total=2000)
     said = text(job_lines(job, 0.0, {}, DisplayFormat(), 120))
     assert "17 of 2,000 files moved, 1,000 need no move, 2 skipped, 1 failed" in said
     assert "Need no move 1,000: replaced since the walk" in said
@@ -124,6 +125,7 @@ def test_a_job_that_does_not_run_says_so_once_and_what_is_left_and_how_to_go_on(
 
 def test_large_numbers_of_files_are_grouped():
     job = replace(JOB, files_done=347_306, files_total=955_000, skipped={"changed": 1_231})
+    job = replace(job, files_skipped=1_231)
     said = text(job_lines(job, 0.0, {}, DisplayFormat(), 100))
     assert "346,074 of 955,000 files moved, 1,231 skipped, 1 failed" in said
 
@@ -131,7 +133,8 @@ def test_large_numbers_of_files_are_grouped():
 def test_the_files_of_a_day_are_those_that_moved_as_in_the_line_above():
     day = {"day": "2026-11-20", "moved_bytes": 5, "files_done": 347_306, "files_skipped": 1_231}
     job = replace(JOB, files_done=347_306, files_total=955_000, skipped={"changed": 1_231})
-    job = replace(job, failed={}, days=(day,))
+    job = replace(job, files_skipped=1_231)
+    job = replace(job, failed={}, files_failed=0, days=(day,))
     said = text(job_lines(job, 0.0, {}, DisplayFormat(), 100)).splitlines()
     assert "346,075 of 955,000 files moved" in "".join(said)
     assert any(line.split()[:1] == ["2026-11-20"] and " 346,075 " in line for line in said)

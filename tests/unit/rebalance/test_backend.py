@@ -104,7 +104,7 @@ def test_the_newest_question_is_counted_first_and_half_counts_are_told(tree):
     measurer = Measurer(told.append, lambda: next(ticks))
     measurer.ask({"open": str(tree)})
     measurer.ask({"open": str(tree / "a")})
-    while measurer.busy:
+    while measurer.counts:
         measurer.advance()
     measured = [answer for answer in told if isinstance(answer, Measured)]
     assert Path(measured[0].path).name == "deep"
@@ -120,7 +120,7 @@ def test_sizes_tell_what_is_older_than_the_newest_vdev(tree):
     measurer.ask({"open": str(tree)})
     added = time.time() + 1000
     measurer.ask({"open": str(tree / "a")})
-    while measurer.busy:
+    while measurer.counts:
         measurer.advance()
     measured = [answer for answer in told if isinstance(answer, Measured)]
     old = {Path(m.path).name: (m.old, m.bytes) for m in measured if m.done}

@@ -1,6 +1,7 @@
-"""Accounts of a running job: its progress, the outcomes of its files, and its result.
+"""Accounts of a running job: its progress, the outcomes of its files, its result and its effect.
 
-Also tracks the allocation of the pool's vdevs, and the way left to a wanted spread.
+Tracks the allocation of the pool's vdevs, and the way left to a wanted spread. Checks early, then
+periodically, whether moved blocks actually leave the vdevs they were on.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import os
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import inf
@@ -18,13 +20,15 @@ from zconsole.pool import allocator
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.backend import REPLACED, TOTAL_CHANGED, EndedFile, JobStatus
 from zconsole.rebalance.engine.directories import Directories
-from zconsole.rebalance.engine.item import FileOutcome
+from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow, State
 from zconsole.rebalance.engine.results import STATES
 from zconsole.rebalance.job.job import PUBLISH, SLOW_DISKS, Job, skipped_files
 from zconsole.rebalance.job.job_output import Show
-from zconsole.rebalance.planning.facts import FactsReader
+from zconsole.rebalance.planning.facts import Dataset, FactsReader, Listed
 from zconsole.system.day_hours import day_hours
+from zconsole.system.patient import Patient
+from zconsole.system.safe_path import StateError
 from zconsole.units import size
 
 INTERVAL = 10.0
@@ -49,9 +53,6 @@ STEP_SHARE = 0.25
 class SpreadWatch:
     """Tracks the vdevs of a pool while files move; asks zpool at most every INTERVAL seconds."""
 
-    reader: FactsReader
-    pool: str
-    """Name of the pool; empty for a job without one, which has no spread."""
     job: Job
     now_spaces: tuple[Space, ...] = ()
     fragmentation: float | None = None
@@ -68,6 +69,11 @@ class SpreadWatch:
     """A spread, and the total bytes of files after which it should be reached."""
 
     @property
+    def pool(self) -> str | None:
+        """Name of the pool; None for a job without vdevs, which has no spread."""
+        return self.job.pool if self.job.terms.spaces else None
+
+    @property
     def before(self) -> tuple[Space, ...]:
         """The vdevs when the job was planned."""
         return self.job.terms.spaces if self.pool else ()
@@ -78,39 +84,32 @@ class SpreadWatch:
         due = force or self._read_at is None or now - self._read_at >= INTERVAL
         if self.pool and due:
             self._read_at = now
-            try:
-                self.now_spaces, self.fragmentation = self.reader.listing(self.pool)
-            except UnavailableError:
-                return self.now_spaces or self.before
+            with suppress(UnavailableError):
+                self.now_spaces, self.fragmentation = self.job.reader.listing(self.pool)
         return self.now_spaces or self.before
 
-    def read_settled(self) -> tuple[Space, ...]:
-        """Return the vdevs after SETTLING txgs, when freed space shows. Raises UnavailableError.
+    def settle(self) -> bool:
+        """Wait SETTLING txgs, after which freed space shows; return whether the pool answered.
 
         ZFS holds freed space back for TXG_DEFER_SIZE txgs (include/sys/txg.h).
         """
-        for _ in range(SETTLING):
-            self.reader.sync(self.pool)
-        return self.read(force=True)
-
-    def read_last(self, wait: bool) -> None:
-        """Read the vdevs a last time; with ``wait`` after freed space shows."""
+        if self.pool is None:
+            return False
         try:
-            self.read_settled() if wait else self.read(force=True)
+            for _ in range(SETTLING):
+                self.job.reader.sync(self.pool)
         except UnavailableError:
-            self.read(force=True)
+            return False
+        return True
 
     def reached(self, target: float, handled: int) -> bool:
         """Whether the spread is down to ``target`` after ``handled`` bytes of files.
 
         Checks become more frequent as the target comes closer.
         """
-        if not self.pool or handled < self.next_check:
+        if handled < self.next_check or not self.settle():
             return False
-        try:
-            spaces = self.read_settled()
-        except UnavailableError:
-            return False
+        spaces = self.read(force=True)
         if allocator.spread(spaces) <= target:
             return True
         left = self._predicted(spaces, target)
@@ -153,14 +152,14 @@ class SpreadWatch:
 
     def moves_nothing(self, moved: int) -> bool:
         """Whether ``moved`` allocated bytes have not changed the vdevs in STRIKES checks."""
-        previous = self._read_at
+        previous, before = self._read_at, self.before
         spaces = self.read()
-        if self._read_at == previous or len(spaces) != len(self.before):
+        if self._read_at == previous or len(spaces) != len(before):
             return False
-        expected = allocator.expected_move(self.before, moved * self.job.terms.raw_factor)
+        expected = allocator.expected_move(before, moved * self.job.terms.raw_factor)
         if expected < ENOUGH:
             return False
-        changes = [abs(a.alloc - b.alloc) for a, b in zip(spaces, self.before, strict=True)]
+        changes = [abs(a.alloc - b.alloc) for a, b in zip(spaces, before, strict=True)]
         unchanged = max(changes) < TOO_LITTLE * expected
         self._unchanged = self._unchanged + 1 if unchanged else 0
         return self._unchanged >= STRIKES
@@ -181,8 +180,8 @@ class JobAccounts:
 
     job: Job
     directories: Directories
-    watch: SpreadWatch
     show: Show
+    watch: SpreadWatch = field(init=False)
     files_total: int = 0
     bytes_total: int = 0
     ended: Counter[str] = field(default_factory=Counter)
@@ -213,6 +212,7 @@ class JobAccounts:
     _directory: Callable[[int], bytes] = field(init=False)
 
     def __post_init__(self) -> None:
+        self.watch = SpreadWatch(self.job)
         self._directory = lru_cache(PATHS)(self.directories.path)
 
     @property
@@ -360,7 +360,9 @@ class JobAccounts:
         self.state = "finished" if stopped_by in GOALS else "stopped"
         self.why = stopped_by
         if self.watch.pool:
-            self.watch.read_last(wait=self.state == "finished")
+            if self.state == "finished":
+                self.watch.settle()
+            self.watch.read(force=True)
             self.day()
         self.count()
         self.emit()
@@ -416,3 +418,162 @@ class JobAccounts:
             {"name": then.name, "alloc_before": round(then.alloc), "alloc_after": round(now.alloc)}
             for then, now in pairs
         ] or None
+
+
+FILES = 3
+SMALLEST = 128 << 10
+"""Least bytes of a file to sample; a smaller one may have no block to compare."""
+LARGEST = 256 << 20
+"""Most bytes of a file to sample: larger ones have too many blocks to list."""
+TRIES = 3
+"""Consecutive batches to sample if zdb tells nothing about the earlier ones."""
+AGAIN = 3600.0
+"""Seconds until the next sample: a property set meanwhile may keep blocks in place."""
+
+
+@dataclass(slots=True)
+class Samples:
+    """Samples of files whose blocks ``zdb`` lists before and after a batch (root only).
+
+    The first batch is sampled, then one every AGAIN seconds; if none of its files could be judged,
+    the next one as well. Unlike the allocation of vdevs, this is not disturbed by other writers.
+    """
+
+    reader: FactsReader
+    root: bytes
+    dataset: Dataset
+    path: Callable[[FileRow], str]
+    clock: Callable[[], float]
+    _due: float = -inf
+    _left: int = TRIES
+    _patient: Patient = field(default_factory=Patient)
+    """For paths: a directory on the way may be a link by now, to a server that is dead."""
+    _before: Listed = field(default_factory=dict)
+    _moved: list[FileRow] = field(default_factory=list)
+
+    def note(self, rows: Sequence[FileRow]) -> None:
+        """Record where the blocks of some of the files are before a batch."""
+        self._before, self._moved = {}, []
+        if self.clock() < self._due or os.geteuid() != 0:
+            return
+        root = os.fsdecode(self.root).rstrip("/") + "/"
+        fit = (r for r in rows if SMALLEST <= r.size <= LARGEST and self.path(r).startswith(root))
+        chosen = [row for row, _ in zip(fit, range(FILES), strict=False)]
+        if chosen:
+            self._try(self._left - 1)
+            self._before = self._blocks([row.ino for row in chosen])
+
+    def finished(self, outcomes: Sequence[FileOutcome]) -> None:
+        """Take note of the sampled files that were moved; a skipped one is no evidence."""
+        if self._before:
+            self._moved += [
+                done.row
+                for done in outcomes
+                if done.outcome == "moved" and done.row.ino in self._before
+            ]
+
+    def stayed(self) -> bool:
+        """Return after a batch whether every block of every sampled file is still in its place."""
+        before, moved, self._before = self._before, self._moved, {}
+        if not moved:
+            return False
+        try:
+            self.reader.sync(self.dataset.pool)
+            # A copy has a new inode, a file rewritten in place keeps its own.
+            paths = [self.path(row) for row in moved]
+            inodes = self._patient.call(lambda: [os.lstat(path).st_ino for path in paths])
+        except (OSError, UnavailableError, StateError):
+            return False
+        after = self._blocks(inodes)
+        if not after:
+            return False
+        self._try(0)
+        return all(
+            sorted(before[row.ino]) == sorted(after.get(inode, []))
+            for row, inode in zip(moved, inodes, strict=True)
+        )
+
+    def _try(self, left: int) -> None:
+        """Set how many more batches to sample; 0: none for AGAIN seconds."""
+        self._left = left or TRIES
+        if left == 0:
+            self._due = self.clock() + AGAIN
+
+    def _blocks(self, inodes: Sequence[int]) -> Listed:
+        found = self.reader.blocks(self.dataset.name, inodes)
+        return {inode: file for inode, file in found.items() if file}
+
+
+STAYED = "nothing moves: blocks stay where they were"
+NOTHING_MOVES = "nothing moves: vdev sizes don't change"
+
+
+class BenefitCheck:
+    """Ends a job that moves nothing; checked after every portion and within long files."""
+
+    def __init__(self, job: Job, accounts: JobAccounts) -> None:
+        self.accounts = accounts
+        self._clock, settings = job.clocks.monotonic, job.terms.settings
+        # Blocks that -S and -C spare stay on purpose, and may be all blocks of a portion.
+        moves_all = not {"S", "C"} & set(settings.rewrite_options)
+        # One per directory: only one of their datasets may keep its blocks in place.
+        self.samples = [
+            Samples(job.reader, place.root, place.dataset, accounts.path, self._clock)
+            for place in job.places
+            if moves_all and place.dataset
+        ]
+        # With another aim, the allocation of the vdevs need not change.
+        self._balancing = settings.aim == "balance" and moves_all
+        self._checked, self._moved = -inf, 0
+        self._patient = Patient()
+
+    def begin(self, rows: Sequence[FileRow]) -> None:
+        """Record where blocks are before a portion."""
+        self.accounts.begin()
+        for sample in self.samples:
+            sample.note(rows)
+
+    def finished(self, outcomes: Sequence[FileOutcome]) -> None:
+        """Take note of finished files, and add up the bytes moved."""
+        for sample in self.samples:
+            sample.finished(outcomes)
+        if self._balancing and self.accounts.watch.pool:
+            self._moved += self._stored([(done.row, done.bytes) for done in outcomes if done.bytes])
+
+    def portion(self) -> None:
+        """Check after a portion. Raises StopJobError if nothing moves."""
+        if any(sample.stayed() for sample in self.samples):
+            raise StopJobError(STAYED)
+        self._check()
+
+    def chunk(self) -> None:
+        """Check within a file rewritten in place. Raises StopJobError if nothing moves."""
+        if self._clock() - self._checked >= INTERVAL:
+            self._check()
+
+    def _check(self) -> None:
+        self._checked = self._clock()
+        row, begun = self.accounts.current, self.accounts.unfinished
+        moved = self._moved + (self._stored([(row, begun)]) if row and begun else 0)
+        if self._balancing and self.accounts.watch.moves_nothing(moved):
+            raise StopJobError(NOTHING_MOVES)
+        self.accounts.day()
+
+    def _stored(self, done: Sequence[tuple[FileRow, int]]) -> int:
+        """Convert bytes of files to bytes of their blocks: fewer if compressed or with holes.
+
+        0 for a file that is gone, and for all of them if a path gives no answer.
+        """
+        pairs = [(self.accounts.path(row), size) for row, size in done]
+        try:
+            return self._patient.call(lambda: sum(_blocks_of(path, size) for path, size in pairs))
+        except StateError:
+            return 0
+
+
+def _blocks_of(path: str, size: int) -> int:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return 0
+    return round(size * status.st_blocks * 512 / max(1, status.st_size))

@@ -287,9 +287,7 @@ def resumable(unread: list[UnreadableJob]) -> list[Record]:
     return [
         record
         for record, found in _each(unread)
-        if found.interrupted
-        and (found.agreed or found.state != "planned")
-        and not job_store.is_alive(record)
+        if found.interrupted and (found.agreed or found.state != "planned")
     ]
 
 

@@ -14,8 +14,8 @@ others.
 from __future__ import annotations
 
 import contextlib
-import os
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field, replace
@@ -67,8 +67,8 @@ class Created:
     plan: RebalancePlan
     locks: TreeLocks | None = None
     """Locks of its trees, if they are to be held."""
-    held: ExitStack | None = None
-    """The locks of its trees and of the job, to be closed after its run."""
+    held: ExitStack = field(default_factory=ExitStack)
+    """The locks of its trees and of the job, if held, to be closed after its run."""
 
 
 def create(
@@ -77,7 +77,6 @@ def create(
     journal_path: Path | None = None,
     agreed: bool = True,
     begun: Callable[[Record], None] = lambda _: None,
-    clocks: JobClocks | None = None,
     ask: Callable[[RebalancePlan], None] = lambda _: None,
     hold: bool = False,
 ) -> Created:
@@ -103,7 +102,7 @@ def create(
             # Overwrite a request left by a job whose journal was here and has been deleted.
             write_private(request_file(record.journal), Request().encoded())
             begun(record)
-            made = _walk_into(journal, reader, found, settings, record, clocks or JobClocks())
+            made = _walk_into(journal, reader, found, settings, record)
             ask(made)
             journal.set("walking", {**walking, "agreed": True})
             kept = not made.document.refused
@@ -137,8 +136,8 @@ def recount(record: Record, reader: FactsReader) -> RebalancePlan | None:
         found = plan.locate(settings.dirs, reader)
         with closing(_locked(found)):
             journal.clear_walk()
-            journal.set("status", JobStatus(state="running", why=WALKING).document())
-            return _walk_into(journal, reader, found, settings, record, JobClocks())
+            _tell(journal, "running", WALKING)
+            return _walk_into(journal, reader, found, settings, record)
 
 
 def _locked(found: list[JobDirectory]) -> TreeLocks:
@@ -169,31 +168,34 @@ def _walk_into(
     found: list[JobDirectory],
     settings: Settings,
     record: Record,
-    clocks: JobClocks,
 ) -> RebalancePlan:
-    sink = WalkSink(journal, clocks)
-    journal.set("keys", {os.fsdecode(place.root): place.key for place in found})
+    sink = WalkSink(journal, JobClocks())
+    journal.set("keys", {place.path: place.key for place in found})
     with journal.lazily_durable():  # a walk that a power cut undoes is repeated
-        made = plan.make(Sys(), reader, found, settings, sink, journal.path)
+        made = plan.make(reader, found, settings, sink, journal.path)
         sink.flush()
         sink.obey()
         terms = terms_of_plan(record, settings, made)
         journal.finish_walk(split_links="copy" in terms.engines.values())
     if refused := made.document.refused:
-        ended = JobStatus(state="stopped", why=f"refused: {refused}")
-        journal.set("status", ended.document())
+        _tell(journal, "stopped", f"refused: {refused}")
         return made
     journal.set("walk_skipped", sink.skipped)
-    journal.set("status", JobStatus().document())
+    _tell(journal, "planned")
     # Must be last: it marks the walk as finished.
     journal.set("job", asdict(terms))
     sync_directory(journal.path.parent)  # makes the name of the new journal durable
     return made
 
 
+def _tell(journal: Journal, state: str, why: str | None = None, t: float | None = None) -> None:
+    """Store the status of a job that does not move files yet."""
+    journal.set("status", JobStatus(state=state, why=why, t=t).document())
+
+
 def terms_of_plan(record: Record, settings: Settings, made: RebalancePlan) -> JobTerms:
     """Build the terms that the journal of a planned job keeps."""
-    pool, by_root = made.pool, {os.fsdecode(each.place.root): each for each in made.directories}
+    pool, by_root = made.pool, {each.place.path: each for each in made.directories}
     return JobTerms(
         name=record.job,
         settings=settings,
@@ -216,9 +218,9 @@ class WalkSink:
     """Writes a walk into a journal. Raises StopJobError if the job is stopped."""
 
     journal: Journal
-    clocks: JobClocks = field(default_factory=JobClocks)
+    clocks: JobClocks
     last: int = 0
-    skipped: dict[str, int] = field(default_factory=dict)
+    skipped: Counter[str] = field(default_factory=Counter)
     _directories: list[DirectoryRow] = field(default_factory=list)
     _files: list[Row] = field(default_factory=list)
     _looked: float = float("-inf")
@@ -230,7 +232,7 @@ class WalkSink:
             self.last = row.number
             self._directories.append(row)
         for _, reason in portion.skipped:
-            self.skipped[reason] = self.skipped.get(reason, 0) + 1
+            self.skipped[reason] += 1
         self._files += [
             (
                 row.number, name, status.st_ino, status.st_size, status.st_nlink,
@@ -258,17 +260,13 @@ class WalkSink:
         """Wait while the job is paused. Raises StopJobError if it is stopped."""
         self._looked = self.clocks.monotonic()
         if (order := requested(self.journal.path).order) == "pause":
-            self._note("paused", "paused")
+            _tell(self.journal, "paused", "paused", self.clocks.epoch())
             while (order := requested(self.journal.path).order) == "pause":
                 self.clocks.sleep(SLICE)
-            self._note("running", WALKING)
+            _tell(self.journal, "running", WALKING, self.clocks.epoch())
         if order == "stop":
-            self._note("stopped", "stop")
+            _tell(self.journal, "stopped", "stop", self.clocks.epoch())
             raise StopJobError("stop")
-
-    def _note(self, state: str, why: str) -> None:
-        told = JobStatus(state=state, why=why, t=self.clocks.epoch())
-        self.journal.set("status", told.document())
 
 
 OPTIONS = ("engine", "aim", "accept_races", "allow_non_zfs", "during_scan", "rewrite_options")
@@ -354,7 +352,7 @@ def _device_of(sys: Sys, journal: Journal, place: JobDirectory) -> int:
     fd = open_path(sys, place.root)
     status = sys.fstat(fd)
     sys.close(fd)
-    root = os.fsdecode(place.root)
+    root = place.path
     known = (journal.get("keys", dict) or {}).get(root, "")
     inodes = {row.ino for row in journal.roots() if row.name == place.root}
     if not is_same_filesystem(known, place.key) or status.st_ino not in inodes:

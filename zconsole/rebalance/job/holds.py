@@ -19,11 +19,10 @@ from typing import Generic, NamedTuple, TypeVar
 from zconsole.errors import UnavailableError
 from zconsole.rebalance.engine.item import SkipError, StopJobError
 from zconsole.rebalance.job.accounts import JobAccounts
-from zconsole.rebalance.job.job import AT_FLOOR, SLOW_DISKS, Job, JobTerms
+from zconsole.rebalance.job.job import AT_FLOOR, SLOW_DISKS, Job
 from zconsole.rebalance.planning import exports
 from zconsole.rebalance.planning.engine_choice import why_shared
-from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, Run, pool_of
-from zconsole.rebalance.planning.plan import TOO_LARGE
+from zconsole.rebalance.planning.forecast import TOO_LARGE
 from zconsole.system.day_hours import day_hours
 from zconsole.system.patient import Patient
 from zconsole.zfs.decode.devices import Devices
@@ -36,6 +35,7 @@ POOL_INTERVAL = 5.0
 SNAPSHOT_INTERVAL = 30.0
 EXPORTS_INTERVAL = 120.0
 """Seconds; reads the configuration of servers, and runs Samba's tools."""
+TWICE = "what moves from now on stays allocated twice"
 LOOKING = "checking what is exported by now"
 SLICE = 0.05
 """Seconds of a single sleep; between sleeps, leases are released and requests noticed."""
@@ -62,11 +62,11 @@ class WorkPhase(Enum):
     """Files are rewritten in place: bytes processed have moved already."""
 
 
-def devices_of(reader: FactsReader, places: Sequence[JobDirectory]) -> list[list[str]]:
+def devices_of(job: Job) -> list[list[str]]:
     """Return the paths of the devices under a job's files, by class; empty if /sys has none."""
-    if pool := pool_of(places):
-        return reader.device_paths(pool)
-    device = Path(os.fsdecode(places[0].root)).stat().st_dev
+    if job.pool:
+        return job.reader.device_paths(job.pool)
+    device = Path(job.places[0].path).stat().st_dev
     link = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}")
     return [[f"/dev/{link.resolve().name}"]] if link.exists() else []
 
@@ -140,18 +140,13 @@ class NewPin(NamedTuple):
 class PoolWatch:
     """Checks a job's pool in the background: reasons to wait, new snapshots and checkpoints."""
 
-    def __init__(
-        self,
-        reader: FactsReader,
-        pool: str,
-        datasets: Sequence[str],
-        during_scan: bool,
-        notes: list[str],
-        clock: Callable[[], float],
-    ) -> None:
+    def __init__(self, job: Job, pool: str, notes: list[str]) -> None:
         """``notes`` receives a line for each new snapshot, hold or checkpoint."""
-        self.reader, self.pool, self.datasets = reader, pool, datasets
-        self.during_scan, self.notes = during_scan, notes
+        self.reader, self.pool, self.notes = job.reader, pool, notes
+        self.settings, clock = job.terms.settings, job.clocks.monotonic
+        self.datasets = sorted({place.dataset.name for place in job.places if place.dataset})
+        if "S" in self.settings.rewrite_options:
+            self.datasets = []  # -S leaves blocks of snapshots in place, so new ones pin nothing
         self.check = PeriodicCheck(self._check, POOL_INTERVAL, clock)
         self.new_pin = PeriodicCheck(self._new_pin, SNAPSHOT_INTERVAL, clock)
         self._snapshots: dict[str, tuple[int, int, int]] = {}
@@ -170,7 +165,7 @@ class PoolWatch:
             return PoolCheck(str(error))
         if state != "ONLINE":
             return PoolCheck(f"pool {self.pool} is {state}")
-        if moving or (scanning and not self.during_scan):
+        if moving or (scanning and not self.settings.during_scan):
             return PoolCheck(f"a {moving or scanning} is running")
         with suppress(UnavailableError):
             return PoolCheck(free=self.reader.free(self.pool))
@@ -197,8 +192,7 @@ class PoolWatch:
                 return
             first, last = self._checkpoint or (found.checkpoint, found.checkpoint)
             if found.checkpoint and not last:
-                text = "what moves from now on stays allocated twice"
-                self.notes.append(f"new checkpoint of {self.pool}: {text}")
+                self.notes.append(f"new checkpoint of {self.pool}: {TWICE}")
             self._checkpoint = first, found.checkpoint
 
     def _note_snapshots(self, name: str) -> None:
@@ -206,11 +200,10 @@ class PoolWatch:
             newest, held = self.reader.snapshots_now(name)
             first, last, were_held = self._snapshots.get(name, (newest, newest, held))
             if newest > max(first, last):
-                text = "what moves from now on stays allocated twice"
-                self.notes.append(f"new snapshot of {name}: {text}")
+                self.notes.append(f"new snapshot of {name}: {TWICE}")
             if held > were_held:
-                text = "what they keep stays until a release"
-                self.notes.append(f"snapshots of {name} were held: {text}")
+                kept = "what they keep stays until a release"
+                self.notes.append(f"snapshots of {name} were held: {kept}")
             self._snapshots[name] = first, newest, held
 
 
@@ -227,8 +220,10 @@ class SlowDisks:
     _checked: float = 0.0
     _last: Sequence[tuple[int, float]] = ()
 
-    def __call__(self, limit: float) -> str | None:
+    def __call__(self, limit: float | None) -> str | None:
         """Return a reason to wait if the mean latency exceeds ``limit`` seconds; else None."""
+        if not limit:
+            return None
         now = self.clock()
         if now - self._checked >= 1.0:
             self._checked = now
@@ -260,20 +255,17 @@ def _waits(paths: Sequence[str], rows: Mapping[str, str]) -> tuple[int, float]:
     return requests, sum(each.read_seconds + each.write_seconds for each in blocks)
 
 
-def exposed(
-    terms: JobTerms, places: Sequence[JobDirectory], run: Run, patient: Patient
-) -> str | None:
+def exposed(job: Job, patient: Patient) -> str | None:
     """Reason why other machines may now write to files that would be copied, or None.
 
-    None, too, if the operator accepts races. ``run`` runs Samba's tools; ``patient`` is that of the
-    looks before.
+    None, too, if the operator accepts races. ``patient`` is that of the looks before.
     """
-    copied = [each for each in places if terms.engines.get(os.fsdecode(each.root)) == "copy"]
-    if terms.settings.accept_races or not copied:
+    copied = [each for each in job.places if job.terms.engines.get(each.path) == "copy"]
+    if job.terms.settings.accept_races or not copied:
         return None
-    shared = exports.look(run, patient=patient)
-    whys = ((p.root, why_shared(p.dataset, exports.why_exported(p.point, shared))) for p in copied)
-    return next((f"{os.fsdecode(root)}: {why}" for root, why in whys if why), None)
+    shared = exports.look(job.reader.run, patient=patient)
+    whys = ((p.path, why_shared(p.dataset, exports.why_exported(p.point, shared))) for p in copied)
+    return next((f"{path}: {why}" for path, why in whys if why), None)
 
 
 class Holds:
@@ -282,8 +274,6 @@ class Holds:
     def __init__(
         self,
         job: Job,
-        reader: FactsReader,
-        places: Sequence[JobDirectory],
         accounts: JobAccounts,
         service: Callable[[], None],
         shared: str | None = None,
@@ -293,23 +283,18 @@ class Holds:
         ``shared`` is what ``exposed`` has just returned.
         """
         self.job, self.accounts, self.service = job, accounts, service
-        clock, during_scan = job.clocks.monotonic, job.terms.settings.during_scan
+        clock = job.clocks.monotonic
         self.shared: PeriodicCheck[str | None] = PeriodicCheck(
-            partial(exposed, job.terms, places, reader.run, Patient()),
+            partial(exposed, job, Patient()),
             EXPORTS_INTERVAL,
             clock,
             clock(),
             _answer=shared,
         )
-        self._disks = SlowDisks(cache(partial(devices_of, reader, places)), clock)
-        self._of_pool: PoolWatch | None = None
-        datasets = [place.dataset for place in places if place.dataset]
+        self._disks = SlowDisks(cache(partial(devices_of, job)), clock)
+        self._of_pool = PoolWatch(job, job.pool, accounts.notes) if job.pool else None
+        datasets = (place.dataset for place in job.places if place.dataset)
         self._has_refquota = any(dataset.number("refquota") for dataset in datasets)
-        if (pool := pool_of(places)) is not None:
-            names = sorted({dataset.name for dataset in datasets})
-            if "S" in job.terms.settings.rewrite_options:
-                names = []  # -S leaves blocks of snapshots in place, so new ones pin nothing
-            self._of_pool = PoolWatch(reader, pool, names, during_scan, accounts.notes, clock)
         self._debt, self._paid, self._looked = 0.0, clock(), -inf
 
     def why(self, phase: WorkPhase) -> str | None:
@@ -319,7 +304,7 @@ class Holds:
         return (
             self.job.obey()
             or self._hours()
-            or self._latency()
+            or self._disks(self.job.limits.max_latency)
             or (self._exports() if phase is WorkPhase.BETWEEN else None)
             or self._pool()
             or self._space(phase)
@@ -332,15 +317,9 @@ class Holds:
             return None
         return f"outside {window}"
 
-    def _latency(self) -> str | None:
-        limit = self.job.limits.max_latency
-        return self._disks(limit) if limit else None
-
     def _exports(self) -> str | None:
         """Wait while files are exported, and for an answer if nobody has asked for long."""
-        if self.shared.is_stale:
-            return LOOKING
-        return self.shared()
+        return LOOKING if self.shared.is_stale else self.shared()
 
     def _pool(self) -> str | None:
         """Wait for the pool, and while new snapshots would pin more than there is free space."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
@@ -22,6 +22,8 @@ from zconsole.rebalance.engine.journal import Journal, State
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job.job_store import NAME
+from zconsole.rebalance.planning.engine_choice import READ_ONLY
+from zconsole.rebalance.planning.facts import FactsReader, JobDirectory
 from zconsole.rebalance.planning.settings import FLOOR, Floor, Settings
 from zconsole.system.patient import Patient
 from zconsole.system.records import from_json, parse_json
@@ -110,14 +112,24 @@ PUBLISH = 1.0
 
 
 class Job:
-    """A running job: owns its journal, clocks, free space and current limits."""
+    """A running job: owns its journal, clocks, directories, free space and current limits."""
 
-    def __init__(self, journal: Journal, terms: JobTerms, clocks: JobClocks) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        terms: JobTerms,
+        clocks: JobClocks,
+        reader: FactsReader,
+        places: Sequence[JobDirectory],
+    ) -> None:
         self.journal, self.terms, self.clocks = journal, terms, clocks
+        self.reader, self.places = reader, places
+        self.pool = places[0].dataset.pool if places[0].dataset else None
+        """Name of the pool, which all its directories share; None without ZFS."""
         self.stop: str | None = None
         """Reason to stop, set by a signal handler."""
         self.limits = terms.settings.limits.changed(requested(journal.path).limits)
-        """Current limits; a new object whenever they change."""
+        """Current limits."""
         self.space = FreeSpace(self)
         self._kept: tuple[Any, ...] = ()
         self._noted = -inf
@@ -145,8 +157,7 @@ class Job:
             order, changed = requested(self.journal.path)
         except (ZconsoleError, OSError) as error:  # the request may be to stop
             raise StopJobError(str(error)) from error
-        limits = self.terms.settings.limits.changed(changed)
-        self.limits = self.limits if limits == self.limits else limits
+        self.limits = self.terms.settings.limits.changed(changed)
         if order == "stop":
             raise StopJobError("stop")
         return "paused" if order == "pause" else None
@@ -172,7 +183,6 @@ AT_FLOOR = "no free space beyond what is kept free"
 NO_SPACE = "No space left on device"
 QUOTA = "Disk quota exceeded"
 NO_WRITING = "Read-only file system"
-READ_ONLY = "mounted read-only"
 MOST = 3
 """Consecutive batches without space after which the job stops."""
 
@@ -362,10 +372,9 @@ def walking_settings(journal: Journal, alive: bool) -> Settings | None:
 
 def skipped_files(journal: Journal) -> dict[str, int]:
     """Count skipped files by reason, including names that the walk left out."""
-    found = dict(journal.get("walk_skipped", dict) or {})
-    for reason, files in journal.reasons(State.SKIPPED).items():
-        found[reason] = found.get(reason, 0) + files
-    return found
+    return Counter(journal.get("walk_skipped", dict) or {}) + Counter(
+        journal.reasons(State.SKIPPED)
+    )
 
 
 def left_out(journal: Journal, most: int) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from zconsole.rebalance.backend import JobStatus, own_days
+from zconsole.rebalance.backend import JobStatus, JobView, own_days
 from zconsole.system.printable import clean, swallow
 from zconsole.units import counted, duration, percent, rate, size
 
@@ -53,36 +53,32 @@ def last_line(text: str) -> str:
     return lines[-1].removeprefix(PREFIX) if lines else ""
 
 
-def job_line(data: Mapping[str, Any]) -> str:
-    """Render a job on one line: id, state and progress, from the object of ``status --json``."""
-    goal = data["bytes_total"] if data.get("bytes_goal") is None else data["bytes_goal"]
-    done, total = size(data["bytes_handled"]), size(goal)
-    why = f" ({clean(data['why'])})" if data["why"] else ""
-    dirs = clean(" ".join(data["dirs"]))
-    moved = f"{done} of {total} logical"
-    return f"{data['job']}  {data['state']}{why}  {moved}  {data['engine']}  {dirs}"
+def job_line(job: JobView) -> str:
+    """Render a job on one line: id, state and progress."""
+    why = f" ({clean(job.why)})" if job.why else ""
+    moved = f"{size(job.bytes_handled)} of {size(job.goal)} logical"
+    dirs = clean(" ".join(job.settings.dirs))
+    return f"{job.job}  {job.state}{why}  {moved}  {job.engine}  {dirs}"
 
 
-def job_lines(data: Mapping[str, Any]) -> Iterator[str]:
+def job_lines(job: JobView) -> Iterator[str]:
     """Render a job in full: with its rate, vdevs, days, notes and the files left out."""
-    yield job_line(data)
-    if data["accept_races"]:
+    yield job_line(job)
+    if job.settings.accept_races:
         yield "  lost writes were accepted: another program's write may be lost"
-    if data["files_total"] is not None:
-        pace = f", at {rate(data['rate'])}, ETA {duration(data['eta_seconds'])}"
+    if job.files_total is not None:
+        pace = f", at {rate(job.rate)}, ETA {duration(job.eta_seconds)}" if job.rate else ""
         # It is unknown how many files a job has that ends before its last one.
-        whole = data.get("bytes_goal") in (None, data["bytes_total"])
-        total = f" of {data['files_total']}" * whole
-        yield f"  {data['files_done']}{total} files{pace if data['rate'] else ''}"
-    if data["current"]:
-        yield f"  now: {clean(data['current'])}"
-    yield from vdev_lines(data["vdevs"] or ())
-    yield from map(_day, own_days(data["days"]))
-    yield from (f"  note: {clean(note)}" for note in data["notes"])
-    for outcome in ("failed", "skipped"):
-        for reason, count in data[outcome].items():
+        yield f"  {job.files_done}{f' of {job.files_total}' * job.whole} files{pace}"
+    if job.current:
+        yield f"  now: {clean(job.current)}"
+    yield from vdev_lines(job.vdevs or ())
+    yield from map(_day, own_days(job.days))
+    yield from (f"  note: {clean(note)}" for note in job.notes)
+    for outcome, reasons in (("failed", job.failed), ("skipped", job.skipped)):
+        for reason, count in reasons.items():
             yield f"  {outcome}: {count} ({clean(reason)})"
-    for file in data["left_out"]:
+    for file in job.left_out:
         yield f"    {file['outcome']}: {clean(file['path'])}: {clean(file['reason'] or '')}"
 
 

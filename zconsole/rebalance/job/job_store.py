@@ -93,12 +93,11 @@ def remove(record: Record) -> None:
 
 def records() -> Iterator[Record]:
     """Yield every known job, oldest first, including those of the system if readable."""
-    aged: list[tuple[float, Record]] = []
+    aged: dict[Record, float] = {}
     for file in files():
         with contextlib.suppress(FileNotFoundError):  # removed meanwhile: a job that never began
-            record = Record(file.stem, _journal_of(file), file)
-            aged.append((file.stat().st_mtime, record))
-    yield from (record for _, record in sorted(aged, key=lambda pair: pair[0]))
+            aged[Record(file.stem, _journal_of(file), file)] = file.stat().st_mtime
+    yield from sorted(aged, key=aged.__getitem__)
 
 
 def files() -> list[Path]:

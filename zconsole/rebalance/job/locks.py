@@ -15,10 +15,10 @@ import contextlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import asdict, dataclass
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path, PurePosixPath
 
 from zconsole.errors import UsageError, ZconsoleError
@@ -129,8 +129,7 @@ class TreeLocks:
         where = state_dir(create=True) / "locks"
         make_directory(where)
         with _turn(where / TURN):
-            for others in _others(where):
-                _refuse_overlap(claims, others)
+            _refuse_overlap(claims, where)
             self._file = where / f"tree-{os.urandom(8).hex()}.lock"
             self._fd: int | None = _written(self._file, claims)
 
@@ -153,8 +152,7 @@ def conflicting_job(roots: Sequence[bytes]) -> str | None:
         with contextlib.suppress(*unseen):
             claims = [claim(Sys(), root) for root in roots]
             with _turn(where / TURN):
-                for other in _others(where):
-                    _refuse_overlap(claims, other)
+                _refuse_overlap(claims, where)
         with contextlib.suppress(*unseen):
             refuse_interrupted(roots)
     except BusyTreeError as error:
@@ -166,8 +164,8 @@ def _turn(path: Path) -> AbstractContextManager[None]:
     return locked(path, PATIENCE, BusyTreeError(held_by_another(path, PATIENCE)))
 
 
-def _others(where: Path) -> Iterator[tuple[Claim, ...] | None]:
-    """Yield the claims of every running job; None if they can't be parsed.
+def _refuse_overlap(claims: Sequence[Claim], where: Path) -> None:
+    """Raise BusyTreeError if a running job has a claim that overlaps one of these.
 
     Removes the files of dead jobs.
     """
@@ -180,21 +178,16 @@ def _others(where: Path) -> Iterator[tuple[Claim, ...] | None]:
         with contextlib.suppress(FileNotFoundError):
             try:
                 said = parse_json(read_private(file, MOST_BYTES))
-                yield tuple(from_json(Claim, each) for each in said["claims"])
-            except (KeyError, TypeError, ValueError):
-                yield None
-
-
-def _refuse_overlap(claims: Sequence[Claim], others: Sequence[Claim] | None) -> None:
-    if others is None:
-        raise BusyTreeError("a job of another version is running. Wait for its end")
-    for one in claims:
-        for other in others:
-            if one.overlaps(other):
-                raise BusyTreeError(
-                    f"another job works in {other.path}, which overlaps {one.path}."
-                    " Wait for its end, or stop it (zconsole rebalance status)"
-                )
+                others = [from_json(Claim, each) for each in said["claims"]]
+            except (KeyError, TypeError, ValueError) as error:
+                unknown = "a job of another version is running. Wait for its end"
+                raise BusyTreeError(unknown) from error
+            for one, other in product(claims, others):
+                if one.overlaps(other):
+                    raise BusyTreeError(
+                        f"another job works in {other.path}, which overlaps {one.path}."
+                        " Wait for its end, or stop it (zconsole rebalance status)"
+                    )
 
 
 def _written(file: Path, claims: Sequence[Claim]) -> int:

@@ -33,16 +33,15 @@ from zconsole.rebalance.engine.rewrite_engine import Rewriter
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.workplace import JobClocks, Workplace
 from zconsole.rebalance.job import creation
-from zconsole.rebalance.job.accounts import JobAccounts, SpreadWatch
-from zconsole.rebalance.job.effect import BenefitCheck
+from zconsole.rebalance.job.accounts import BenefitCheck, JobAccounts
 from zconsole.rebalance.job.holds import Holds, WorkPhase, exposed
-from zconsole.rebalance.job.job import READ_ONLY, Job, JobTerms, terms_of
+from zconsole.rebalance.job.job import Job, JobTerms, terms_of
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.job.job_store import Record, locked
 from zconsole.rebalance.job.locks import TreeLocks
 from zconsole.rebalance.planning import exports
-from zconsole.rebalance.planning.engine_choice import flags_of, why_hidden
-from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, options_now, pool_of
+from zconsole.rebalance.planning.engine_choice import READ_ONLY, flags_of, why_hidden
+from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, options_now
 from zconsole.rebalance.planning.forecast import BATCH_BYTES
 from zconsole.system.patient import Patient
 
@@ -125,10 +124,6 @@ class Batches:
         if (rate := self.job.limits.rate) is not None:
             self.bytes = max(1, min(self.bytes, round(rate * BATCH_SECONDS)))
 
-    def keep_within(self, room: int) -> None:
-        """Limit the next portion to half of the free bytes, as space is freed only at its end."""
-        self.bytes = max(1, min(self.bytes, room // 2))
-
     @property
     def _left(self) -> float:
         """Bytes that may still be moved."""
@@ -173,16 +168,14 @@ class JobRunner:
     def __init__(
         self,
         sys: Sys,
-        reader: FactsReader,
         job: Job,
-        places: Sequence[JobDirectory],
         show: Show,
         threads: Executor | None = None,
         users: Users | None = None,
         shared: str | None = None,
     ) -> None:
         """``shared`` is what ``exposed`` has just returned."""
-        self.job, self.reader, self.places, self._shared = job, reader, places, shared
+        self.job, self._shared = job, shared
         journal, clocks = job.journal, job.clocks
         notes = Notes(partial(journal.jot, CHANGING_UNTIL), journal.leave_directory)
         self._directories = Directories(sys, journal.directory, notes, clocks.epoch)
@@ -191,13 +184,11 @@ class JobRunner:
         )
         self.alarm = self._place.alarm
         terms = job.terms
-        pool = (pool_of(places) or "") if terms.spaces else ""
-        watch = SpreadWatch(reader, pool, job)
-        self.accounts = JobAccounts(job, self._directories, watch, show)
-        self._benefit = BenefitCheck(job, reader, places, self.accounts)
+        self.accounts = JobAccounts(job, self._directories, show)
+        self._benefit = BenefitCheck(job, self.accounts)
         policy = Policy(
             accept_races=terms.settings.accept_races,
-            zfs=reader.version() if pool_of(places) is not None else None,
+            zfs=job.reader.version() if job.pool is not None else None,
             room=self._room,
             copies=self._copies,
         )
@@ -207,7 +198,7 @@ class JobRunner:
             flags=flags_of(terms.settings.rewrite_options),
         )  # fmt: skip
         service = self._engine.leases.service
-        self._holds = Holds(job, reader, places, self.accounts, service, shared)
+        self._holds = Holds(job, self.accounts, service, shared)
         self._batches = Batches(job)
         self._at: Mapping[int, Sequence[JobDirectory]] = {}
         """Directories by device; empty before ``adopt_devices``, as numbers may have changed."""
@@ -225,7 +216,7 @@ class JobRunner:
             # The order matters: recovery finds files by their devices, and must settle what an
             # interrupted run left unfinished before anything else is done with the files.
             sys, journal = self._place.sys, self.job.journal
-            creation.adopt_devices(sys, journal, self.places)
+            creation.adopt_devices(sys, journal, self.job.places)
             self._at = self._by_device()
             self._recover(self.job.obey)
             recovered = True
@@ -263,7 +254,7 @@ class JobRunner:
 
     def _by_device(self) -> dict[int, list[JobDirectory]]:
         """Return the job's directories by device; numbers may be new since the walk."""
-        by_root = {place.root: place for place in self.places}
+        by_root = {place.root: place for place in self.job.places}
         found: dict[int, list[JobDirectory]] = {}
         for row in self.job.journal.roots():
             if row.name in by_root:
@@ -272,16 +263,13 @@ class JobRunner:
 
     def _copies(self, device: int) -> int:
         """Return the ``copies`` property of the dataset on a device; 1 without ZFS."""
-        numbers = (
-            place.dataset.number("copies") for place in self._at.get(device, ()) if place.dataset
-        )
-        return next(numbers, None) or 1
+        datasets = (place.dataset for place in self._at.get(device, ()) if place.dataset)
+        return max((dataset.number("copies") or 1 for dataset in datasets), default=1)
 
     def _room(self, device: int) -> int:
         """Return how large a file may be for its copy to fit, by the blocks that it takes now."""
-        roots = [os.fsdecode(place.root) for place in self._at.get(device, ())]
-        grown = max((self.job.terms.grown.get(root, 1.0) for root in roots), default=1.0)
-        return int(self.job.space.room(device) / max(1.0, grown))
+        grown = (self.job.terms.grown.get(place.path, 1.0) for place in self._at.get(device, ()))
+        return int(self.job.space.room(device) / max((1.0, *grown)))
 
     def _recover(self, obey: Callable[[], object] = lambda: None) -> None:
         """Settle what was left unfinished; ``obey`` is called often, and may raise StopJobError."""
@@ -302,8 +290,8 @@ class JobRunner:
 
         None: the directory is gone, so sync everything.
         """
-        if pool := pool_of(self.places):
-            self.reader.sync(pool)
+        if self.job.pool:
+            self.job.reader.sync(self.job.pool)
         elif fd is None:
             self._place.sys.sync()
         else:
@@ -341,9 +329,9 @@ class JobRunner:
 
     def _refuse_hidden(self) -> None:
         """Raise StopJobError if a filesystem now hides metadata that a copy must have."""
-        for place in self.places:
+        for place in self.job.places:
             if why := hidden(self.job.terms, replace(place, options=options_now(place))):
-                raise StopJobError(f"{os.fsdecode(place.root)}: {why}")
+                raise StopJobError(f"{place.path}: {why}")
 
     def _by_engine(self, rows: Sequence[FileRow]) -> tuple[list[FileRow], list[FileRow]]:
         """Split files into those to copy and those to rewrite."""
@@ -367,7 +355,8 @@ class JobRunner:
             self._flush()  # frees the space of the last batch's originals
             self._holds.wait(WorkPhase.BETWEEN)
             self.job.space.room(fresh=True)
-        self._batches.keep_within(self.job.space.room())
+        # Half of the free bytes at most: space is freed only at the end of a portion.
+        self._batches.bytes = max(1, min(self._batches.bytes, self.job.space.room() // 2))
 
     def _rewrite(self, rows: list[FileRow]) -> None:
         self._phase = WorkPhase.REWRITING
@@ -420,24 +409,24 @@ def execute(record: Record, show: Show, locks: TreeLocks | None = None) -> tuple
         os.umask(UMASK)
         terms, reader, system = terms_of(journal), FactsReader(), Sys()
         places, missing = creation.locate_again(system, reader, journal, terms.settings.dirs)
-        floors = {root: terms.floors[root] for root in (os.fsdecode(at.root) for at in places)}
-        job = Job(journal, replace(terms, floors=floors), JobClocks())
+        floors = {root: terms.floors[root] for root in (place.path for place in places)}
+        job = Job(journal, replace(terms, floors=floors), JobClocks(), reader, places)
         for place in places:
             if why := READ_ONLY if place.read_only else hidden(job.terms, place):
-                raise ZconsoleError(f"{os.fsdecode(place.root)}: {why}")
-        shared = exposed(job.terms, places, reader.run, Patient())
+                raise ZconsoleError(f"{place.path}: {why}")
+        shared = exposed(job, Patient())
         with (
             closing(_locked(system, [place.root for place in places], locks)),
             ThreadPoolExecutor(THREADS) as threads,
         ):
             journal.retry()  # files that failed before get another try
-            runner = JobRunner(system, reader, job, places, show, threads, shared=shared)
+            runner = JobRunner(system, job, show, threads, shared=shared)
             runner.accounts.notes += map(str, missing)
             with _signals(job, runner.alarm):
                 summary = runner.run()
     for place in places:
-        if not Path(os.fsdecode(place.root)).is_dir():
-            raise NotFoundError(f"{os.fsdecode(place.root)}: gone during the run")
+        if not Path(place.path).is_dir():
+            raise NotFoundError(f"{place.path}: gone during the run")
     if missing:
         raise missing[0]
     return summary["files_failed"], job.stop == STOPPING[signal.SIGINT]
@@ -448,10 +437,9 @@ def hidden(terms: JobTerms, place: JobDirectory) -> str:
 
     Empty, too, for engines other than copy.
     """
-    root = os.fsdecode(place.root)
-    if terms.engines.get(root) != "copy":
+    if terms.engines.get(place.path) != "copy":
         return ""
-    return why_hidden(place, namespaces.is_nested(), terms.options.get(root, ""))
+    return why_hidden(place, namespaces.is_nested(), terms.options.get(place.path, ""))
 
 
 def _locked(system: Sys, roots: list[bytes], held: TreeLocks | None) -> TreeLocks:

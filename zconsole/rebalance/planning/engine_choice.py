@@ -27,6 +27,7 @@ NESTED = (
     "in a user namespace (an unprivileged container) a copy would lose attributes that only the"
     " host's root sees: run the job on the host"
 )
+READ_ONLY = "mounted read-only"
 IN_PLACE = "in place: inodes stay, so files in use are safe"
 VERIFIED = "verified copies, leased where the filesystem grants leases"
 HIDDEN = {
@@ -62,7 +63,7 @@ def choose(
     bar = f"{in_use}{_STOP}" if in_use else why_hidden(place, nested)
     dataset, wanted = place.dataset, settings.engine
     if place.read_only:
-        return Choice(None, "mounted read-only")
+        return Choice(None, READ_ONLY)
     no_copy = _no_copy(settings, place, version, unseen, bar)
     if dataset is None:
         return Choice(None, no_copy) if no_copy else Choice("copy", f"{place.kind} has no rewrite")
@@ -145,11 +146,6 @@ def why_shared(dataset: Dataset | None, exported: str) -> str:
         if dataset and dataset.is_on(name):
             return f"exported over NFS or SMB ({name} is on)"
     return exported
-
-
-def hides_acls(chosen: Choice, dataset: Dataset | None) -> bool:
-    """Whether files may have hidden ACLs: from a time when ACLs were on, or from another system."""
-    return chosen.engine == "copy" and dataset is not None and not dataset.is_on("acltype")
 
 
 FLAGS = {"P": 0x1, "S": 0x2, "C": 0x4}

@@ -73,27 +73,27 @@ def look(run: Run, machine: Path = MACHINE, patient: Patient | None = None) -> l
             return [Shared(server=process.name)]
     with contextlib.suppress(OSError):
         here = _namespace(machine / "proc/self")
-    own = Shared(machine, table=_mounts(machine / "proc/self"), own=True)
+    own = Shared(machine, _mounts(machine / "proc/self"), own=True)
     named = _configurations((at for at in processes if at.namespace in ("", here)), patient)
     try:  # an included file, or a link in a shared path, may be on a server that is dead
         patient.call(partial(own.read, named, run), OWN)
     except StateError:
         own = Shared(table=own.table, own=True, unknown=["what is shared here gives no answer"])
+    found, unknown = list[Shared](), list[str]()
     try:
         found = patient.call(lambda: list(_others(processes, here, patient)), DEADLINE)
     except StateError:
-        return [own, Shared(unknown=["the files of a container give no answer"])]
+        unknown.append("the files of a container give no answer")
     except OSError as error:
-        return [own, Shared(unknown=[f"cannot inspect a container: {error}"])]
-    why = ""
+        unknown.append(f"cannot inspect a container: {error}")
     if any(process.name == KERNEL_THREAD for process in processes):
         # The kernel's NFS server runs: it may be for a container that cannot be seen.
         ours = (machine / ETAB.lstrip("/")).exists() and own.has_server
         if not all(process.namespace for process in processes):
-            why = "an NFS server is running, and other mount namespaces are hidden"
+            unknown.append("an NFS server is running, and other mount namespaces are hidden")
         elif not ours and not any(each.table for each in found):
-            why = "an NFS server runs in a container that cannot be found"
-    return [own, *found, Shared(unknown=[why] if why else [])]
+            unknown.append("an NFS server runs in a container that cannot be found")
+    return [own, *found, Shared(unknown=unknown)]
 
 
 def why_exported(point: str, every: Sequence[Shared]) -> str:
@@ -124,7 +124,7 @@ def _others(processes: Sequence[ServerProcess], here: str, patient: Patient) -> 
             spaces.setdefault(process.namespace, []).append(process)
     for members in spaces.values():
         place, names = members[0].place, {member.name for member in members}
-        found = Shared(place / "root", follow=False, table=_mounts(place))
+        found = Shared(place / "root", _mounts(place))
         serves_nfs = "rpc.mountd" in names or found.has_server
         if serves_nfs or names & SERVERS:
             found.read(_configurations(members, patient))
@@ -227,15 +227,13 @@ class Shared:
     """
 
     root: Path = MACHINE
-    follow: bool = True
-    """Whether to follow symbolic links.
-
-    In another mount namespace an absolute one would lead back into this one.
-    """
     table: Sequence[MountPoint] = ()
     """Mounts in this namespace."""
     own: bool = False
-    """Whether this is the namespace of this process."""
+    """Whether this is the namespace of this process.
+
+    Only there symbolic links are followed: in another, an absolute one would lead back into this.
+    """
     server: str = ""
     """Name of a running NFS server in user space, which may export anything."""
     unknown: list[str] = field(default_factory=list)
@@ -317,7 +315,7 @@ class Shared:
             self.unknown.append(f"{path}: {getattr(error, 'strerror', error)}")
 
     def _open(self, path: str, flags: int = 0) -> int:
-        if self.follow:
+        if self.own:
             return os.open(self.root / path.lstrip("/"), _FLAGS | flags)
         *above, name = path.strip("/").split("/")
         directory = os.open(self.root, _FLAGS | os.O_DIRECTORY)

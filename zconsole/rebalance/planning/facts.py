@@ -11,7 +11,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC
 from math import inf
 from pathlib import Path
@@ -24,6 +24,7 @@ from zconsole.pool.model import Pool, Vdev, Version, parse_version
 from zconsole.system import mounts
 from zconsole.system.host import ROOT
 from zconsole.system.mounts import MountPoint
+from zconsole.system.printable import clean
 from zconsole.system.process import Completed, DeadlineError, run_blocking
 from zconsole.zfs.decode.measurements import capacities, space_of
 from zconsole.zfs.decode.text import pools_of
@@ -175,10 +176,28 @@ class JobDirectory:
     """Mount options of the filesystem."""
 
     @property
+    def path(self) -> str:
+        """The directory's path as text."""
+        return os.fsdecode(self.root)
+
+    @property
     def key(self) -> str:
         """Identifies this filesystem across reboots; on ZFS by the dataset's guid as well."""
         guid = self.dataset.properties.get("guid", "") if self.dataset else ""
         return f"{self.kind}:{self.source}:{guid}"
+
+
+class Quota(NamedTuple):
+    """Quota of a user, group or project on a dataset, and the space used; bytes."""
+
+    holder: str
+    used: int
+    limit: int
+
+    @property
+    def left(self) -> int:
+        """Bytes left under the quota."""
+        return max(0, self.limit - self.used)
 
 
 class Extent(NamedTuple):
@@ -203,12 +222,6 @@ Listed = Mapping[int, Sequence[Extent]]
 """Blocks of files, by inode number."""
 
 
-def pool_of(places: Sequence[JobDirectory]) -> str | None:
-    """Return the pool of a job's directories, which all share one; None without ZFS."""
-    dataset = places[0].dataset
-    return dataset.pool if dataset else None
-
-
 @dataclass(slots=True)
 class FactsReader:
     """Asks zfs and zpool. Methods raise UnavailableError if they don't answer."""
@@ -223,31 +236,25 @@ class FactsReader:
     def dataset(self, name: str, with_snapshots: bool = True) -> Dataset:
         """Read a dataset and, if wanted, its snapshots (oldest first) and newest bookmark."""
         text = self._ask("zfs", "get", "-Hp", "-o", "property,value", PROPERTIES, name)
+        dataset = Dataset(name, _pairs(text))
         if not with_snapshots:
-            return Dataset(name, _pairs(text))
-        columns = "creation,userrefs,clones"
-        listed = self._ask(
-            "zfs", "list", "-Hp", "-t", "snapshot", "-d", "1", "-s", "creation", "-o", columns, name
+            return dataset
+        rows = self._listed("snapshot", "creation,userrefs,clones", name)
+        snapshots = tuple(
+            Snapshot(_whole(created) or 0, _whole(held) or 0, clones not in ("-", ""))
+            for created, held, clones in rows
         )
-        snapshots = []
-        for line in listed.splitlines():
-            *numbers, clones = line.split("\t")
-            created, held = (_whole(word) or 0 for word in numbers)
-            snapshots.append(Snapshot(created, held, clones not in ("-", "")))
-        bookmarks = "-t", "bookmark", "-d", "1", "-s", "creation", "-o", "creation"
         newest = None
         with contextlib.suppress(UnavailableError):
-            made = self._ask("zfs", "list", "-Hp", *bookmarks, name).split()
-            newest = _whole(made[-1]) if made else None
-        return Dataset(name, _pairs(text), tuple(snapshots), newest)
+            for (created,) in self._listed("bookmark", "creation", name):
+                newest = _whole(created)
+        return replace(dataset, snapshots=snapshots, bookmarked=newest)
 
     def pool(self, name: str) -> PoolFacts:
         """Read a pool. Raises UnavailableError for a suspended one, without asking it."""
-        self._refuse_suspended(name)
+        listed, status, idle = self._listing(name)
         version = self.version()
         properties = _pairs(self._ask("zpool", "get", "-Hp", "-o", "property,value", "all", name))
-        listed, status = self._capacity(name), self._status(name)
-        idle = idle_vdevs(status)
         # Sum over all datasets: ``used`` of the root dataset would include reservations.
         columns = "usedbydataset,usedbysnapshots"
         used = self._ask("zfs", "list", "-Hp", "-o", columns, "-r", name).split()
@@ -266,9 +273,7 @@ class FactsReader:
 
     def listing(self, name: str) -> tuple[tuple[Space, ...], float | None]:
         """Read the normal-class vdevs, and the fragmentation of free space (0…1)."""
-        self._refuse_suspended(name)
-        listed = self._capacity(name)
-        idle = idle_vdevs(self._status(name))
+        listed, _, idle = self._listing(name)
         return spaces_of(listed, self.version(), idle=idle), listed.fragmentation
 
     def free(self, name: str) -> float | None:
@@ -277,12 +282,23 @@ class FactsReader:
         free, size = [_whole(word) for word in figures] if len(figures) == 2 else (None, None)
         return free / size if free is not None and size else None
 
-    def available(self, dataset: str) -> int | None:
-        """Return the bytes available to a dataset and its children; None if unknown."""
+    def property_of(self, dataset: str, name: str) -> str:
+        """Return a property of a dataset; empty if it is unknown."""
         with contextlib.suppress(UnavailableError):
-            asked = "zfs", "get", "-Hp", "-o", "value", "available", dataset
-            return _whole(self._ask(*asked).strip())
-        return None
+            return self._ask("zfs", "get", "-Hp", "-o", "value", name, dataset).strip()
+        return ""
+
+    def quotas(self, dataset: str) -> list[Quota]:
+        """List the quotas of users, groups and projects; empty without permission."""
+        found = []
+        for command in ("userspace", "groupspace", "projectspace"):
+            with contextlib.suppress(UnavailableError):
+                text = self._ask("zfs", command, "-Hp", "-o", "type,name,used,quota", dataset)
+                for kind, name, used, limit in _rows(text, 4):
+                    if kind and used.isdigit() and _whole(limit):
+                        holder = f"{kind.split()[-1].lower()} {clean(name)}"
+                        found.append(Quota(holder, int(used), int(limit)))
+        return found
 
     def room_of_snapshots(self, dataset: Dataset) -> float:
         """Return the bytes that a dataset's snapshots may grow by, infinite if nothing limits them.
@@ -294,7 +310,7 @@ class FactsReader:
             bounds.append(quota - (dataset.number("used") or 0))
         # ``available`` of the dataset includes its refquota, that of the parent does not.
         parent = dataset.name.rpartition("/")[0]
-        if parent and (above := self.available(parent)) is not None:
+        if parent and (above := _whole(self.property_of(parent, "available"))) is not None:
             bounds.append(above)
         return min(bounds)
 
@@ -316,29 +332,22 @@ class FactsReader:
 
     def snapshots_now(self, dataset: str) -> tuple[int, int]:
         """Return the txg of a dataset's newest snapshot (0 if none), and how many have holds."""
-        argv = ("-t", "snapshot", "-d", "1", "-o", "createtxg,userrefs", dataset)
-        rows = [line.split() for line in self._ask("zfs", "list", "-Hp", *argv).splitlines()]
-        held = sum(row[1:] not in ([], ["0"], ["-"]) for row in rows)
-        return max((int(row[0]) for row in rows), default=0), held
+        rows = self._listed("snapshot", "createtxg,userrefs", dataset)
+        return max((int(txg) for txg, _ in rows), default=0), sum(bool(_whole(n)) for _, n in rows)
 
     def added(self, name: str) -> int | None:
         """Return when data vdevs were last added (epoch seconds), from the pool's history.
 
         Root only. None if there was no addition or the history can't be read.
         """
-        try:
-            text = self._ask("zpool", "history", name)
-        except UnavailableError:
-            return None
-        return last_addition(text)
+        with contextlib.suppress(UnavailableError):
+            return last_addition(self._ask("zpool", "history", name))
+        return None
 
     def added_txg(self, name: str) -> int | None:
         """Return the txg in which the newest data vdev was added (root only); None if zdb fails."""
-        try:
-            text = self.run(["zdb", "-C", name], ZDB_DEADLINE).stdout
-        except (OSError, DeadlineError):
-            return None
-        tops = [dict(_FIELD.findall(part)) for part in text.split(_TOP_LEVEL)[1:]]
+        parts = self._zdb("-C", name).split(_TOP_LEVEL)[1:]
+        tops = [dict(_FIELD.findall(part)) for part in parts]
         data = [top for top in tops if top.get("is_log") != "1" and "alloc_bias" not in top]
         return max((int(top["create_txg"]) for top in data if "create_txg" in top), default=None)
 
@@ -348,24 +357,10 @@ class FactsReader:
         zdb takes a pool's name alone for the meta object set: its root dataset needs the slash.
         """
         target = dataset if "/" in dataset else f"{dataset}/"
-        try:
-            done = self.run(["zdb", "-ddddd", target, *map(str, inodes)], ZDB_DEADLINE)
-        except (OSError, DeadlineError):
-            return {}
         # Text before the first object, then alternately an inode and its description.
-        _, *parts = _OBJECT.split(done.stdout)
-        found: dict[int, list[Extent]] = {}
-        for inode, text in zip(parts[::2], parts[1::2], strict=True):
-            extents = found[int(inode)] = []
-            for addresses, length, stored, logical, physical in _EXTENT.findall(text):
-                copies = [address.split(":") for address in addresses.split()]
-                raw = [int(size, 16) for _, _, size in copies]
-                vdev, offset, _ = copies[0]
-                sizes = int(length, 16), int(stored, 16)
-                held = raw[0], *sizes, len(raw), sum(raw)
-                birth = int(physical or 0) or int(logical or 0)  # 0: the same as the other
-                extents.append(Extent(int(vdev), offset, *held, birth))
-        return found
+        _, *parts = _OBJECT.split(self._zdb("-ddddd", target, *map(str, inodes)))
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        return {int(inode): [*map(_extent, _EXTENT.findall(text))] for inode, text in pairs}
 
     def sync(self, pool: str) -> None:
         """Wait until everything written to the pool is on its disks."""
@@ -383,23 +378,41 @@ class FactsReader:
         shift = max((_whole(word) or 0 for word in text.split()), default=0)
         return 1 << shift if shift else None
 
-    def _refuse_suspended(self, name: str) -> None:
+    def _listed(self, kind: str, columns: str, dataset: str) -> list[list[str]]:
+        """Return columns of the snapshots or bookmarks of a dataset, oldest first."""
+        order = "-s", "creation", "-o", columns, dataset
+        text = self._ask("zfs", "list", "-Hp", "-t", kind, "-d", "1", *order)
+        return _rows(text, columns.count(",") + 1)
+
+    def _zdb(self, *words: str) -> str:
+        """Return what zdb prints, in part if it fails; empty if it gives no answer."""
+        try:
+            return self.run(["zdb", *words], ZDB_DEADLINE).stdout
+        except (OSError, DeadlineError):
+            return ""
+
+    def _listing(self, name: str) -> tuple[Vdev, Pool | None, frozenset[str]]:
+        """Return the sizes of a pool's vdevs, its status, and the vdevs that take no new writes.
+
+        Those have allocating=off, or are being removed. A suspended pool would not answer.
+        """
         if pool_state(name, self.root) == "SUSPENDED":
             raise UnavailableError(
                 f"pool {name} is suspended: reconnect its disks, then run zpool clear {name}"
             )
+        try:
+            listed = capacities(self._ask("zpool", "list", "-vHp", name))[0]
+        except (NotUnderstoodError, IndexError) as error:
+            raise UnavailableError(f"zpool list {name}: {error}") from error
+        status = self._status(name)
+        tops = status.root.children if status else ()
+        return listed, status, frozenset(top.name for top in tops if top.allocating is False)
 
     def _status(self, name: str) -> Pool | None:
         try:
             return pools_of(self._ask("zpool", "status", name), UTC)[0]
         except (NotUnderstoodError, IndexError):
             return None
-
-    def _capacity(self, name: str) -> Vdev:
-        try:
-            return capacities(self._ask("zpool", "list", "-vHp", name))[0]
-        except (NotUnderstoodError, IndexError) as error:
-            raise UnavailableError(f"zpool list {name}: {error}") from error
 
     def _ask(self, *argv: str, deadline: float = DEADLINE) -> str:
         try:
@@ -427,12 +440,6 @@ def condition_of(pool: Pool | None) -> Condition:
         next((_MOVING[kind] for kind in works if kind in _MOVING), None),
         any(work.kind == "checkpoint" for work in pool.activities),
     )
-
-
-def idle_vdevs(pool: Pool | None) -> frozenset[str]:
-    """Return the top-level vdevs that take no new writes: with allocating=off, or being removed."""
-    tops = pool.root.children if pool else ()
-    return frozenset(top.name for top in tops if top.allocating is False)
 
 
 def last_addition(history: str) -> int | None:
@@ -532,6 +539,22 @@ def _whole(text: str) -> int | None:
     return int(text) if text.isdigit() else None
 
 
-def _pairs(text: str) -> dict[str, str]:
+def _rows(text: str, columns: int) -> list[list[str]]:
+    """Split output of ``-H`` into its rows; those of another length are no rows."""
     rows = (line.split("\t") for line in text.splitlines())
-    return {row[0]: row[1] for row in rows if len(row) >= 2}
+    return [row for row in rows if len(row) == columns]
+
+
+def _pairs(text: str) -> dict[str, str]:
+    return dict(_rows(text, 2))
+
+
+def _extent(fields: tuple[str, ...]) -> Extent:
+    """Build an extent from the groups of ``_EXTENT``."""
+    addresses, length, stored, logical, physical = fields
+    copies = [address.split(":") for address in addresses.split()]
+    raw = [int(size, 16) for _, _, size in copies]
+    vdev, offset, _ = copies[0]
+    birth = int(physical or 0) or int(logical or 0)  # 0: the same as the other
+    sizes = raw[0], int(length, 16), int(stored, 16)
+    return Extent(int(vdev), offset, *sizes, len(raw), sum(raw), birth)

@@ -29,6 +29,7 @@ from zconsole.rebalance.planning.survey import Survey
 
 _NUMBER = re.compile(r"(mirror|raidz|draid).*-(\d+)$")
 
+TOO_LARGE = "too large for the free space"
 BATCH_BYTES = 256 << 20
 """Bytes that a batch of the copy engine has in flight, unless a single file is larger."""
 
@@ -127,6 +128,14 @@ class DirectoryPlan:
         self.files -= files
         self.bytes -= size
 
+    def skip_too_large(self) -> None:
+        """Skip the files for which there is no room: a copy needs it for a whole file."""
+        large = self.found.too_large
+        self.found.allocated -= large.allocated
+        self.found.old_allocated -= large.old_allocated
+        if large.files:
+            self.skip_files(TOO_LARGE, large.files, large.bytes)
+
     def spare_blocks(self, letters: str) -> None:
         """Subtract blocks that options of ``zfs rewrite`` spare: not moved, pinned or sent."""
         if self.choice.engine != "rewrite":
@@ -153,7 +162,7 @@ class DirectoryPlan:
         # If it was rewritten in part, the sample does not tell which subdirectories were.
         known = self.found.ages.addition is not None and self.rewritten in (0.0, 1.0)
         return PlannedDirectory(
-            dir=os.fsdecode(self.place.root),
+            dir=self.place.path,
             dataset=self.place.dataset.name if self.place.dataset else None,
             files=self.files,
             bytes=self.bytes,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
@@ -24,15 +24,20 @@ from zconsole.rebalance.planning import (
     survey,
 )
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory, PoolFacts
-from zconsole.rebalance.planning.forecast import BATCH_BYTES, DirectoryPlan, RebalancePlan
-from zconsole.rebalance.planning.plan_document import PlanDocument
+from zconsole.rebalance.planning.forecast import (
+    BATCH_BYTES,
+    TOO_LARGE,
+    DirectoryPlan,
+    RebalancePlan,
+)
+from zconsole.rebalance.planning.plan_document import PINS, PlanDocument
 from zconsole.rebalance.planning.settings import Limits, Settings
-from zconsole.rebalance.planning.survey import Ages, Sink, Survey, TooLarge
-from zconsole.rebalance.planning.walk import Inode, own_files
+from zconsole.rebalance.planning.survey import Ages, Sink, Survey
+from zconsole.rebalance.planning.walk import own_files
 from zconsole.system.mounts import is_inside, mount_at
 from zconsole.units import percent, size
 
-TOO_LARGE = "too large for the free space"
+SEVERAL_POOLS = "the directories are not all on one pool: run a job for each"
 LEAST_EVENED = 0.0005
 """Least improvement of the pool's spread that justifies a job if old blocks stay pinned."""
 
@@ -60,12 +65,11 @@ def locate(
         found.append(JobDirectory(root, kind, source, dataset, point, mount.read_only, options))
     for one, other in permutations(found, 2):
         if is_inside(one.root, other.root):
-            raise UsageError(f"{os.fsdecode(one.root)} is inside {os.fsdecode(other.root)}")
+            raise UsageError(f"{one.path} is inside {other.path}")
     return found
 
 
 def make(
-    sys: Sys,
     reader: FactsReader,
     found: Sequence[JobDirectory],
     settings: Settings,
@@ -82,10 +86,14 @@ def make(
     pool = reader.pool(names[0]) if names else None
     if pool is not None and os.geteuid() == 0:
         pool = replace(pool, added=reader.added(pool.name))
-    surveys, split = _surveyed(sys, found, pool, settings.limits, sink, own_files(journal))
+    surveys = [_survey_of(place, pool, settings.limits) for place in found]
+    try:
+        split = survey.survey(surveys, sink, own_files(journal))
+    except OSError as error:
+        raise NotFoundError(f"{error.filename or ''}: {error.strerror}") from error
     in_use, shared = Users().look(), exports.look(reader.run)
     plans = [
-        _directory_plan(sys, reader, place, pool, settings, measured, in_use, shared)
+        _directory_plan(reader, place, pool, settings, measured, in_use, shared)
         for place, measured in zip(found, surveys, strict=True)
     ]
     for root, linked, held in split:
@@ -95,16 +103,19 @@ def make(
     for each in plans:
         each.differs = tuple(plan_notes.differing(settings.aim, each, pool))
     made = judged(plans, pool, settings)
-    refused, notes = made.document.refused, list(made.document.notes)
-    notes += plan_notes.of_rights()
-    notes += plan_notes.of_quotas(reader.run, plans)
-    notes += plan_notes.of_journal(reader.run, journal, plans)
-    notes += plan_notes.of_shared_blocks(pool, plans)
-    notes += plan_notes.of_other_users(in_use, plans)
+    refused, vain = made.document.refused, list[str]()
     if pool is not None and refused is None:
         refused, vain = plan_notes.nothing_to_gain(settings.aim, plans, pool)
-        notes += vain
-    return made._replace(document=replace(made.document, notes=tuple(notes), refused=refused))
+    notes = (
+        *made.document.notes,
+        *plan_notes.of_rights(),
+        *plan_notes.of_quotas(reader, plans),
+        *plan_notes.of_journal(reader, journal, plans),
+        *plan_notes.of_shared_blocks(pool, plans),
+        *plan_notes.of_other_users(in_use, plans),
+        *vain,
+    )
+    return made._replace(document=replace(made.document, notes=notes, refused=refused))
 
 
 def judged(
@@ -113,35 +124,16 @@ def judged(
     """Derive the prediction, notes and refusal from measurements, without asking ZFS again."""
     pool = pool if pool and pool.spaces else None
     made = forecast.predicted(plans, pool, settings.limits)
-    found = made.document
-    notes = plan_notes.of_plan(found, plans, pool, settings.limits)
-    if pool is not None:
-        goal = found.bytes_within(settings.limits)
-        notes += plan_notes.of_pins(goal, settings.rewrite_options, plans)
-    notes += plan_notes.of_options(settings.rewrite_options, plans, pool)
-    refused = _refusal(found, plans, settings)
-    return made._replace(document=replace(found, notes=tuple(notes), refused=refused))
+    notes = plan_notes.of_plan(made.document, plans, pool, settings)
+    refused = _refusal(made.document, plans, settings)
+    return made._replace(document=replace(made.document, notes=tuple(notes), refused=refused))
 
 
-def _surveyed(
-    sys: Sys,
-    found: Sequence[JobDirectory],
-    pool: PoolFacts | None,
-    limits: Limits,
-    sink: Sink | None,
-    own: Set[Inode],
-) -> tuple[list[Survey], list[survey.Split]]:
-    """Walk every directory; return the surveys, and the inodes with names outside all of them."""
-    surveys = []
-    for place in found:
-        ages = _ages(place.dataset, pool.added if pool else None)
-        room, floor = forecast.room_in(place.root, pool, limits)
-        special = forecast.special_limit(place.dataset)
-        surveys.append(Survey(place.root, ages, room, special, floor))
-    try:
-        return surveys, survey.survey(sys, surveys, sink, own)
-    except OSError as error:
-        raise NotFoundError(f"{error.filename or ''}: {error.strerror}") from error
+def _survey_of(place: JobDirectory, pool: PoolFacts | None, limits: Limits) -> Survey:
+    """Return the survey of a directory, to be filled by a walk."""
+    ages = _ages(place.dataset, pool.added if pool else None)
+    room, floor = forecast.room_in(place.root, pool, limits)
+    return Survey(place.root, ages, room, forecast.special_limit(place.dataset), floor)
 
 
 def _ages(dataset: Dataset | None, added: int | None) -> Ages:
@@ -164,7 +156,6 @@ def _ages(dataset: Dataset | None, added: int | None) -> Ages:
 
 
 def _directory_plan(
-    sys: Sys,
     reader: FactsReader,
     place: JobDirectory,
     pool: PoolFacts | None,
@@ -174,24 +165,17 @@ def _directory_plan(
     shared: Sequence[exports.Shared],
 ) -> DirectoryPlan:
     exported = exports.why_exported(place.point, shared)
-    version, in_use = reader.version(), _overlay(sys, files, place.root)
+    version, in_use = reader.version(), _overlay(files, place.root)
     # Without leases, writes by processes of this machine go unnoticed, too.
     unseen = unleased(version if place.dataset else ()) if found.sampled[NO_LEASES] else exported
     chosen = engine_choice.choose(settings, place, version, unseen, in_use, namespaces.is_nested())
     chosen = engine_choice.checked(chosen, settings.rewrite_options, version, pool)
-    # A copy needs room for a whole file.
-    large = found.too_large if chosen.engine == "copy" else TooLarge()
-    found.allocated -= large.allocated
-    found.old_allocated -= large.old_allocated
-    if large.files:
-        found.skipped[TOO_LARGE] += large.files
-    pinned, held_most = _pinned(place.dataset, pool, found)
-    plan = DirectoryPlan(
-        place, found, chosen, found.files - large.files, found.bytes - large.bytes, pinned,
-        shared=bool(engine_choice.why_shared(place.dataset, exported)),
-        pinned_room=_pinned_room(reader, place.dataset, pool, settings.limits, found.room),
-        held_most=held_most,
-    )  # fmt: skip
+    plan = DirectoryPlan(place, found, chosen, found.files, found.bytes)
+    plan.shared = bool(engine_choice.why_shared(place.dataset, exported))
+    if chosen.engine == "copy":
+        plan.skip_too_large()
+    plan.pinned, plan.held_most = _pinned(place.dataset, pool, found)
+    plan.pinned_room = _pinned_room(reader, place.dataset, pool, settings.limits, found.room)
     plan.spare_blocks(settings.rewrite_options)
     plan.in_flight = min(BATCH_BYTES, found.allocated)
     if chosen.engine == "copy":
@@ -199,16 +183,16 @@ def _directory_plan(
     return plan
 
 
-def _overlay(sys: Sys, files: FilesInUse, root: bytes) -> str | None:
+def _overlay(files: FilesInUse, root: bytes) -> str | None:
     """Name a user of a mounted overlay that includes this directory; None if there is none."""
     try:
-        fd = open_path(sys, root)
+        fd = open_path(Sys(), root)
     except OSError:
         return None  # the directory has been moved: the job will find no file in it
     try:
         return files.overlay(fd)
     finally:
-        sys.close(fd)
+        Sys.close(fd)
 
 
 def _pinned(
@@ -216,8 +200,7 @@ def _pinned(
 ) -> tuple[dict[str, int | None], int]:
     """Estimate bytes that stay allocated, by cause, and the most that snapshots may hold."""
     if dataset is None or pool is None:
-        causes = ("snapshots", "clones", "checkpoint", "dedup", "block_clones")
-        return dict.fromkeys(causes), 0
+        return dict.fromkeys(PINS), 0
     # A snapshot can hold at most the data not written since; ``written`` counts from the newest
     # snapshot or a clone's origin (zfsprops(7)).
     referenced, written = dataset.number("referenced"), dataset.number("written")
@@ -250,12 +233,12 @@ def _pinned_room(
 
 def _refusal(plan: PlanDocument, plans: Sequence[DirectoryPlan], settings: Settings) -> str | None:
     if len({each.place.dataset.pool if each.place.dataset else None for each in plans}) > 1:
-        return "the directories are not all on one pool: run a job for each"
+        return SEVERAL_POOLS
     for each in plans:
         if each.choice.engine is None:
-            return f"{os.fsdecode(each.place.root)}: {each.choice.why}"
-    if why := plan_notes.all_spared(settings.rewrite_options, plans):
-        return why
+            return f"{each.place.path}: {each.choice.why}"
+    if "S" in settings.rewrite_options and plan.files and not plan.bytes:
+        return "the newest snapshots have every block, and -S leaves those alone"
     return _space_refusal(plan, plans, settings.limits) or _aim_refusal(plan, plans, settings)
 
 

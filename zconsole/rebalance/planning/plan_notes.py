@@ -11,26 +11,23 @@ import os
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple
 
 from zconsole.pool.hazards import hazards
 from zconsole.rebalance.engine import holders, namespaces
 from zconsole.rebalance.engine.file_locks import FilesInUse
 from zconsole.rebalance.engine.holders import PROC
-from zconsole.rebalance.planning import engine_choice, forecast
+from zconsole.rebalance.planning import forecast
 from zconsole.rebalance.planning.engine_choice import COPIES, FEATURE, SINCE
 from zconsole.rebalance.planning.exports import processes_of
-from zconsole.rebalance.planning.facts import DEADLINE, Dataset, PoolFacts, Run, mount_of
+from zconsole.rebalance.planning.facts import Dataset, FactsReader, PoolFacts, mount_of
 from zconsole.rebalance.planning.forecast import DirectoryPlan
 from zconsole.rebalance.planning.plan_document import PlanDocument
-from zconsole.rebalance.planning.settings import Limits
+from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.system import mounts
 from zconsole.system.patient import NoAnswerError, Patient
 from zconsole.system.printable import clean
-from zconsole.system.process import DeadlineError
 from zconsole.units import counted, size
 
-COMMANDS = ("userspace", "groupspace", "projectspace")
 NAMED = 3
 """Most quota holders to name; the rest are counted."""
 NO_GAIN = 0.005
@@ -135,7 +132,9 @@ def of_shared_blocks(pool: PoolFacts | None, plans: Sequence[DirectoryPlan]) -> 
         )
 
 
-def of_journal(run: Run, journal: Path | None, plans: Sequence[DirectoryPlan]) -> Iterator[str]:
+def of_journal(
+    reader: FactsReader, journal: Path | None, plans: Sequence[DirectoryPlan]
+) -> Iterator[str]:
     """Note a journal that a power cut may take back behind what was done to the files.
 
     In the pool of the files themselves it can't: what came before is on the disks before.
@@ -143,33 +142,19 @@ def of_journal(run: Run, journal: Path | None, plans: Sequence[DirectoryPlan]) -
     copied = [plan.place.dataset for plan in plans if plan.choice.engine == "copy"]
     if journal is None or not copied:
         return
-    with contextlib.suppress(OSError, DeadlineError):
+    with contextlib.suppress(OSError):
         mount = mount_of(mounts.mount_at(os.fsencode(journal.parent)))
         dataset = os.fsdecode(mount.source) if mount and mount.kind == b"zfs" else ""
         if not dataset or all(each and each.pool == dataset.split("/")[0] for each in copied):
             return
-        done = run(("zfs", "get", "-Hp", "-o", "value", "sync", dataset), DEADLINE)
-        if done.stdout.strip() == "disabled":
+        if reader.property_of(dataset, "sync") == "disabled":
             yield (
                 f"sync=disabled on {clean(dataset)}: after a power cut the journal there may not"
                 " know the newest temporary files, which then stay; --journal puts it elsewhere"
             )
 
 
-class Quota(NamedTuple):
-    """Quota of a user, group or project on a dataset, and the space used; bytes."""
-
-    holder: str
-    used: int
-    limit: int
-
-    @property
-    def left(self) -> int:
-        """Bytes left under the quota."""
-        return max(0, self.limit - self.used)
-
-
-def of_quotas(run: Run, plans: Sequence[DirectoryPlan]) -> Iterator[str]:
+def of_quotas(reader: FactsReader, plans: Sequence[DirectoryPlan]) -> Iterator[str]:
     """Note quotas with too little room for copies, for each dataset that will be copied."""
     flights: dict[str, tuple[Dataset, int]] = {}
     for plan in plans:
@@ -184,7 +169,7 @@ def of_quotas(run: Run, plans: Sequence[DirectoryPlan]) -> Iterator[str]:
             if limit and left is not None and left < flight:
                 text = f"{name} of {size(limit)}: {size(left)} left, and copies count twice"
                 yield f"{own}: {text} until they are in place"
-        near = (quota for quota in held(run, dataset.name) if quota.left < flight)
+        near = (quota for quota in reader.quotas(dataset.name) if quota.left < flight)
         if tight := sorted(near, key=attrgetter("left")):
             named = [f"{q.holder} ({size(q.left)} of {size(q.limit)} left)" for q in tight[:NAMED]]
             more = f" and {len(tight) - NAMED} more" if len(tight) > NAMED else ""
@@ -193,24 +178,6 @@ def of_quotas(run: Run, plans: Sequence[DirectoryPlan]) -> Iterator[str]:
                 " they are in place, so that files of theirs, and what they write meanwhile, may"
                 " find it exceeded"
             )
-
-
-def held(run: Run, dataset: str) -> list[Quota]:
-    """List the quotas of users, groups and projects; empty without permission."""
-    found = []
-    for command in COMMANDS:
-        argv = ["zfs", command, "-Hp", "-o", "type,name,used,quota", dataset]
-        try:
-            done = run(argv, DEADLINE)
-        except (OSError, DeadlineError):
-            continue
-        rows = (line.split("\t") for line in done.stdout.splitlines())
-        found += [
-            Quota(f"{row[0].split()[-1].lower()} {clean(row[1])}", int(row[2]), int(row[3]))
-            for row in rows
-            if len(row) == 4 and row[0] and row[2].isdigit() and row[3].isdigit() and int(row[3])
-        ]
-    return found
 
 
 def of_limits(
@@ -234,12 +201,13 @@ def of_limits(
 
 
 def of_plan(
-    plan: PlanDocument, plans: Sequence[DirectoryPlan], pool: PoolFacts | None, limits: Limits
+    plan: PlanDocument, plans: Sequence[DirectoryPlan], pool: PoolFacts | None, settings: Settings
 ) -> list[str]:
-    """Notes on the limits, the pool and its snapshots."""
+    """Notes on the limits, the pool, its snapshots and the options of ``zfs rewrite``."""
+    limits, letters = settings.limits, settings.rewrite_options
     notes = list(of_limits(plans, pool, limits))
+    copied = [each for each in plans if each.choice.engine == "copy"]
     if pool is not None:
-        copied = [each for each in plans if each.choice.engine == "copy"]
         met = dict.fromkeys(word for each in copied for word in ("copy", *each.found.sampled))
         notes += [text for word in met for text in hazards(word, pool.version)]
         if len(pool.spaces) == 1:
@@ -259,11 +227,14 @@ def of_plan(
                 f"moving everything goes too far: --until-spread {plan.target_spread:g} would stop"
                 f" after {plan.bytes_to_target} bytes"
             )
-    if any(engine_choice.hides_acls(each.choice, each.place.dataset) for each in plans):
+    if any(d.place.dataset and not d.place.dataset.is_on("acltype") for d in copied):
         notes.append("acltype=off: old ACLs, or those of another system, are hidden and get lost")
     held = sum(s.holds > 0 for d in plans if d.place.dataset for s in d.place.dataset.snapshots)
     if held:
         notes.append(f"{counted(held, 'snapshot')} {'is' if held == 1 else 'are'} held")
+    if pool is not None:
+        notes += of_pins(plan.bytes_within(limits), letters, plans)
+        notes += of_options(letters, plans, pool)
     return notes
 
 
@@ -375,9 +346,11 @@ def _in_unmounted_overlay(look: FilesInUse, proc: Path) -> str | None:
 
 def _first_in_overlay(look: FilesInUse, proc: Path, at: list[str]) -> str | None:
     known = {number for view in look.views for number in view.mounts}
-    held = [each for group in look.holders.by_inode.values() for each in group]
     links = [
-        (each.process, each.link) for each in held if each.mount not in known and not each.nameless
+        (each.process, each.link)
+        for held in look.holders.by_inode.values()
+        for each in held
+        if each.mount not in known and not each.nameless
     ]
     with holders.opened(str(proc)) as table:
         for process in holders.processes(table):
@@ -396,12 +369,10 @@ def _first_in_overlay(look: FilesInUse, proc: Path, at: list[str]) -> str | None
     return None
 
 
-def of_options(
-    letters: str, plans: Sequence[DirectoryPlan], pool: PoolFacts | None
-) -> Iterator[str]:
+def of_options(letters: str, plans: Sequence[DirectoryPlan], pool: PoolFacts) -> Iterator[str]:
     """Note what the options do to snapshots and clones, or suggest options that would help."""
     rewritten = [plan for plan in plans if plan.choice.engine == "rewrite"]
-    if not rewritten or pool is None:
+    if not rewritten:
         return
     datasets = [plan.place.dataset for plan in rewritten if plan.place.dataset]
     has_snapshots = any(each.snapshots for each in datasets)
@@ -424,10 +395,3 @@ def of_options(
     pinned = any(plan.held_most or any(map(plan.pinned.get, spared)) for plan in rewritten)
     if pinned and not {"S", "C"} & set(letters) and pool.version >= SINCE["S"][0]:
         yield "--rewrite-options SC (zfs rewrite -S -C) leaves alone what snapshots or clones hold"
-
-
-def all_spared(letters: str, plans: Sequence[DirectoryPlan]) -> str | None:
-    """Reason to refuse a job with -S if snapshots hold every block; None otherwise."""
-    if "S" in letters and any(plan.files for plan in plans) and not any(p.bytes for p in plans):
-        return "the newest snapshots have every block, and -S leaves those alone"
-    return None

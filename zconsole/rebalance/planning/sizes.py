@@ -25,45 +25,24 @@ from zconsole.rebalance.engine.directories import open_path
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning.facts import FactsReader, mount_of
 from zconsole.rebalance.planning.survey import TreeTotals
-from zconsole.rebalance.planning.walk import CONTROL, Portion, Walk
+from zconsole.rebalance.planning.walk import CONTROL, Walk
 from zconsole.system.mounts import LOCAL, mount_at, mounts_below
 
-SLICE = 0.1
-"""Seconds of counting between two checks for new questions."""
 ANSWER_INTERVAL = 0.5
 """Seconds between two answers for a directory that is still being counted."""
 CHUNK = 65536
-
-Answer = Callable[[DirectoryListing | Measured], None]
-
-
-@dataclass(slots=True)
-class _Count:
-    """Count in progress for one directory."""
-
-    path: str
-    portions: Iterator[Portion]
-    since: float | None
-    """When the newest vdev was added, epoch seconds."""
-    held: TreeTotals = field(default_factory=TreeTotals)
-    answered: float = 0.0
 
 
 @dataclass(slots=True)
 class Measurer:
     """Lists directories at once, and counts their files, for the newest question first."""
 
-    answer: Answer
+    answer: Callable[[DirectoryListing | Measured], None]
     clock: Callable[[], float] = time.monotonic
     since: Callable[[bytes], float | None] = lambda _: None
     """Returns when the newest vdev of a path's pool was added, epoch seconds; None if unknown."""
-    _sys: Sys = field(default_factory=Sys)
-    _counts: list[_Count] = field(default_factory=list)
-
-    @property
-    def busy(self) -> bool:
-        """Whether any count is in progress."""
-        return bool(self._counts)
+    counts: list[Iterator[Measured | None]] = field(default_factory=list)
+    """Counts in progress; the last one goes on first."""
 
     def ask(self, question: dict[str, str]) -> None:
         """Answer a question at once as far as possible; ``advance`` counts the rest."""
@@ -76,36 +55,43 @@ class Measurer:
             return
         path = question["open"]
         try:
-            names = directories_in(self._sys, os.fsencode(path))
+            names = directories_in(os.fsencode(path))
         except OSError as error:
             self.answer(DirectoryListing(path, problem=error.strerror))
             return
         self.answer(DirectoryListing(path, tuple(names)))
+        since = self.since(os.fsencode(path)) if names else None
         # Reversed, as ``advance`` takes the last one: so the first name is counted first.
-        paths = [f"{path.rstrip('/')}/{name}" for name in reversed(names)]
-        since = self.since(os.fsencode(path)) if paths else None
-        self._counts += [_Count(p, iter(Walk(self._sys, [os.fsencode(p)])), since) for p in paths]
+        self.counts += [self._count(f"{path.rstrip('/')}/{n}", since) for n in reversed(names)]
 
     def advance(self) -> None:
-        """Continue the newest count for ``SLICE`` seconds, answering every ``ANSWER_INTERVAL``."""
-        count, until = self._counts[-1], self.clock() + SLICE
+        """Continue the newest count by one portion of files."""
         try:
-            for portion in count.portions:
-                count.held = count.held.with_portion(portion, count.since)
-                if self.clock() >= until:
-                    break
-            else:
-                self._counts.remove(count)
+            found = next(self.counts[-1])
+        except StopIteration:
+            self.counts.pop()
+        else:
+            if found is not None:
+                self.answer(found)
+
+    def _count(self, path: str, since: float | None) -> Iterator[Measured | None]:
+        """Count a directory's files; yield an answer every ANSWER_INTERVAL, None between."""
+        held, answered = TreeTotals(), self.clock()
+
+        def measured(done: bool) -> Measured:
+            old = None if since is None else held.old_bytes
+            return Measured(path, held.bytes, held.files, done, old)
+
+        try:
+            for portion in Walk(os.fsencode(path)):
+                held = held.with_portion(portion, since)
+                due = self.clock() - answered >= ANSWER_INTERVAL
+                answered = self.clock() if due else answered
+                yield measured(done=False) if due else None
         except OSError:
-            self._counts.remove(count)
-            self.answer(Measured(count.path, None))
-            return
-        done = count not in self._counts
-        if done or self.clock() - count.answered >= ANSWER_INTERVAL:
-            count.answered = self.clock()
-            files, size, old = count.held
-            known = None if count.since is None else old
-            self.answer(Measured(count.path, size, files, done, known))
+            yield Measured(path, None)
+        else:
+            yield measured(done=True)
 
 
 def additions(reader: FactsReader) -> Callable[[bytes], float | None]:
@@ -127,21 +113,21 @@ def additions(reader: FactsReader) -> Callable[[bytes], float | None]:
     return _since
 
 
-def directories_in(sys: Sys, path: bytes) -> list[str]:
+def directories_in(path: bytes) -> list[str]:
     """List the subdirectories on the same filesystem, sorted by name. Raises OSError.
 
     Remote mounts are not touched: their server may be dead.
     """
     silent = {each.point for each in mounts_below(path) if each.kind not in LOCAL}
-    fd = open_path(sys, path)
+    fd = open_path(Sys(), path)
     try:
-        device = sys.fstat(fd).st_dev
+        device = Sys.fstat(fd).st_dev
         with os.scandir(fd) as entries:
             names = [os.fsencode(e.name) for e in entries if e.is_dir(follow_symlinks=False)]
         asked = (n for n in names if n != CONTROL and path.rstrip(b"/") + b"/" + n not in silent)
-        found = [os.fsdecode(n) for n in asked if sys.lstat(fd, n).st_dev == device]
+        found = [os.fsdecode(n) for n in asked if Sys().lstat(fd, n).st_dev == device]
     finally:
-        sys.close(fd)
+        Sys.close(fd)
     return sorted(found, key=str.casefold)
 
 
@@ -149,7 +135,7 @@ def serve(measurer: Measurer, fd: int) -> None:
     """Answer questions from a descriptor until it is closed."""
     rest = b""
     while True:
-        ready, _, _ = select.select([fd], [], [], 0 if measurer.busy else None)
+        ready, _, _ = select.select([fd], [], [], 0 if measurer.counts else None)
         if not ready:
             measurer.advance()
             continue

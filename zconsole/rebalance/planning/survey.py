@@ -163,13 +163,6 @@ class TooLarge:
     old_allocated: int = 0
     """Allocated bytes of files older than the newest vdev."""
 
-    def add(self, files: int, size: int, allocated: int, old: bool) -> None:
-        """Add one inode with ``files`` names."""
-        self.files += files
-        self.bytes += size
-        self.allocated += allocated
-        self.old_allocated += allocated if old else 0
-
 
 @dataclass(slots=True)
 class Survey:
@@ -240,24 +233,25 @@ class Survey:
             self.largest = max(self.largest, largest)
             return
         for status in statuses:
-            allocated = status.st_blocks * 512
-            if allocated <= self.room:
-                self.largest = max(self.largest, allocated)
+            if _allocated([status]) <= self.room:
+                self.largest = max(self.largest, _allocated([status]))
             elif status.st_nlink == 1:
-                old = self._is_old(status.st_ctime)
-                self.too_large.add(1, status.st_size, allocated, old)
+                self._leave_out(status, 1)
 
-    def _is_old(self, age: float) -> bool:
-        return self.ages.addition is not None and age < self.ages.addition
+    def _leave_out(self, file: os.stat_result | Link, names: int) -> None:
+        """Count an inode with so many names among those that are too large."""
+        large = self.too_large
+        large.files += names
+        large.bytes += file.st_size
+        large.allocated += _allocated([file])
+        large.old_allocated += _allocated(_older([file], self.ages.addition))
 
     def count_once(self, link: Link) -> None:
         """Correct the totals for an inode that was counted once per name."""
-        allocated = _allocated([link])
         if link.whole:
             self.bytes -= link.st_size * link.again
-        if link.together and allocated > self.room:
-            old = self._is_old(link.st_ctime)
-            self.too_large.add(link.again + 1, link.st_size, allocated, old)
+        if link.together and _allocated([link]) > self.room:
+            self._leave_out(link, link.again + 1)
         self._count([link], -link.again)
 
 
@@ -315,8 +309,11 @@ class Links:
         if rows:
             self._db.executemany("INSERT INTO links VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
-    def settle(self, surveys: Sequence[Survey]) -> None:
-        """Correct the surveys, so that each inode counts once however many names it has."""
+    def settle(self, surveys: Sequence[Survey]) -> list[Split]:
+        """Correct the surveys, so that each inode counts once however many names it has.
+
+        Returns the inodes with names outside the walked directories, summed by root.
+        """
         sql = (
             "WITH whole AS (SELECT dev, ino, max(root) AS last, count(*) = max(nlink) AS whole,"
             " count(*) = max(nlink) AND min(root) = max(root) AS together"
@@ -326,9 +323,6 @@ class Links:
         )
         for link in map(Link._make, self._db.execute(sql)):
             surveys[link.root].count_once(link)
-
-    def split(self) -> list[Split]:
-        """Return the inodes with names outside the walked directories, summed by root."""
         sql = (
             "WITH split AS (SELECT dev, ino FROM links GROUP BY dev, ino"
             " HAVING count(*) != max(nlink))"
@@ -346,7 +340,7 @@ Sink = Callable[[Portion, Ages], None]
 
 
 def survey(
-    sys: Sys, surveys: Sequence[Survey], sink: Sink | None = None, own: Set[Inode] = frozenset()
+    surveys: Sequence[Survey], sink: Sink | None = None, own: Set[Inode] = frozenset()
 ) -> list[Split]:
     """Walk the roots once, filling the surveys; every portion also goes to ``sink``.
 
@@ -357,39 +351,38 @@ def survey(
     with closing(Links()) as links:
         numbers = 0
         for index, found in enumerate(surveys):
-            walk = Walk(sys, [found.root], numbers, own)
+            walk = Walk(found.root, numbers, own)
             for portion in walk:
                 found.add(portion)
                 links.add(index, portion)
-                _sample(sys, found, portion)
+                _sample(found, portion)
                 if sink is not None:
                     sink(portion, found.ages)
             numbers = walk.number
-        links.settle(surveys)
-        return links.split()
+        return links.settle(surveys)
 
 
-def _sample(sys: Sys, found: Survey, portion: Portion) -> None:
+def _sample(found: Survey, portion: Portion) -> None:
     """Open one file of a portion, to check its flags and whether another process writes to it."""
     if not portion.files or found.sampled["opened"] >= SAMPLES:
         return
     # One file per portion spreads the sample over the directories.
     name, _ = portion.files[len(portion.files) // 2]
     try:
-        fd = sys.open(name, SOURCE | os.O_NOATIME, dir_fd=portion.fd)
+        fd = Sys.open(name, SOURCE | os.O_NOATIME, dir_fd=portion.fd)
     except OSError as error:
         leased = "leased by another process" if error.errno == errno.EAGAIN else None
         found.sampled[leased or error.strerror or "unreadable"] += 1
         return
     try:
         found.sampled["opened"] += 1
-        meta, _ = metadata.read(sys, fd, Abilities())
+        meta, _ = metadata.read(Sys(), fd, Abilities())
         if meta.flags & metadata.IMMUTABLE:
             found.sampled["immutable or append-only"] += 1
-        take_lease(sys, fd, accept_races=False)
+        take_lease(Sys(), fd, accept_races=False)
     except OSError as error:
         found.sampled[error.strerror or "unreadable"] += 1
     except (SkipError, UnsupportedError) as error:
         found.sampled[str(error)] += 1
     finally:
-        sys.close(fd)
+        Sys.close(fd)

@@ -77,15 +77,12 @@ class _Level:
 
 
 class Walk:
-    """One pass over several roots; directories are numbered in the order of the walk."""
+    """One pass over a tree; directories are numbered in the order of the walk."""
 
-    def __init__(
-        self, sys: Sys, roots: list[bytes], number: int = 0, own: Set[Inode] = frozenset()
-    ) -> None:
+    def __init__(self, root: bytes, number: int = 0, own: Set[Inode] = frozenset()) -> None:
         """``own`` are files and directories that are left out (`own_files`)."""
-        self._sys = sys
         self._own = own
-        self._roots = roots
+        self._root = root
         self.number = number
         """Number of the last directory walked; the first one gets the initial value plus 1."""
         self._mounted: dict[bytes, MountPoint | None] = {}
@@ -96,17 +93,16 @@ class Walk:
         """Device of the root's filesystem as in the kernel's mount table, ``MAJOR:MINOR``."""
 
     def __iter__(self) -> Iterator[Portion]:
-        for root in self._roots:
-            fd = open_path(self._sys, root)
-            self._mounted = _by_path(mounts_below(root))
-            self._mount = mount_number(fd)
-            device = self._sys.fstat(fd).st_dev
-            self._device = b"%d:%d" % (os.major(device), os.minor(device))
-            yield from self._tree(self._level(None, root, fd, root.rstrip(b"/")))
+        fd = open_path(Sys(), self._root)
+        self._mounted = _by_path(mounts_below(self._root))
+        self._mount = mount_number(fd)
+        device = Sys.fstat(fd).st_dev
+        self._device = b"%d:%d" % (os.major(device), os.minor(device))
+        yield from self._tree(self._level(None, self._root, fd, self._root.rstrip(b"/")))
 
     def _level(self, parent: int | None, name: bytes, fd: int, path: bytes | None) -> _Level:
         self.number += 1
-        status = self._sys.fstat(fd)
+        status = Sys.fstat(fd)
         row = DirectoryRow(self.number, parent, name, status.st_dev, status.st_ino)
         return _Level(row, fd, path if path in self._mounted else None)
 
@@ -118,7 +114,7 @@ class Walk:
             while stack:
                 level = stack[-1]
                 if not level.pending:
-                    self._sys.close(stack.pop().fd)
+                    Sys.close(stack.pop().fd)
                     continue
                 below = self._enter(level, level.pending.pop())
                 if isinstance(below, Portion):
@@ -128,21 +124,21 @@ class Walk:
                     yield from self._names(below)
         finally:
             for level in stack:
-                self._sys.close(level.fd)
+                Sys.close(level.fd)
 
     def _enter(self, level: _Level, name: bytes) -> _Level | Portion:
         try:
-            fd = self._sys.open(name, DIRECTORY, dir_fd=level.fd)
+            fd = Sys.open(name, DIRECTORY, dir_fd=level.fd)
         except OSError as error:
             return Portion(level.row, level.fd, skipped=[(name, f"directory: {error.strerror}")])
-        if self._sys.fstat(fd).st_dev != level.row.dev:
+        if Sys.fstat(fd).st_dev != level.row.dev:
             reason = "other dataset"
         elif mount_number(fd) != self._mount:  # a bind mount: same device, perhaps made meanwhile
             reason = "mount point"
         else:
             path = None if level.path is None else level.path + b"/" + name
             return self._level(level.row.number, name, fd, path)
-        self._sys.close(fd)
+        Sys.close(fd)
         return Portion(level.row, level.fd, skipped=[(name, reason)])
 
     def _names(self, level: _Level) -> Iterator[Portion]:

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any
 
 from zconsole.errors import NotFoundError, ZconsoleError
@@ -103,8 +104,9 @@ class SimulatedRebalance:
 
     async def plan(self, settings: Settings) -> AsyncIterator[Counted | PlanDocument]:
         """Yield counts of files and bytes, then the plan."""
-        made = propose(self._pool_of(settings), settings)
-        if busy := self._busy(self._pool_of(settings)):
+        pool = self._pool_of(settings)
+        made = propose(pool, settings)
+        if busy := self._busy(pool):
             made = replace(made, notes=(*made.notes, busy))
         for step in range(1, STEPS + 1):
             share = step / STEPS
@@ -195,15 +197,14 @@ class SimulatedRebalance:
         for pool in self._world.pools:
             if all(directory.split("/")[1] == pool.name for directory in settings.dirs):
                 return pool
-        raise NotFoundError("the directories are not all on one pool: run a job for each")
+        raise NotFoundError(plan.SEVERAL_POOLS)
 
 
 def _limit(job: _Job) -> None:
     """Apply the limits of a job to its work, converted to allocated bytes."""
-    limits, factor, work = job.settings.limits, job.factor, job.work
-    endless = float("inf")
-    work.limit = endless if limits.rate is None else limits.rate * factor
-    work.most = endless if limits.max_bytes is None else limits.max_bytes * factor
+    limits, work = job.settings.limits, job.work
+    work.limit = inf if limits.rate is None else limits.rate * job.factor
+    work.most = inf if limits.max_bytes is None else limits.max_bytes * job.factor
     work.target = limits.until_spread
     work.floor = limits.floor
 
@@ -211,10 +212,10 @@ def _limit(job: _Job) -> None:
 def _seen(job: _Job) -> JobView:
     work, factor = job.work, job.factor
     state, why = _state(job)
-    handled, total = work.done / factor, work.total / factor
+    handled, left, skipped = work.done / factor, _to_do(job) / factor, _skipped(job)
     rate = work.rate / factor if state == "running" and work.rate else None
-    left = _to_do(job) / factor
-    _note_day(job, handled, left / rate if rate else None)
+    eta = left / rate if rate else None
+    _note_day(job, handled, eta)
     return JobView(
         job=job.name,
         state=state,
@@ -224,15 +225,16 @@ def _seen(job: _Job) -> JobView:
         engine=job.engine,
         files_done=_files_done(job),
         files_total=sum(directory.files for directory in work.directories),
+        files_skipped=skipped.total(),
         bytes_handled=round(handled),
-        bytes_total=round(total),
+        bytes_total=round(work.total / factor),
         bytes_goal=round(handled + left),
         rate=rate,
         mean_rate=work.done / factor / work.worked if work.worked else None,
-        eta_seconds=left / rate if rate else None,
+        eta_seconds=eta,
         current=_current(job) if state in ("running", "paused", "waiting") else None,
         before=job.before,
-        skipped=_skipped(job),
+        skipped=skipped,
         left_out=tuple(_left_out(job)),
         days=tuple(job.days.values()),
         began=job.began,

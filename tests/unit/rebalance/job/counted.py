@@ -12,7 +12,7 @@ from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job.accounts import JobAccounts, SpreadWatch
 from zconsole.rebalance.job.job import Job, JobTerms
-from zconsole.rebalance.planning.facts import FactsReader
+from zconsole.rebalance.planning.facts import FactsReader, JobDirectory
 from zconsole.rebalance.planning.settings import Settings
 
 
@@ -22,16 +22,26 @@ def terms_with(**terms: Any) -> JobTerms:
     return JobTerms(**{"name": "abc123", **usual, **terms})
 
 
-def job_of(journal: Journal, clocks: JobClocks | None = None, **terms: Any) -> Job:
-    """Return a job off ZFS that has just begun."""
-    return Job(journal, terms_with(**terms), clocks or JobClocks())
+ELSEWHERE = JobDirectory(b"/", "ext4", "/dev/sda1", None)
+
+
+def job_of(
+    journal: Journal,
+    clocks: JobClocks | None = None,
+    reader: FactsReader | None = None,
+    place: JobDirectory = ELSEWHERE,
+    **terms: Any,
+) -> Job:
+    """Return a job on one directory, off ZFS if none is given, that has just begun."""
+    clocks, reader = clocks or JobClocks(), reader or FactsReader()
+    return Job(journal, terms_with(**terms), clocks, reader, [place])
 
 
 def watch_of(reader: Any, terms: JobTerms, clock: Callable[[], float] = lambda: 0.0) -> SpreadWatch:
     """Return the watch of the pool of a job that exists only by its terms."""
     clocks, limits = JobClocks(clock, clock), terms.settings.limits
-    job = SimpleNamespace(terms=terms, clocks=clocks, limits=limits)
-    return SpreadWatch(reader, "tank", cast("Job", job))
+    known = {"reader": reader, "pool": "tank", "terms": terms, "clocks": clocks, "limits": limits}
+    return SpreadWatch(cast("Job", SimpleNamespace(**known)))
 
 
 def accounts_of(
@@ -39,6 +49,4 @@ def accounts_of(
 ) -> JobAccounts:
     """Return the accounts of a job off ZFS."""
     job = job_of(journal, clocks or JobClocks(clock, clock))
-    directories = Directories(Sys(), journal.directory)
-    watch = SpreadWatch(FactsReader(), "", job)
-    return JobAccounts(job, directories, watch, lambda _: None)
+    return JobAccounts(job, Directories(Sys(), journal.directory), lambda _: None)

@@ -1,31 +1,49 @@
 from __future__ import annotations
 
-from contextlib import closing
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.table import rows
-from tests.unit.rebalance.job.counted import accounts_of, terms_with, watch_of
+from tests.unit.rebalance.job.counted import accounts_of, job_of, terms_with, watch_of
+from tests.unit.rebalance.job.test_holds import Clock
 from zconsole.errors import UnavailableError
 from zconsole.pool.allocator import Space
-from zconsole.rebalance.backend import EndedFile, JobStatus
-from zconsole.rebalance.engine.item import FileOutcome
+from zconsole.rebalance.backend import REPLACED, EndedFile, JobStatus
+from zconsole.rebalance.engine.directories import DirectoryRow
+from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow, Journal
 from zconsole.rebalance.engine.workplace import JobClocks
-from zconsole.rebalance.job import creation
-from zconsole.rebalance.job.accounts import JobAccounts, SpreadWatch
+from zconsole.rebalance.job import accounts, creation
+from zconsole.rebalance.job.accounts import (
+    AGAIN,
+    ENOUGH,
+    FILES,
+    INTERVAL,
+    SMALLEST,
+    STRIKES,
+    BenefitCheck,
+    JobAccounts,
+    Samples,
+    SpreadWatch,
+)
 from zconsole.rebalance.job.job import PUBLISH, terms_of
 from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.planning import forecast, plan
 from zconsole.rebalance.planning.engine_choice import Choice
-from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, PoolFacts
+from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory, PoolFacts
 from zconsole.rebalance.planning.forecast import DirectoryPlan
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.rebalance.planning.survey import Ages, Survey
+from zconsole.system.process import Completed
 
 BEFORE = (Space("d0", 100.0, 80.0, 1.0), Space("d1", 100.0, 0.0, 1.0))
 AFTER = (Space("d0", 100.0, 40.0, 1.0), Space("d1", 100.0, 40.0, 1.0))
@@ -55,11 +73,14 @@ def effect(pool: Any) -> SpreadWatch:
 
 
 @rows(("hangs", "wait", "shown"), [(False, True, AFTER), (False, False, HELD), (True, True, HELD)])
-def test_the_last_look_waits_for_what_was_freed(hangs: bool, wait: bool, shown: Any) -> None:
-    watching = effect(Pool(hangs=hangs))
-    watching.read()
-    watching.read_last(wait)
-    assert watching.now_spaces == shown
+def test_the_last_look_waits_for_what_was_freed(
+    journal: Journal, hangs: bool, wait: bool, shown: Any
+) -> None:
+    accounts = accounts_of(journal, lambda: 0.0)
+    accounts.watch = effect(Pool(hangs=hangs))
+    accounts.watch.read()
+    accounts.end("done" if wait else "stop")
+    assert accounts.watch.now_spaces == shown
 
 
 def test_a_target_is_judged_by_what_was_freed_too() -> None:
@@ -67,39 +88,44 @@ def test_a_target_is_judged_by_what_was_freed_too() -> None:
     assert not effect(Pool(hangs=True)).reached(0.1, 10)
 
 
-def test_what_is_to_do_ends_at_the_wanted_spread_or_the_byte_limit(tmp_path: Path) -> None:
-    with closing(Journal.create(tmp_path / "j")) as journal:
-        accounts = accounts_of(journal, lambda: 0.0)
-        accounts.bytes_total = 1000
-        assert accounts.status().bytes_goal == 1000
-        accounts.watch = effect(Pool(hangs=False))
-        accounts.watch.reader.syncs = -9  # type: ignore[attr-defined]
-        accounts.job.limits = Limits(until_spread=0.3)
-        assert not accounts.watch.reached(0.3, 0)
-        goal = accounts.status().bytes_goal
-        assert 0 < goal < 1000
-        accounts.work(goal - 5)
-        assert accounts.status().bytes_goal == goal
-        accounts.job.limits = Limits(until_spread=0.2)
-        assert accounts.status().bytes_goal == 1000, "not predicted yet"
-        accounts.job.limits = Limits(until_spread=0.3, max_bytes=goal - 2)
-        assert accounts.status().bytes_goal == goal - 2
-        accounts.state = "finished"
-        assert accounts.status().bytes_goal == goal - 5
+@rows(
+    ("limits", "ended", "unfinished", "left"),
+    [
+        (Limits(), {"moved": 400}, 0, 600),
+        (Limits(max_bytes=500), {"moved": 400}, 0, 100),
+        (Limits(max_bytes=500), {"moved": 400}, 60, 40),
+        (Limits(), {"moved": 1100}, 0, 0),  # a file grew
+        # The byte limit spares what was skipped or failed.
+        (Limits(max_bytes=400), {"moved": 300, "skipped": 300, "failed": 100}, 0, 100),
+    ],
+)
+def test_what_is_left_is_that_of_files_that_are_not_finished(
+    journal: Journal, limits: Limits, ended: dict[str, int], unfinished: int, left: int
+) -> None:
+    accounts = accounts_of(journal, lambda: 0.0)
+    accounts.job.limits, accounts.bytes_total = limits, 1000
+    accounts.ended_bytes.update(ended)
+    accounts.unfinished = unfinished
+    assert accounts.left() == left
 
 
-def test_what_is_left_is_that_of_files_that_are_not_finished(tmp_path: Path) -> None:
-    with closing(Journal.create(tmp_path / "j")) as journal:
-        accounts = accounts_of(journal, lambda: 0.0)
-        accounts.bytes_total, accounts.ended_bytes["moved"] = 1000, 400
-        assert accounts.left() == 600
-        accounts.job.limits = Limits(max_bytes=500)
-        assert accounts.left() == 100
-        accounts.unfinished = 60
-        assert accounts.left() == 40
-        accounts.job.limits, accounts.unfinished = Limits(), 0
-        accounts.ended_bytes["moved"] = 1100  # a file grew
-        assert accounts.left() == 0
+def test_what_is_to_do_ends_at_the_wanted_spread_or_the_byte_limit(journal: Journal) -> None:
+    accounts = accounts_of(journal, lambda: 0.0)
+    accounts.bytes_total = 1000
+    accounts.watch = effect(Pool(hangs=False))
+    accounts.watch.job.reader.syncs = -9  # type: ignore[attr-defined]
+    accounts.job.limits = Limits(until_spread=0.3)
+    assert not accounts.watch.reached(0.3, 0)
+    goal = accounts.status().bytes_goal
+    assert 0 < goal < 1000
+    accounts.work(goal - 5)
+    assert accounts.status().bytes_goal == goal
+    accounts.job.limits = Limits(until_spread=0.2)
+    assert accounts.status().bytes_goal == 1000, "not predicted yet"
+    accounts.job.limits = Limits(until_spread=0.3, max_bytes=goal - 2)
+    assert accounts.status().bytes_goal == goal - 2
+    accounts.state = "finished"
+    assert accounts.status().bytes_goal == goal - 5
 
 
 GIB = 1 << 30
@@ -166,71 +192,54 @@ def test_a_total_that_has_to_change_says_why(tmp_path: Path, fills: list[float],
     assert notes[0].endswith(f": {why}")
 
 
-def test_the_byte_limit_spares_what_was_skipped_or_failed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with closing(Journal.create(tmp_path / "j")) as journal:
-        accounts = accounts_of(journal, lambda: 0.0)
-        accounts.job.limits = Limits(max_bytes=400)
-        monkeypatch.setattr(JobAccounts, "path", lambda *_: "/d/f")
-        row = FileRow(number=1, directory=1, name=b"f", ino=1, size=300, nlink=1)
-        accounts.bytes_total = 1000
-        accounts.report([FileOutcome(row, "skipped", reason="open")], "copy")
-        assert accounts.status().bytes_goal == 700
-        accounts.report([FileOutcome(row, "moved")], "copy")
-        assert accounts.status().bytes_goal == 700
-
-
-def test_the_mean_rate_is_that_of_the_work_without_the_waits(tmp_path: Path) -> None:
+def test_the_mean_rate_is_that_of_the_work_without_the_waits(journal: Journal) -> None:
     now = 0.0
-    with closing(Journal.create(tmp_path / "j")) as journal:
-        accounts = accounts_of(journal, lambda: now)
-        accounts.bytes_total = 1 << 30
-        for second in range(21):
-            now = float(second)
-            accounts.work(1000)
-            early = accounts.status().mean_rate
-            assert (early is None) == (second < 10)
-        left = (1 << 30) - 21 * 1000
-        assert accounts.status().eta_seconds == pytest.approx(left / 1000)
-        accounts.wait("paused")
-        now += 5000.0
-        accounts.wait(None)
-        accounts.end("stop")
-        accounts.emit()
-        assert accounts.status().mean_rate == pytest.approx(21 * 1000 / 20.0)
+    accounts = accounts_of(journal, lambda: now)
+    accounts.bytes_total = 1 << 30
+    for second in range(21):
+        now = float(second)
+        accounts.work(1000)
+        early = accounts.status().mean_rate
+        assert (early is None) == (second < 10)
+    left = (1 << 30) - 21 * 1000
+    assert accounts.status().eta_seconds == pytest.approx(left / 1000)
+    accounts.wait("paused")
+    now += 5000.0
+    accounts.wait(None)
+    accounts.end("stop")
+    accounts.emit()
+    assert accounts.status().mean_rate == pytest.approx(21 * 1000 / 20.0)
 
 
 def test_each_event_is_shown_and_the_newest_kept_without_what_is_only_printed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(JobAccounts, "path", lambda *_: "/d/f")
     now, events = 0.0, list[JobStatus]()
-    with closing(Journal.create(tmp_path / "j")) as journal:
-        accounts = accounts_of(journal, lambda: now)
-        accounts.show = events.append
-        jotted = list[str]()
-        journal.jot = lambda key, value: jotted.append(value["why"])  # type: ignore[method-assign]
+    accounts = accounts_of(journal, lambda: now)
+    accounts.show = events.append
+    jotted = list[str]()
+    journal.jot = lambda key, value: jotted.append(value["why"])  # type: ignore[method-assign]
 
-        def kept() -> tuple[str, str | None]:
-            status = journal.get("status")
-            assert not {"ended_files", "summary"} & status.keys()
-            return status["state"], status["why"]
+    def kept() -> tuple[str, str | None]:
+        status = journal.get("status")
+        assert not {"ended_files", "summary"} & status.keys()
+        return status["state"], status["why"]
 
-        accounts.work(1)
-        accounts.work(1)
-        assert (len(events), kept(), jotted) == (1, ("running", None), [])
-        now += PUBLISH
-        accounts.work(1)
-        assert (len(events), jotted) == (2, [None])
-        accounts.wait("disk latency is high")
-        assert kept() == ("waiting", "disk latency is high")
-        row = FileRow(1, 1, b"f", 7, 10, 1)
-        accounts.report([FileOutcome(row, "skipped", 0, "locked")], "copy")
-        assert events[-1].ended_files == [EndedFile("/d/f", 0, "copy", "skipped", "locked")]
-        assert (events[-1].files_done, len(jotted)) == (1, 1)
-        accounts.sum_up("done", 1.0)
-        assert [event.summary is None for event in events] == [True] * 4 + [False]
+    accounts.work(1)
+    accounts.work(1)
+    assert (len(events), kept(), jotted) == (1, ("running", None), [])
+    now += PUBLISH
+    accounts.work(1)
+    assert (len(events), jotted) == (2, [None])
+    accounts.wait("disk latency is high")
+    assert kept() == ("waiting", "disk latency is high")
+    row = FileRow(1, 1, b"f", 7, 10, 1)
+    accounts.report([FileOutcome(row, "skipped", 0, "locked")], "copy")
+    assert events[-1].ended_files == [EndedFile("/d/f", 0, "copy", "skipped", "locked")]
+    assert (events[-1].files_done, len(jotted)) == (1, 1)
+    accounts.sum_up("done", 1.0)
+    assert [event.summary is None for event in events] == [True] * 4 + [False]
 
 
 @rows(
@@ -293,63 +302,311 @@ def test_a_job_that_nothing_slows_down_expects_its_writes_to_keep_the_disks_busy
     [(None, 22, 40), ("22:00-06:00", 22, 104), ("22:00-06:00", 5, 120), ("00:00-24:00", 5, 40)],
 )
 def test_the_end_of_a_job_that_works_at_night_is_nights_away(
-    tmp_path: Path, window: str | None, hour: int, hours: int
+    journal: Journal, window: str | None, hour: int, hours: int
 ) -> None:
     now = [0.0]
     clocks = JobClocks(
         lambda: now[0], lambda: now[0], local=lambda: datetime(2026, 3, 1, hour, tzinfo=UTC)
     )
-    with closing(Journal.create(tmp_path / f"{window is None}{hour}{hours}")) as journal:
-        accounts = accounts_of(journal, lambda: now[0], clocks)
-        accounts.bytes_total, accounts.job.limits = 40 * 3600 + 10, Limits(window=window)
-        accounts.work(0)
-        now[0] += 10.0
-        accounts.work(10)
-        assert accounts.status().eta_seconds == pytest.approx(hours * 3600)
+    accounts = accounts_of(journal, lambda: now[0], clocks)
+    accounts.bytes_total, accounts.job.limits = 40 * 3600 + 10, Limits(window=window)
+    accounts.work(0)
+    now[0] += 10.0
+    accounts.work(10)
+    assert accounts.status().eta_seconds == pytest.approx(hours * 3600)
 
 
-def test_waits_for_slow_disks_are_part_of_the_pace(tmp_path: Path) -> None:
+def test_waits_for_slow_disks_are_part_of_the_pace(journal: Journal) -> None:
     """The end was that of a job that nothing slows down, and unknown at every second look."""
     now = 0.0
-    with closing(Journal.create(tmp_path / "j")) as journal:
-        accounts = accounts_of(journal, lambda: now)
-        accounts.bytes_total = 1 << 30
-        ends = list[float | None]()
-        accounts.work(0)
-        for _ in range(20):
-            now += 2.0
-            accounts.work(2000)
-            accounts.wait("disk latency is high")
-            ends.append(accounts.status().eta_seconds)
-            now += 2.0
-            accounts.wait(None)
-            ends.append(accounts.status().eta_seconds)
-        left = (1 << 30) - 40_000
-        assert ends[-1] == pytest.approx(left / 500)
-        assert None not in ends[1:]
-        assert ends[-2] == pytest.approx(left / 550, rel=0.11)
-        assert accounts.status().mean_rate == pytest.approx(1000)
+    accounts = accounts_of(journal, lambda: now)
+    accounts.bytes_total = 1 << 30
+    ends = list[float | None]()
+    accounts.work(0)
+    for _ in range(20):
+        now += 2.0
+        accounts.work(2000)
+        accounts.wait("disk latency is high")
+        ends.append(accounts.status().eta_seconds)
+        now += 2.0
+        accounts.wait(None)
+        ends.append(accounts.status().eta_seconds)
+    left = (1 << 30) - 40_000
+    assert ends[-1] == pytest.approx(left / 500)
+    assert None not in ends[1:]
+    assert ends[-2] == pytest.approx(left / 550, rel=0.11)
+    assert accounts.status().mean_rate == pytest.approx(1000)
 
 
 @rows("waits", [False, True])
-def test_a_job_that_waits_for_its_hours_has_an_end(tmp_path: Path, waits: bool) -> None:
+def test_a_job_that_waits_for_its_hours_has_an_end(journal: Journal, waits: bool) -> None:
     """By day its end was unknown; then it was that of a job whose disks are never busy."""
     now, hour = 0.0, [22]
     clocks = JobClocks(
         lambda: now, lambda: now, local=lambda: datetime(2026, 3, 1, hour[0], tzinfo=UTC)
     )
-    with closing(Journal.create(tmp_path / f"{waits}")) as journal:
-        accounts = accounts_of(journal, lambda: now, clocks)
-        accounts.bytes_total, accounts.job.limits = 10_000 + 3600, Limits(window="22:00-06:00")
-        accounts.work(0)
+    accounts = accounts_of(journal, lambda: now, clocks)
+    accounts.bytes_total, accounts.job.limits = 10_000 + 3600, Limits(window="22:00-06:00")
+    accounts.work(0)
+    now += 10_000.0
+    accounts.work(10_000)
+    if waits:
+        accounts.wait("disk latency is high")
         now += 10_000.0
-        accounts.work(10_000)
-        if waits:
-            accounts.wait("disk latency is high")
-            now += 10_000.0
-            accounts.wait(None)
-        hour[0] = 7
-        accounts.wait("outside 22:00-06:00")
-        found = accounts.status()
-        assert (found.state, found.rate) == ("waiting", None)
-        assert found.eta_seconds == pytest.approx((15 + (2 if waits else 1)) * 3600)
+        accounts.wait(None)
+    hour[0] = 7
+    accounts.wait("outside 22:00-06:00")
+    found = accounts.status()
+    assert (found.state, found.rate) == ("waiting", None)
+    assert found.eta_seconds == pytest.approx((15 + (2 if waits else 1)) * 3600)
+
+
+TIB = 1 << 40
+ROW = FileRow(1, 1, b"f", 7, 8 * ENOUGH, 1)
+
+
+@dataclass
+class Sampled(Samples):
+    """Samples of one directory, with their verdict set by hand."""
+
+    verdict: bool = False
+
+    def stayed(self) -> bool:
+        return self.verdict
+
+
+@dataclass
+class Case:
+    """A job on a pool with a full and an empty vdev, checked whenever possible."""
+
+    journal: Journal
+    aim: str = "balance"
+    clock: Clock = field(default_factory=Clock)
+    spaces: list[Space] = field(
+        default_factory=lambda: [Space("a", TIB, TIB * 0.9), Space("b", TIB, 0.0)]
+    )
+
+    def __post_init__(self) -> None:
+        day = datetime(2026, 11, 22, tzinfo=UTC)
+        clocks = JobClocks(self.clock, self.clock, local=lambda: day)
+        self.journal.add_directory(DirectoryRow(1, None, b"/", 0, 0))
+        self.accounts = accounts_of(self.journal, self.clock, clocks)
+        spaces, reader = tuple(self.spaces), FactsReader(self.zpool)
+        self.accounts.watch = watch_of(reader, terms_with(spaces=spaces), self.clock)
+        job = job_of(self.journal, clocks, settings=Settings((), aim=self.aim))
+        self.judge = BenefitCheck(job, self.accounts)
+        self.judge.begin([ROW])
+        self.accounts.current = ROW
+
+    def zpool(self, argv: Sequence[str], deadline: float) -> Completed:
+        rows = [f"\t{s.name}\t{s.size}\t{s.alloc:.0f}\t{s.size - s.alloc:.0f}" for s in self.spaces]
+        return Completed(
+            tuple(argv), 0, "\n".join(["tank\t0\t0\t0\t-\t-\t7\t50\t1.00\tONLINE\t-", *rows]), ""
+        )
+
+    def look(self) -> None:
+        self.clock.now += INTERVAL
+        self.judge.chunk()
+
+    def report(self, *outcomes: FileOutcome) -> None:
+        """Report results of files as the runner does."""
+        self.judge.finished(outcomes)
+        self.accounts.report(outcomes, "copy")
+
+    def moved_after(self, looks: int) -> int:
+        """Return the bytes moved in the log line of the day, after ``looks`` checks."""
+        for _ in range(looks):
+            self.look()
+            self.judge.portion()
+        (day,) = self.journal.days()
+        moved: int = day["moved_bytes"]
+        return moved
+
+
+@pytest.mark.parametrize(
+    ("stored", "unfinished", "vain"),
+    [(8 * ENOUGH, 0, True), (ENOUGH // 50, 0, False), (8 * ENOUGH, 1, True), (0, 1, False)],
+)
+def test_holes_are_not_expected_to_move(
+    journal: Journal, stored: int, unfinished: int, vain: bool
+) -> None:
+    status = SimpleNamespace(st_size=8 * ENOUGH, st_blocks=stored // 512)
+    case = Case(journal)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "lstat", lambda _: status)
+        if unfinished:
+            case.accounts.unfinished = 8 * ENOUGH
+        else:
+            case.report(FileOutcome(ROW, "moved", 8 * ENOUGH))
+        with pytest.raises(StopJobError) if vain else nullcontext():
+            for _ in range(2 * STRIKES):
+                case.look()
+
+
+@pytest.mark.parametrize(
+    ("aim", "moves", "left_alone", "moved"),
+    [
+        ("balance", True, False, 8 * ENOUGH),
+        ("properties", False, False, 8 * ENOUGH),  # not judged by where the data lies
+        ("balance", False, True, 0),  # copied, and then left alone
+    ],
+)
+def test_a_job_goes_on_that_moves_something_or_has_another_aim(
+    journal: Journal, aim: str, moves: bool, left_alone: bool, moved: int
+) -> None:
+    case = Case(journal, aim)
+    case.accounts.unfinished = 8 * ENOUGH
+    if moves:
+        end = Space("a", TIB, TIB * 0.9 - 8 * ENOUGH), Space("b", TIB, 8.0 * ENOUGH)
+        case.spaces[:] = end
+    if left_alone:
+        case.report(FileOutcome(ROW, "skipped", 0, "changed"))
+    assert case.moved_after(2 * STRIKES) == moved
+
+
+def test_one_directory_whose_blocks_stay_is_enough(journal: Journal) -> None:
+    case = Case(journal)
+    other = FactsReader(case.zpool)
+    for verdict in (False, True):
+        case.judge.samples.append(
+            Sampled(other, b"/", Dataset("tank", {}), None, case.clock, verdict=verdict)
+        )  # type: ignore[arg-type]
+    with pytest.raises(StopJobError, match=accounts.STAYED):
+        case.judge.portion()
+
+
+def test_the_line_of_a_day_counts_what_moved_and_files_that_need_no_move_apart(
+    journal: Journal,
+) -> None:
+    case = Case(journal)
+    left = [FileOutcome(ROW, "skipped", 0, why) for why in ("changed", REPLACED)]
+    case.report(FileOutcome(ROW, "moved", 50), *left)
+    case.judge.portion()
+    (day,) = journal.days()
+    assert (day["day"], day["moved_bytes"], day["files_done"]) == ("2026-11-22", 50, 3)
+    assert (day["files_skipped"], day["files_replaced"]) == (2, 1)
+    assert (day["fragmentation"], round(day["spread"], 3)) == (0.07, 0.9)
+
+
+def test_without_a_pool_there_are_days_too(journal: Journal) -> None:
+    case = Case(journal)
+    case.accounts.watch = SpreadWatch(case.accounts.job)
+    case.accounts.watch.now_spaces, case.accounts.watch.fragmentation = (), None
+    case.judge.portion()
+    (day,) = journal.days()
+    assert (day["spread"], day["free_bytes"]) == (None, None)
+
+
+OBJECT = """\
+    Object  lvl   iblk   dblk  dsize  dnsize  lsize   %full  type
+{inode:10}    2   128K   128K   256K     512   256K  100.00  ZFS plain file
+Indirect blocks:
+               0  L0 {vdev}:{inode:x}000:20000 20000L/20000P F=1 B=23/23 cksum=1
+"""
+
+
+class Guest:
+    """Files of one directory, and a zdb that knows the vdev of each."""
+
+    def __init__(self, area: Path, files: int) -> None:
+        self.area = area
+        self.calls: list[Sequence[str]] = []
+        self.rows = []
+        for number in range(files):
+            (area / f"f{number}").touch()
+            ino = (area / f"f{number}").stat().st_ino
+            self.rows.append(FileRow(number, 1, b"f%d" % number, ino, SMALLEST, 1))
+        self.vdev = {row.ino: 0 for row in self.rows}
+        where = os.fsencode(area), Dataset("tank/a", {})
+        self.clock = Clock()
+        self.samples = Samples(FactsReader(self.run), *where, self.path, self.clock)
+
+    def path(self, row: FileRow) -> str:
+        return f"{self.area}/{os.fsdecode(row.name)}"
+
+    def run(self, argv: Sequence[str], deadline: float) -> Completed:
+        self.calls.append(argv)
+        inodes = map(int, argv[3:]) if argv[0] == "zdb" else ()
+        said = [OBJECT.format(inode=i, vdev=self.vdev[i]) for i in inodes if i in self.vdev]
+        return Completed(tuple(argv), 0, "\n".join(said), "")
+
+    def batch(self, *outcomes: str, moves: bool = False) -> bool:
+        """Return whether all blocks stay in a batch, in which those of one file may move."""
+        self.samples.note(self.rows)
+        if moves:
+            self.vdev[self.rows[1].ino] = 1
+        pairs = zip(self.rows, outcomes or ["moved"] * 3, strict=True)
+        self.samples.finished([FileOutcome(row, outcome) for row, outcome in pairs])
+        return self.samples.stayed()
+
+
+@pytest.fixture
+def guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Guest:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    return Guest(tmp_path, 3)
+
+
+@pytest.fixture
+def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let every path give no answer, to this module alone: pathlib and pytest ask, too."""
+    ended = threading.Event()
+    silent = SimpleNamespace(**{**vars(os), "lstat": lambda _path: ended.wait(60)})
+    monkeypatch.setattr("zconsole.rebalance.job.accounts.os", silent)
+    yield
+    ended.set()
+
+
+@pytest.mark.usefixtures("hanging")
+def test_samples_at_a_path_that_gives_no_answer_say_nothing(guest: Guest) -> None:
+    assert not guest.batch()
+
+
+@pytest.mark.usefixtures("hanging")
+def test_a_path_that_gives_no_answer_ends_no_job(journal: Journal) -> None:
+    case = Case(journal)
+    case.report(FileOutcome(ROW, "moved", 8 * ENOUGH))
+    for _ in range(2 * STRIKES):
+        case.look()
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "moves", "stayed"),
+    [
+        ("moved moved moved", False, True),
+        ("moved moved moved", True, False),  # one block that moved is enough
+        # Three large files in use must not end a job that moves all the others.
+        ("skipped skipped failed", False, False),
+        ("skipped moved failed", False, True),
+    ],
+)
+def test_blocks_that_stay_are_seen(guest: Guest, outcomes: str, moves: bool, stayed: bool) -> None:
+    assert guest.batch(*outcomes.split(), moves=moves) is stayed
+
+
+def test_zdb_is_asked_once_before_and_once_after(guest: Guest) -> None:
+    guest.batch()
+    assert [argv[0] for argv in guest.calls] == ["zdb", "zpool", "zdb"]
+    assert len(guest.calls[0]) == 3 + FILES
+    guest.batch()
+    assert len(guest.calls) == 3
+
+
+def test_blocks_that_stay_later_on_are_seen(guest: Guest) -> None:
+    """Setting the checksum to sha256 during a job keeps blocks where they are from then on."""
+    assert not guest.batch(moves=True)
+    assert not guest.batch()
+    guest.clock.now += AGAIN
+    assert guest.batch()
+
+
+def test_a_silent_zdb_is_not_asked_for_ever(guest: Guest) -> None:
+    guest.vdev.clear()
+    for _ in range(10):
+        assert not guest.batch()
+    assert len(guest.calls) == 3
+
+
+def test_others_than_root_ask_nothing(guest: Guest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert not guest.batch()
+    assert guest.calls == []

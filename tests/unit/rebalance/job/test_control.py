@@ -43,11 +43,19 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-def created(tree: Path, state: str, why: str | None = None) -> job_store.Record:
-    record = creation.create(Settings((str(tree),), allow_non_zfs=True), FactsReader()).record
-    journal = Journal.open(record.journal)
-    journal.set("status", {"state": state, "why": why})
-    journal.close()
+def planned(tree: Path, **words: Any) -> Created:
+    return creation.create(Settings((str(tree),), allow_non_zfs=True), FactsReader(), **words)
+
+
+def told(record: Record, **status: Any) -> None:
+    """Write the status of a job."""
+    with closing(Journal.open(record.journal)) as journal:
+        journal.set("status", status)
+
+
+def created(tree: Path, state: str, why: str | None = None) -> Record:
+    record = planned(tree).record
+    told(record, state=state, why=why)
     return record
 
 
@@ -115,21 +123,12 @@ def test_a_resume_right_after_a_stop_starts_the_job_again(
 def test_a_job_that_is_not_at_work_moves_no_file(tree: Path, state: str) -> None:
     """A job that died while running has a last report that says it was moving files."""
     record = created(tree, state)
-    moving = {
-        "state": state,
-        "rate": 1e6,
-        "mean_rate": 2e6,
-        "eta_seconds": 9.0,
-        "current": "/tree/file",
-    }
-    with closing(Journal.open(record.journal)) as journal:
-        journal.set("status", moving)
-    told = control.status(record).as_json()
-    assert [told[key] for key in ("rate", "eta_seconds", "current")] == [None] * 3
-    assert told["mean_rate"] == 2e6
+    told(record, state=state, rate=1e6, mean_rate=2e6, eta_seconds=9.0, current="/tree/file")
+    found = control.status(record)
+    assert (found.rate, found.eta_seconds, found.current) == (None, None, None)
+    assert found.mean_rate == 2e6
     with job_store.locked(record):
-        found = control.status(record).as_json()
-    assert (found["current"] is None) is (state != "running")
+        assert (control.status(record).current is None) is (state != "running")
 
 
 @pytest.mark.parametrize(
@@ -147,9 +146,7 @@ def test_the_end_comes_nearer_while_a_job_waits_for_its_hours(
 ) -> None:
     """The job writes its status when the wait begins, and not again until it ends."""
     record = created(tree, state)
-    told = {"state": state, "rate": rate, "eta_seconds": 3600.0, "t": time.time() - ago}
-    with closing(Journal.open(record.journal)) as journal:
-        journal.set("status", told)
+    told(record, state=state, rate=rate, eta_seconds=3600.0, t=time.time() - ago)
     with job_store.locked(record):
         assert control.status(record).eta_seconds == pytest.approx(left, abs=60)
 
@@ -159,11 +156,10 @@ def test_a_request_changes_what_it_names_and_a_journal_without_one_asks_nothing(
 ) -> None:
     record = created(tree, "running")
     request_file(record.journal).unlink()
-    with closing(Journal.open(record.journal)) as journal:
-        assert requested(journal.path) == ("run", {})
-        control.ask(record, "pause", {"rate": 5.0})
-        control.ask(record, None, {"min_free": 0.5})
-        assert requested(journal.path) == ("pause", {"rate": 5.0, "min_free": 0.5})
+    assert requested(record.journal) == ("run", {})
+    control.ask(record, "pause", {"rate": 5.0})
+    control.ask(record, None, {"min_free": 0.5})
+    assert requested(record.journal) == ("pause", {"rate": 5.0, "min_free": 0.5})
 
 
 def test_what_two_operators_ask_at_the_same_time_counts(tree: Path, monkeypatch) -> None:
@@ -181,8 +177,7 @@ def test_what_two_operators_ask_at_the_same_time_counts(tree: Path, monkeypatch)
     monkeypatch.setattr(control, "requested", slowly)
     control.ask(record, "pause")
     other.join()
-    with closing(Journal.open(record.journal)) as journal:
-        assert requested(journal.path) == ("pause", {"rate": 5.0})
+    assert requested(record.journal) == ("pause", {"rate": 5.0})
 
 
 def test_a_damaged_request_is_said_to_be_one(tree: Path) -> None:
@@ -198,16 +193,13 @@ def test_a_journal_in_the_place_of_one_that_was_deleted_has_no_request(tree: Pat
     control.ask(record, "stop", {"rate": 1.0})
     record.journal.unlink()
     job_store.remove(record)
-    settings = Settings((str(tree),), allow_non_zfs=True)
-    creation.create(settings, FactsReader(), record.journal)
-    with closing(Journal.open(record.journal)) as journal:
-        assert requested(journal.path) == ("run", {})
+    planned(tree, journal_path=record.journal)
+    assert requested(record.journal) == ("run", {})
 
 
 def test_limits_are_seen_once_the_job_obeys_them(tree: Path) -> None:
     record = created(tree, "running")
-    with closing(Journal.open(record.journal)) as journal:
-        journal.set("status", {"state": "running", "limits": {"rate": 9.0}})
+    told(record, state="running", limits={"rate": 9.0})
     control.ask(record, None, {"rate": 5.0})
     assert control.status(record).limits.rate == 5.0, "dead: those it will obey"
     with job_store.locked(record):
@@ -226,8 +218,7 @@ def test_nobody_can_run_a_job_while_its_operator_is_asked(tree: Path) -> None:
             pass
         asked.append(plan.directories[0].files)
 
-    settings = Settings((str(tree),), allow_non_zfs=True)
-    record = creation.create(settings, FactsReader(), agreed=False, ask=ask).record
+    record = planned(tree, agreed=False, ask=ask).record
     assert asked == [1]
     assert control.resumable([]) == [record]
 
@@ -237,9 +228,7 @@ def test_a_no_leaves_nothing(tree: Path) -> None:
         raise ZconsoleError("nothing was done")
 
     with pytest.raises(ZconsoleError, match="nothing was done"):
-        creation.create(
-            Settings((str(tree),), allow_non_zfs=True), FactsReader(), agreed=False, ask=ask
-        )
+        planned(tree, agreed=False, ask=ask)
     assert list((tree.parent / "state/rebalance").iterdir()) == []
 
 
@@ -253,9 +242,7 @@ def test_a_death_before_the_answer_leaves_a_job_that_only_its_name_begins(tree: 
 
     content: dict[Path, bytes] = {}
     with pytest.raises(KeyboardInterrupt):
-        creation.create(
-            Settings((str(tree),), allow_non_zfs=True), FactsReader(), agreed=False, ask=die
-        )
+        planned(tree, agreed=False, ask=die)
     for file, data in content.items():
         file.write_bytes(data)
     (left,) = control.list_jobs([])
@@ -287,7 +274,7 @@ def test_no_job_comes_between_the_plan_of_another_and_its_run(
 
     def late(record: Record, show: Show, made: Created | None = None) -> tuple[int, bool]:
         with pytest.raises(BusyTreeError):
-            creation.create(Settings((str(tree),), allow_non_zfs=True), FactsReader())
+            planned(tree)
         assert control.status(record).state == "running"
         done = real(record, show, made)
         ran.append(record.job)
@@ -301,18 +288,14 @@ def test_no_job_comes_between_the_plan_of_another_and_its_run(
     assert not any(map(job_store.is_alive, job_store.records()))
 
 
-def test_a_tree_that_a_link_leads_elsewhere_to_since_is_locked_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path / "state"))
-    for name in ("old", "new"):
-        (tmp_path / name).mkdir()
-    held = TreeLocks(Sys(), [os.fsencode(tmp_path / "old")])
-    locks = runner._locked(Sys(), [os.fsencode(tmp_path / "new")], held)
+def test_a_tree_that_a_link_leads_elsewhere_to_since_is_locked_anew(tree: Path) -> None:
+    (new := tree.with_name("new")).mkdir()
+    old, now = ([os.fsencode(path)] for path in (tree, new))
+    locks = runner._locked(Sys(), now, TreeLocks(Sys(), old))
     with pytest.raises(BusyTreeError):
-        TreeLocks(Sys(), [os.fsencode(tmp_path / "new")])
+        TreeLocks(Sys(), now)
     locks.close()
-    TreeLocks(Sys(), [os.fsencode(tmp_path / "old")]).close()
+    TreeLocks(Sys(), old).close()
 
 
 def test_a_job_that_could_still_say_why_it_died_is_heard(tree: Path) -> None:
@@ -321,6 +304,10 @@ def test_a_job_that_could_still_say_why_it_died_is_heard(tree: Path) -> None:
     record.log.write_text(f"job {record.job}\nzconsole: {full}\n")
     assert control.status(record).why == f"{full}; resume it"
     record.log.write_text("zconsole: of before\nskipped: /tree/file: changed\n")
+    assert control.status(record).why == "its process is gone; resume it"
+    record.log.write_text("zconsole: of before\n")
+    os.utime(record.log, (1000.0, 1000.0))  # what it said before it was resumed is not why
+    told(record, state="running", t=2000.0)
     assert control.status(record).why == "its process is gone; resume it"
 
 
@@ -353,15 +340,6 @@ def test_a_job_refused_after_a_while_was_not_resumed(
         control.start(record)
 
 
-def test_what_a_job_said_before_it_was_resumed_is_not_why_it_died(tree: Path) -> None:
-    record = created(tree, "running")
-    record.log.write_text("zconsole: of before\n")
-    os.utime(record.log, (1000.0, 1000.0))
-    with closing(Journal.open(record.journal)) as journal:
-        journal.set("status", {"state": "running", "why": None, "t": 2000.0})
-    assert control.status(record).why == "its process is gone; resume it"
-
-
 JOB = Record("abc123", Path("/nowhere/abc123.db"), Path("/nowhere/abc123.json"))
 
 
@@ -374,7 +352,7 @@ class Unwritable(MemoryLog):
 
 def test_a_job_that_cannot_be_logged_is_let_go(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rebalance, "audit_log", Unwritable)
-    made = creation.create(Settings((str(tree),), allow_non_zfs=True), FactsReader(), hold=True)
+    made = planned(tree, hold=True)
     with pytest.raises(AuditError):
         rebalance._execute(made.record, as_json=False, made=made)
     assert not any(map(job_store.is_alive, job_store.records()))
@@ -451,11 +429,8 @@ def lines(shell: Shell) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-@pytest.mark.slow
-def test_a_job_is_told_with_its_settings_and_its_end(tmp_path: Path) -> None:
-    shell, tree = Shell(tmp_path), tmp_path / "tree"
-    tree.mkdir()
-    (tree / "file").write_bytes(b"x" * 1000)
+def test_a_job_is_told_with_its_settings_and_its_end(tree: Path) -> None:
+    shell = Shell(tree.parent)
     ran = shell.apart("run", "--yes", "--allow-non-zfs", "--max-bytes=9000000", tree)
     assert ran.returncode == 0, ran.stderr
     begun, ended = lines(shell)
@@ -469,11 +444,8 @@ def test_a_job_is_told_with_its_settings_and_its_end(tmp_path: Path) -> None:
     assert lines(shell)[-1]["ok"] is False
 
 
-@pytest.mark.slow
-def test_no_file_is_moved_without_a_line_in_some_log(tmp_path: Path) -> None:
-    shell, tree = Shell(tmp_path), tmp_path / "tree"
-    tree.mkdir()
-    (tree / "file").write_bytes(b"x" * 1000)
+def test_no_file_is_moved_without_a_line_in_some_log(tree: Path) -> None:
+    shell, tmp_path = Shell(tree.parent), tree.parent
     (tmp_path / "state").mkdir(mode=0o700)
     (tmp_path / "state" / NAME).mkdir()
     if Path("/dev/log").exists():

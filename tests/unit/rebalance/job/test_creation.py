@@ -11,26 +11,22 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.table import rows
 from tests.unit.cli.test_rebalance import Shell
-from zconsole.rebalance.engine import metadata
 from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.engine.journal import Intent, Journal, State
-from zconsole.rebalance.engine.journal_database import INDEXES, SCHEMA
-from zconsole.rebalance.engine.metadata import Abilities
-from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import control, creation, job_store
 from zconsole.rebalance.job.creation import how_it_differs, is_same_filesystem
-from zconsole.rebalance.job.job import WALKING, request_file
+from zconsole.rebalance.job.job import WALKING
 from zconsole.rebalance.job.locks import BusyTreeError, conflicting_job
-from zconsole.rebalance.planning.facts import FactsReader, mount_of
+from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.system.audit import MemoryLog
-from zconsole.system.mounts import mount_at
 
 pytestmark = pytest.mark.slow
 
@@ -64,8 +60,9 @@ def meanwhile(confirmation: Callable[[job_store.Record], None]) -> JobClocks:
 
 
 def create(tree: Path, clocks: JobClocks, agreed: bool = True) -> creation.Created:
-    settings = Settings((str(tree),), allow_non_zfs=True)
-    return creation.create(settings, FactsReader(), agreed=agreed, clocks=clocks)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(creation, "JobClocks", lambda: clocks)
+        return planned(tree, agreed=agreed)
 
 
 def test_a_stop_while_it_counts_ends_it_and_a_resume_counts_again(tree: Path) -> None:
@@ -117,10 +114,7 @@ def test_a_job_that_counts_says_so_and_takes_new_limits(tree: Path) -> None:
 def test_a_job_never_opens_its_own_journal(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise it loses SQLite's locks on it, and whoever asks it something deletes its log."""
     monkeypatch.setenv("ZCONSOLE_STATE", str(tree / "state"))
-    settings = Settings((str(tree),), allow_non_zfs=True)
-    asked = creation.create(settings, FactsReader(), agreed=True)
-    named = creation.create(settings, FactsReader(), tree / "d1/named.db", agreed=True)
-    for made in (asked, named):
+    for made in (planned(tree), planned(tree, journal_path=tree / "d1/named.db")):
         with closing(Journal.open(made.record.journal)) as journal:
             rows = [row.name for _, row in journal.todo((-1, -1, -1), 100)]
         assert rows == [b"f"] * FILES
@@ -156,7 +150,6 @@ def test_a_death_while_it_counts_is_not_forgotten(tree: Path) -> None:
     assert shell.wait(lambda status: status["state"] == "finished")["files_done"] == FILES
 
 
-@pytest.mark.slow
 def test_an_order_of_before_does_not_hold_the_next_run(tree: Path) -> None:
     created = create(tree, JobClocks())
     shell = Shell(tree.parent)
@@ -177,8 +170,8 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "tree"
 
 
-def planned(root: Path) -> creation.Created:
-    return creation.create(Settings((str(root),), allow_non_zfs=True), FactsReader())
+def planned(root: Path, **words: Any) -> creation.Created:
+    return creation.create(Settings((str(root),), allow_non_zfs=True), FactsReader(), **words)
 
 
 def died(root: Path, state: State) -> creation.Created:
@@ -192,7 +185,6 @@ def died(root: Path, state: State) -> creation.Created:
     return created
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("state", [State.CREATING, State.SWAPPING])
 def test_it_is_refused_in_below_and_above(small: Path, state: State) -> None:
     dead = died(small, state).record
@@ -202,7 +194,6 @@ def test_it_is_refused_in_below_and_above(small: Path, state: State) -> None:
     assert [job_store.find(found.job) for found in control.list_jobs([])] == [dead]
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs mounts")
 def test_it_is_refused_through_a_bind_mount(small: Path) -> None:
     dead = died(small, State.SWAPPING).record
@@ -227,188 +218,61 @@ def test_a_plan_tells_of_it(small: Path) -> None:
     assert conflicting_job([os.fsencode(beside)]) is None
 
 
-def test_one_beside_it_begins(small: Path) -> None:
-    died(small, State.SWAPPING)
-    assert planned(small.with_name("tree-beside")).plan.directories[0].files == 1
-
-
-def test_a_job_that_died_between_two_files_is_not_in_the_way(small: Path) -> None:
-    died(small, State.PENDING)
-    assert planned(small).plan.directories[0].files == 1
-
-
-def test_nor_is_one_whose_tree_has_been_replaced(small: Path) -> None:
-    died(small, State.SWAPPING)
-    small.rename(small.with_name("elsewhere"))
-    shutil.copytree(small.with_name("elsewhere"), small)
-    assert planned(small).plan.directories[0].files == 1
-
-
-def test_nor_one_whose_journal_is_damaged(small: Path) -> None:
-    died(small, State.SWAPPING).record.journal.write_bytes(b"damaged" * 1000)
-    assert planned(small).plan.directories[0].files == 1
-
-
-pytestmark = pytest.mark.slow
-
-JOB = "112651"
-CHANGED = {"rate": 9000000, "min_free": 0.0}
-TEMP = ".zc-f6ec9567fd671c89-1"
-DIGEST = bytes.fromhex("b9adae49af02dec6547077986b2d8ff0fd3677a02d76988b77bd2258405f35fa")
-"""The digest that version stored for a file that contains ``one``."""
-
-
-@pytest.fixture
-def half(tmp_path: Path) -> Path:
-    """Two files; the first one's copy has the name, and its original is not removed yet."""
-    root = tmp_path / "tree"
-    root.mkdir()
-    for name in ("first", TEMP):
-        (root / name).write_bytes(b"one")
-        os.utime(root / name, ns=(1, 1))
-    (root / "second").write_bytes(b"other")
-    return root
-
-
-@pytest.fixture
-def shell(tmp_path: Path, half: Path) -> Shell:
-    """A shell with the state directory as left: a record, a world-readable log, a journal."""
-    where = tmp_path / "state/rebalance"
-    where.mkdir(parents=True)
-    for path in (where.parent, where):
-        path.chmod(0o700)
-    journal = where / f"{JOB}.db"
-    (where / f"{JOB}.json").write_text(json.dumps({"journal": str(journal)}))
-    (where / f"{JOB}.log").write_text(f"job {JOB}\n")
-    request_file(journal).write_text(json.dumps({"order": "pause", "limits": CHANGED}))
-    with closing(sqlite3.connect(journal)) as db, db:
-        db.execute("PRAGMA journal_mode = WAL")
-        db.executescript(SCHEMA + INDEXES)
-        db.executemany("INSERT INTO meta VALUES (?, ?)", meta(half).items())
-        status = half.stat()
-        row = (1, None, os.fsencode(half), status.st_dev, status.st_ino, None, None)
-        db.execute("INSERT INTO dirs VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-        old, new = (half / TEMP).stat().st_ino, (half / "first").stat().st_ino
-        with (half / TEMP).open("rb") as original:
-            carried = metadata.read(Sys(), original.fileno(), Abilities())[0].digest()
-        none = (b"", b"")
-        began = (TEMP.encode(), old, new, DIGEST, 0, carried, b"")
-        files = [
-            (1, 1, b"first", old, 3, 1, 42, 2, None, *began),
-            (2, 1, b"second", (half / "second").stat().st_ino, 5, 1, 42, 0, *[None] * 5, 0, *none),
-        ]
-        db.executemany(f"INSERT INTO files VALUES ({', '.join('?' * 16)})", files)
-    for path in where.iterdir():
-        path.chmod(0o644 if path.suffix == ".log" else 0o600)
-    return Shell(tmp_path)
-
-
-def meta(half: Path) -> dict[str, str]:
-    root = str(half)
-    mount = mount_of(mount_at(os.fsencode(half)))
-    assert mount is not None
-    limits = dict.fromkeys(("max_latency", "window", "max_bytes", "until_spread", "min_free"))
-    settings = {
-        "dirs": [root],
-        "engine": "auto",
-        "aim": "balance",
-        "accept_races": False,
-        "allow_non_zfs": True,
-        "during_scan": False,
-        "limits": {"rate": 8000000, **limits},
-    }
-    values = {
-        "format": 1,
-        "walking": {"settings": settings, "agreed": True},
-        "keys": {root: f"{mount.kind.decode()}:{mount.source.decode()}:"},
-        "walk_skipped": {},
-        "status": {"state": "running", "why": None, "pid": 32640, "t": 1795433709.0},
-        "job": {
-            "name": JOB,
-            "settings": settings,
-            "engines": {root: "copy"},
-            "spaces": [],
-            "raw_factor": 1.0,
-            "floors": {root: [0, 25276514304]},
-            "rooms": {root: 25173741568},
-            "bytes_to_target": None,
-            "created": 1795433700.3522604,
-        },
-    }
-    return {key: json.dumps(value) for key, value in values.items()}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("by", ["name", "journal", "all"])
-def test_it_is_resumed_and_what_was_left_is_settled(half: Path, shell: Shell, by: str) -> None:
-    assert shell.status(JOB)["state"] == "dead"
-    if by == "journal":
-        done = shell("run", "--yes", "--journal", shell.status(JOB)["journal"])
-    else:
-        done = shell("resume", JOB if by == "name" else "--all")
-    assert done.returncode == 0, done.stderr
-    ended = shell.wait(lambda status: status["state"] == "finished")
-    assert (ended["files_done"], ended["failed"]) == (2, {})
-    asked = request_file(Path(ended["journal"])).read_text()
-    assert json.loads(asked) == {"order": "run", "limits": CHANGED}
-    found = {path.name: path.read_bytes() for path in half.iterdir()}
-    assert found == {"first": b"one", "second": b"other"}
-
-
-@pytest.mark.parametrize("by", ["name", "journal"])
-def test_another_filesystem_is_refused_in_words(half: Path, shell: Shell, by: str) -> None:
-    journal = Path(shell.status(JOB)["journal"])
-    with closing(sqlite3.connect(journal)) as db, db:
-        keys = json.dumps({str(half): "zfs:tank/data:366"})
-        db.execute("UPDATE meta SET value = ? WHERE key = 'keys'", (keys,))
-    words = ("resume", JOB) if by == "name" else ("run", "--yes", "--journal", str(journal))
-    done = shell(*words)
-    assert done.returncode == 1
-    mount = mount_of(mount_at(os.fsencode(half)))
-    assert mount is not None
-    here = f"{mount.source.decode()} ({mount.kind.decode()})"
-    now = f"{half} is on another filesystem now: {here}, not tank/data (zfs). "
-    after = f"To give up what the job left, delete {journal}; to go on, put back what was there"
-    assert done.stderr.endswith(f"{now}{after}\n")
-    assert "resume" not in done.stderr
-    assert shell.status(JOB)["why"] == f"{now}{after}; resume it"
+@pytest.mark.parametrize(
+    ("state", "name", "since"),
+    [
+        (State.SWAPPING, "tree-beside", ""),
+        (State.PENDING, "tree", ""),  # it died between two files
+        (State.SWAPPING, "tree", "replaced"),
+        (State.SWAPPING, "tree", "journal damaged"),
+    ],
+)
+def test_one_begins_that_no_unfinished_work_is_in_the_way_of(
+    small: Path, state: State, name: str, since: str
+) -> None:
+    dead = died(small, state).record
+    if since == "replaced":
+        small.rename(small.with_name("elsewhere"))
+        shutil.copytree(small.with_name("elsewhere"), small)
+    elif since:
+        dead.journal.write_bytes(b"damaged" * 1000)
+    assert planned(small.with_name(name)).plan.directories[0].files == 1
 
 
 BY_HAND = ("run", "--yes", "--journal")
 
 
-@pytest.mark.parametrize("words", [("resume", JOB), BY_HAND])
-def test_another_directory_is_refused_in_words(
-    half: Path, shell: Shell, words: tuple[str, ...]
-) -> None:
-    half.rename(half.with_name("renamed"))
-    half.mkdir()
-    done = shell(*words, *([shell.status(JOB)["journal"]] if words is BY_HAND else []))
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_another_directory_is_refused_in_words(small: Path, by_hand: bool) -> None:
+    dead, shell = died(small, State.SWAPPING).record, Shell(small.parent)
+    small.rename(small.with_name("renamed"))
+    small.mkdir()
+    done = shell(*BY_HAND, dead.journal) if by_hand else shell("resume", dead.job)
     assert done.returncode == 1
-    refused = f"{half} is another directory than the one that was walked. To give up"
+    refused = f"{small} is another directory than the one that was walked. To give up"
     assert refused in done.stderr
-    assert shell.status(JOB)["why"].startswith(refused)
+    assert shell.status(dead.job)["why"].startswith(refused)
 
 
 @pytest.mark.parametrize("counting", [False, True])
-def test_a_refusal_by_hand_is_why_the_job_is_dead(half: Path, shell: Shell, counting: bool) -> None:
+def test_a_refusal_by_hand_is_why_the_job_is_dead(small: Path, counting: bool) -> None:
     """The job had its plan, or was still counting its files."""
-    journal = shell.status(JOB)["journal"]
+    dead, shell = died(small, State.SWAPPING).record, Shell(small.parent)
     if counting:
-        with closing(sqlite3.connect(journal)) as db, db:
+        with closing(sqlite3.connect(dead.journal)) as db, db:
             db.execute("DELETE FROM meta WHERE key IN ('job', 'status')")
-    half.rename(half.with_name("elsewhere"))
-    done = shell(*BY_HAND, journal)
+    small.rename(small.with_name("elsewhere"))
+    done = shell(*BY_HAND, dead.journal)
     assert done.returncode == 3
     refused = done.stderr.splitlines()[-1].removeprefix("zconsole: ")
-    assert str(half) in refused
-    assert shell.status(JOB)["why"] == f"{refused}; resume it"
+    assert str(small) in refused
+    assert shell.status(dead.job)["why"] == f"{refused}; resume it"
 
 
-def test_options_that_are_not_the_jobs_are_no_word_about_it(half: Path, shell: Shell) -> None:
-    done = shell(*BY_HAND, shell.status(JOB)["journal"], "--aim", "age", str(half))
-    assert done.returncode == 2
-    assert shell.status(JOB)["why"] == "its process is gone; resume it"
+def test_options_that_are_not_the_jobs_are_no_word_about_it(small: Path) -> None:
+    dead, shell = died(small, State.SWAPPING).record, Shell(small.parent)
+    assert shell(*BY_HAND, dead.journal, "--aim", "age", small).returncode == 2
+    assert shell.status(dead.job)["why"] == "its process is gone; resume it"
 
 
 @rows(

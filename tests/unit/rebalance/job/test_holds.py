@@ -17,7 +17,7 @@ import pytest
 
 from tests.faults.harness import ask
 from tests.table import rows
-from tests.unit.rebalance.job.counted import accounts_of, job_of
+from tests.unit.rebalance.job.counted import accounts_of, job_of, terms_with
 from zconsole.rebalance.engine.item import SkipError, StopJobError
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.workplace import JobClocks
@@ -38,7 +38,7 @@ from zconsole.rebalance.job.holds import (
 )
 from zconsole.rebalance.job.job import FreeSpace, Job, request_file
 from zconsole.rebalance.planning.exports import Shared
-from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory
+from zconsole.rebalance.planning.facts import Dataset, FactsReader, JobDirectory, Run
 from zconsole.rebalance.planning.settings import Floor, Limits, Settings
 from zconsole.system.patient import Patient
 from zconsole.system.process import Completed
@@ -68,10 +68,9 @@ class Paced(Holds):
     ) -> None:
         clocks, settings = JobClocks(clock, clock, sleep=clock.sleep), Settings(())
         terms = SimpleNamespace(settings=settings)
-        job = SimpleNamespace(clocks=clocks, limits=Limits(rate=rate), terms=terms)
-        accounts, places = SimpleNamespace(wait=told), [JobDirectory(b"/", "ext4", "", None)]
-        own = (job, FactsReader(), places, accounts, service)
-        super().__init__(*cast("Any", own))
+        limits = Limits(rate=rate)
+        job = SimpleNamespace(clocks=clocks, limits=limits, terms=terms, places=[], pool=None)
+        super().__init__(*cast("Any", (job, SimpleNamespace(wait=told), service)))
         self.reason = reason
 
     def why(self, _: WorkPhase) -> str | None:
@@ -79,21 +78,17 @@ class Paced(Holds):
         return self.reason()
 
 
-def test_the_rate_limit_holds_on_average() -> None:
+@rows(
+    ("count", "ticks", "work", "lasts"),
+    [(100, 100, 0.0, 10.0), (400, 10, 0.5, 5.0)],  # time that the work itself took counts
+)
+def test_the_rate_limit_holds_on_average(count: int, ticks: int, work: float, lasts: float) -> None:
     clock = Clock()
     pacer = Paced(clock, 1000.0)
-    for _ in range(100):
-        pacer.tick(100, WorkPhase.COPYING)
-    assert clock.now - 100 == pytest.approx(10, rel=0.1)
-
-
-def test_time_that_the_work_itself_took_counts() -> None:
-    clock = Clock()
-    pacer = Paced(clock, 1000.0)
-    for _ in range(10):
-        pacer.tick(400, WorkPhase.COPYING)
-        clock.now += 0.5
-    assert clock.now - 100 == pytest.approx(5, abs=0.5)
+    for _ in range(ticks):
+        pacer.tick(count, WorkPhase.COPYING)
+        clock.now += work
+    assert clock.now - 100 == pytest.approx(lasts, rel=0.1)
 
 
 def test_what_holds_a_job_up_is_waited_for_and_told() -> None:
@@ -146,6 +141,16 @@ def answering(*texts: str) -> tuple[Callable[[Sequence[str], float], Completed],
     return run, ready
 
 
+def watching(
+    run: Run, clock: Clock, settings: Settings | None = None, notes: list[str] | None = None
+) -> PoolWatch:
+    """Return the watch of the pool of a job on tank/a."""
+    place = JobDirectory(b"/a", "zfs", "tank/a", Dataset("tank/a", {}))
+    terms, clocks = terms_with(settings=settings or Settings(())), JobClocks(clock, clock)
+    job = SimpleNamespace(reader=FactsReader(run), terms=terms, clocks=clocks, places=[place])
+    return PoolWatch(cast("Job", job), "tank", [] if notes is None else notes)
+
+
 def settle(check: PeriodicCheck[Any]) -> None:
     while check.is_running:
         threading.Event().wait(0.001)
@@ -159,19 +164,13 @@ def test_a_slow_zpool_does_not_hold_up_the_work() -> None:
         free = Completed(tuple(argv), 0, "50\t100\n", "")
         return free if argv[1] == "list" else status(argv, deadline)
 
-    gate = PoolWatch(FactsReader(run), "tank", [], False, [], clock).check
+    gate = watching(run, clock).check
     assert gate() == PoolCheck(free=0.5)
     clock.now += POOL_INTERVAL
     assert gate() == PoolCheck(free=0.5)
     ready.set()
     settle(gate)
     assert gate() == PoolCheck("a scrub is running")
-
-
-def test_a_scan_that_runs_already_is_seen_before_the_first_file() -> None:
-    run, _ = answering(SCRUB)
-    watch = PoolWatch(FactsReader(run), "tank", [], False, [], Clock())
-    assert watch.check() == PoolCheck("a scrub is running")
 
 
 REMOVAL = (
@@ -186,13 +185,23 @@ EXPANSION = (
 )
 
 
-@rows(("text", "moving"), [(REMOVAL, "vdev removal"), (EXPANSION, "raidz expansion")])
-def test_a_pool_that_moves_blocks_itself_is_waited_for_though_scans_are_not(
-    text: str, moving: str
+@rows(
+    ("text", "during_scan", "why"),
+    [
+        (SCRUB, False, "a scrub is running"),  # seen before the first file
+        (SCRUB, True, None),
+        (REMOVAL, True, "a vdev removal is running"),
+        (EXPANSION, True, "a raidz expansion is running"),
+    ],
+)
+def test_a_pool_that_moves_blocks_itself_is_waited_for_and_scans_are_unless_permitted(
+    text: str, during_scan: bool, why: str | None
 ) -> None:
-    run, _ = answering(text)
-    watch = PoolWatch(FactsReader(run), "tank", [], True, [], Clock())
-    assert watch.check() == PoolCheck(f"a {moving} is running")
+    run, ready = answering(text, "50\t100\n")
+    ready.set()
+    found = watching(run, Clock(), Settings((), during_scan=during_scan)).check()
+    assert found is not None
+    assert found.why == why
 
 
 class Snapshotted:
@@ -220,7 +229,7 @@ class Snapshotted:
                 return Completed(tuple(argv), 0, text, "")
             return run(argv, deadline)
 
-        watch = PoolWatch(FactsReader(answer), "tank", ["tank/a"], False, self.notes, clock)
+        watch = watching(answer, clock, notes=self.notes)
         self.check = watch.new_pin
         holds = cast("Any", object.__new__(Holds))
         holds.accounts = SimpleNamespace(left=lambda: 20)
@@ -241,7 +250,7 @@ class Snapshotted:
 
 def test_a_new_snapshot_that_would_pin_too_much_holds_the_job_up() -> None:
     clock = Clock()
-    run, ready = answering("50\n", "150\n50\n", "50\n")
+    run, ready = answering("50\t0\n", "150\t0\n50\t0\n", "50\t0\n")
     gate = Snapshotted(run, clock, room=5)
     assert gate.why() is None
     clock.now += SNAPSHOT_INTERVAL
@@ -270,7 +279,7 @@ def test_what_a_new_snapshot_pins_counts_in_a_quota_but_in_no_refquota(
     refquota: bool, pool_free: float | None, quotas: dict[str, str], waits: bool
 ) -> None:
     clock = Clock()
-    run, ready = answering("50\n", "150\n50\n")
+    run, ready = answering("50\t0\n", "150\t0\n50\t0\n")
     gate = Snapshotted(run, clock, 5, refquota, pool_free, **quotas)
     assert gate.why() is None
     clock.now += SNAPSHOT_INTERVAL
@@ -280,7 +289,7 @@ def test_what_a_new_snapshot_pins_counts_in_a_quota_but_in_no_refquota(
 
 def test_a_new_checkpoint_that_would_pin_too_much_holds_the_job_up() -> None:
     clock = Clock()
-    run, ready = answering(*["50\n"] * 6)
+    run, ready = answering(*["50\t0\n"] * 6)
     gate = Snapshotted(run, clock, room=5)
     ready.set()
     has = "checkpoint: created Sat Aug  5 12:00:00 2023, consumes 1M\n"
@@ -310,11 +319,11 @@ def test_what_leaves_blocks_of_snapshots_alone_does_not_wait_for_them(
         return Completed(tuple(argv), 0, "", "")
 
     dataset = Dataset("tank/a", {})
-    places = [JobDirectory(os.fsencode(tmp_path), "zfs", "tank/a", dataset)]
+    place = JobDirectory(os.fsencode(tmp_path), "zfs", "tank/a", dataset)
     with closing(Journal.create(tmp_path / f"job{options}.db")) as journal:
-        settings = Settings((str(tmp_path),), rewrite_options=options)
-        job = job_of(journal, JobClocks(clock, clock), settings=settings)
-        made = Holds(job, FactsReader(run), places, accounts_of(journal, clock), lambda: None)
+        settings, clocks = Settings((), rewrite_options=options), JobClocks(clock, clock)
+        job = job_of(journal, clocks, FactsReader(run), place, settings=settings)
+        made = Holds(job, accounts_of(journal, clock), lambda: None)
         assert made._of_pool is not None
         made._of_pool.new_pin()
     assert any("zfs list" in words for words in seen) == asked
@@ -343,43 +352,42 @@ def test_backing_off_grows_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     assert backoff(0.1) is None
 
 
-def test_the_wait_of_disks_is_that_of_requests_completed_since() -> None:
-    """Only disks with files of the job count."""
-    counts = iter([(100, 400), (100, 400), (140, 2400)])
+@rows(
+    ("devices", "rows", "waits"),
+    [
+        # Only disks with files of the job count.
+        (
+            [["/dev/sda"]],
+            [{"sda": (100, 400), "sdb": (900, 0)}] * 2 + [{"sda": (140, 2400), "sdb": (9999, 0)}],
+            [None, None, 0.05],
+        ),
+        # Disks at 100 ms count, however many requests a log completes meanwhile.
+        *(
+            (
+                devices,
+                [{"sda": (600 * at, 60_000 * at), "log": (6000 * at, 600 * at)} for at in range(3)],
+                [None, 0.1, 0.1],
+            )
+            for devices in ([["/dev/sda"], ["/dev/log"]], [["/dev/log"], ["/dev/sda"]])
+        ),
+    ],
+)
+def test_the_wait_is_that_of_requests_completed_since_by_the_slowest_class_of_devices(
+    devices: list[list[str]], rows: list[dict[str, tuple[int, int]]], waits: list[float | None]
+) -> None:
+    looks = iter(rows)
 
-    def rows() -> dict[str, str]:
-        done, waited = next(counts)
-        other = f"8 16 sdb {9 * done} 0 0 0 0 0 0 0 0 0 0"
-        return {"sda": f"8 0 sda {done} 0 0 {waited} 0 0 0 0 0 0 0", "sdb": other}
+    def table() -> dict[str, str]:
+        line = "8 0 {} {} 0 0 {} 0 0 0 0 0 0 0"
+        return {name: line.format(name, *counts) for name, counts in next(looks).items()}
 
     def names(path: str, known: Collection[str]) -> tuple[str, ...]:
         return tuple(name for name in known if path == f"/dev/{name}")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(holds, "diskstats_names", names)
-        wait = SlowDisks(lambda: [["/dev/sda"]], Clock(), rows).latency
-        assert [wait(), wait(), wait()] == [None, None, pytest.approx(0.05)]
-
-
-def test_the_wait_is_that_of_the_slowest_class_of_devices() -> None:
-    """Disks at 100 ms count, however many requests a log completes meanwhile."""
-    counts = iter(range(3))
-
-    def rows() -> dict[str, str]:
-        at = next(counts)
-        disk = f"8 0 sda {600 * at} 0 0 {60_000 * at} 0 0 0 0 0 0 0"
-        log = f"259 0 log {6000 * at} 0 0 {600 * at} 0 0 0 0 0 0 0"
-        return {"sda": disk, "log": log}
-
-    def names(path: str, known: Collection[str]) -> tuple[str, ...]:
-        return tuple(name for name in known if path == f"/dev/{name}")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(holds, "diskstats_names", names)
-        for devices in ([["/dev/sda"], ["/dev/log"]], [["/dev/log"], ["/dev/sda"]]):
-            counts = iter(range(3))
-            wait = SlowDisks(lambda devices=devices: devices, Clock(), rows).latency  # type: ignore[misc]
-            assert [wait(), wait(), wait()] == [None, pytest.approx(0.1), pytest.approx(0.1)]
+        latency = SlowDisks(lambda: devices, Clock(), table).latency
+        assert [latency() for _ in rows] == [wait and pytest.approx(wait) for wait in waits]
 
 
 RATE = 1000.0
@@ -394,8 +402,11 @@ class Control:
     hour: list[int]
 
     def why(self) -> str | None:
-        """Return the reason to wait."""
-        return self.holds.why(WorkPhase.COPYING)
+        """Return the reason to wait, or to end."""
+        try:
+            return self.holds.why(WorkPhase.COPYING)
+        except StopJobError as error:
+            return f"ends: {error}"
 
     def order(self, order: str, **limits: Any) -> None:
         """Give an order as another process does."""
@@ -405,7 +416,6 @@ class Control:
 @pytest.fixture
 def control(tmp_path: Path) -> Iterator[Control]:
     clock, hour = Clock(), [12]
-    places = [JobDirectory(os.fsencode(tmp_path), "ext4", "/dev/sda1", None)]
     local = lambda: datetime(2026, 11, 23, hour[0], tzinfo=UTC)  # noqa: E731
     clocks = JobClocks(clock, clock, sleep=clock.sleep, local=local)
     settings = Settings((str(tmp_path),), limits=Limits(rate=RATE))
@@ -413,7 +423,7 @@ def control(tmp_path: Path) -> Iterator[Control]:
         floors = {str(tmp_path): Floor(0, 100.0)}
         accounts = accounts_of(journal, clock, clocks)
         job = job_of(journal, clocks, settings=settings, floors=floors)
-        made = Holds(job, FactsReader(), places, accounts, lambda: None)
+        made = Holds(job, accounts, lambda: None)
         yield Control(job, made, hour)
 
 
@@ -427,44 +437,29 @@ def test_limits_of_the_settings_count_until_others_are_set(control: Control) -> 
     assert list(control.job.terms.reserves_at(0.5).values()) == [50]
 
 
-def test_an_order_that_leaves_limits_as_they_are_changes_none(control: Control) -> None:
-    before = control.job.limits
-    control.order("run")
-    assert control.why() is None
-    assert control.job.limits is before
-
-
 @rows(
-    ("hour", "reason"),
-    [(23, None), (3, None), (6, "outside 22:00-06:00"), (12, "outside 22:00-06:00")],
+    ("order", "hour", "stop", "reason"),
+    [
+        ("run", 23, None, None),
+        ("run", 3, None, None),
+        ("run", 6, None, "outside 22:00-06:00"),
+        ("run", 12, None, "outside 22:00-06:00"),
+        ("pause", 12, None, "paused"),
+        ("stop", 12, None, "ends: stop"),
+        ("pause", 12, "terminated", "ends: terminated"),
+    ],
 )
-def test_a_new_window_holds_the_job_up(control: Control, hour: int, reason: str | None) -> None:
-    control.order("run", window="22:00-06:00")
-    control.hour[0] = hour
+def test_a_new_window_holds_the_job_up_and_orders_are_obeyed_before(
+    control: Control, order: str, hour: int, stop: str | None, reason: str | None
+) -> None:
+    control.order(order, window="22:00-06:00")
+    control.hour[0], control.job.stop = hour, stop
     assert control.why() == reason
-
-
-@pytest.mark.parametrize("word", ["stop", "pause"])
-def test_an_order_is_obeyed_before_anything_else(control: Control, word: str) -> None:
-    control.order(word, window="22:00-06:00")
-    if word == "stop":
-        with pytest.raises(StopJobError, match="stop"):
-            control.why()
-    else:
-        assert control.why() == "paused"
-
-
-def test_a_signal_stops_a_job_that_is_paused(control: Control) -> None:
-    control.order("pause")
-    control.job.stop = "terminated"
-    with pytest.raises(StopJobError, match="terminated"):
-        control.why()
 
 
 def test_a_request_that_cannot_be_read_ends_a_job(control: Control) -> None:
     request_file(control.job.journal.path).write_bytes(b"{")
-    with pytest.raises(StopJobError, match="request says what this version does not understand"):
-        control.why()
+    assert "request says what this version does not understand" in (control.why() or "")
 
 
 @pytest.mark.parametrize("phase", WorkPhase)
@@ -486,7 +481,6 @@ def test_the_wanted_spread_ends_a_job_unless_copies_are_on_their_way(
 @rows(
     ("phase", "room", "in_flight", "given_up"),
     [
-        (WorkPhase.COPYING, -10, 20, True),
         (WorkPhase.COPYING, 0, 1, True),
         (WorkPhase.COPYING, -10, 5, False),  # others have filled it, and giving up frees little
         (WorkPhase.REWRITING, -10, 20, False),
@@ -504,13 +498,6 @@ def test_a_copy_that_itself_took_the_room_is_given_up(
         assert str(error.value) == ("too large for the free space" if given_up else "stop")
         assert clock.now - 100 >= (PATIENCE if given_up else 2 * PATIENCE)
         assert made.accounts.state == ("running" if given_up else "waiting")
-
-
-def test_copies_that_are_read_back_need_no_room(tmp_path: Path) -> None:
-    """Continuing is what frees the space of the originals."""
-    with at_the_floor(tmp_path / "job.db", 0) as (made, clock):
-        made.tick(0, WorkPhase.CHECKING)
-        assert clock.now == 100
 
 
 @rows(
@@ -534,9 +521,10 @@ def test_the_floor_is_the_pools_where_a_quota_is_tighter(
         return Completed(tuple(argv), int(text is None), text or "", "")
 
     with at_the_floor(tmp_path / f"{free!r}{min_free}{phase}.db", 5 << 40) as (made, _):
-        made.job.limits = Limits(min_free=min_free)
-        dataset = [JobDirectory(os.fsencode(tmp_path), "zfs", "tank/a", Dataset("tank/a", {}))]
-        holds = Holds(made.job, FactsReader(run), dataset, made.accounts, lambda: None)
+        job, place = made.job, JobDirectory(b"/a", "zfs", "tank/a", Dataset("tank/a", {}))
+        job = job_of(job.journal, job.clocks, FactsReader(run), place)
+        job.limits = Limits(min_free=min_free)
+        holds = Holds(job, made.accounts, lambda: None)
         assert holds._space(phase) == ("no free space beyond what is kept free" if waits else None)
 
 
@@ -559,16 +547,9 @@ def test_files_shared_since_the_job_began_are_not_copied_until_they_are_unshared
 ) -> None:
     shared = list[Shared]()
     monkeypatch.setattr(holds.exports, "look", lambda _run, patient: shared)
-    monkeypatch.setattr(FreeSpace, "_look", lambda *_: {1: 1 << 40})
-    clock = Clock()
-    places = [JobDirectory(os.fsencode(tmp_path), "ext4", "/dev/sda1", None)]
-    settings = Settings((str(tmp_path),), accept_races=races)
-    path = tmp_path / f"{engine}{races}{phase}.db"
-    with closing(Journal.create(path)) as journal:
-        accounts = accounts_of(journal, clock)
-        clocks = JobClocks(clock, clock, sleep=clock.sleep)
-        job = job_of(journal, clocks, settings=settings, engines={str(tmp_path): engine})
-        made = Holds(job, FactsReader(), places, accounts, lambda: None)
+    settings = Settings((), accept_races=races)
+    path, terms = tmp_path / f"{engine}{races}{phase}.db", {"engines": {"/": engine}}
+    with at_the_floor(path, 1 << 40, settings=settings, **terms) as (made, clock):
 
         def why() -> str | None:
             clock.now += EXPORTS_INTERVAL
@@ -578,16 +559,17 @@ def test_files_shared_since_the_job_began_are_not_copied_until_they_are_unshared
 
         assert why() is None
         shared.append(Shared(server="ganesha.nfsd"))
-        told = f"{tmp_path}: exported over NFS: ganesha.nfsd is running, and may export anything"
-        assert why() == (told if waits else None)
+        assert why() == (GANESHA if waits else None)
         shared.clear()
         assert why() is None
+
+
+GANESHA = "/: exported over NFS: ganesha.nfsd is running, and may export anything"
 
 
 def test_what_is_exported_is_asked_anew_before_work_goes_on_after_a_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = f"{tmp_path}: exported over NFS: ganesha.nfsd is running, and may export anything"
     looked, shared = threading.Event(), list[Shared]()
     patients = set[Patient]()
 
@@ -597,16 +579,12 @@ def test_what_is_exported_is_asked_anew_before_work_goes_on_after_a_wait(
         return list(shared)
 
     monkeypatch.setattr(holds.exports, "look", look)
-    monkeypatch.setattr(FreeSpace, "_look", lambda *_: {1: 1 << 40})
-    clock = Clock()
-    places = [JobDirectory(os.fsencode(tmp_path), "ext4", "/dev/sda1", None)]
-    with closing(Journal.create(tmp_path / "job.db")) as journal:
-        accounts = accounts_of(journal, clock)
-        job = job_of(journal, JobClocks(clock, clock), engines={str(tmp_path): "copy"})
-        made = Holds(job, FactsReader(), places, accounts, lambda: None)
+    path = tmp_path / "job.db"
+    with at_the_floor(path, 1 << 40, engines={"/": "copy"}) as (made, clock):
+        job = made.job
         assert made.why(WorkPhase.BETWEEN) is None
         # A pause, in which the question is asked, whatever is in flight.
-        ask(journal.path, "pause")
+        ask(path, "pause")
         shared.append(Shared(server="ganesha.nfsd"))
         looked.set()
         for phase in (WorkPhase.BETWEEN, WorkPhase.COPYING):
@@ -614,8 +592,8 @@ def test_what_is_exported_is_asked_anew_before_work_goes_on_after_a_wait(
             assert made.why(phase) == "paused"
             settle(made.shared)
         looked.clear()
-        ask(journal.path, "run")
-        assert made.why(WorkPhase.BETWEEN) == told
+        ask(path, "run")
+        assert made.why(WorkPhase.BETWEEN) == GANESHA
         # A sync that took hours, in which nobody could ask: the old answer is worth nothing.
         shared.clear()
         clock.now += 100 * EXPORTS_INTERVAL
@@ -632,14 +610,12 @@ def test_what_is_exported_is_asked_anew_before_work_goes_on_after_a_wait(
 
 
 @contextmanager
-def at_the_floor(path: Path, room: int) -> Iterator[tuple[Holds, Clock]]:
+def at_the_floor(path: Path, room: int, **terms: Any) -> Iterator[tuple[Holds, Clock]]:
     """Create holds of a job with ``room`` bytes left, which is stopped after twice the patience."""
     clock = Clock()
     clocks = JobClocks(clock, clock, sleep=clock.sleep)
-    places = [JobDirectory(os.fsencode(path.parent), "ext4", "/dev/sda1", None)]
     with closing(Journal.create(path)) as journal:
-        accounts = accounts_of(journal, clock, clocks)
-        job = accounts.job
+        job, accounts = job_of(journal, clocks, **terms), accounts_of(journal, clock, clocks)
 
         def service() -> None:
             if clock.now >= 100 + 2 * PATIENCE:
@@ -647,7 +623,7 @@ def at_the_floor(path: Path, room: int) -> Iterator[tuple[Holds, Clock]]:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(FreeSpace, "_look", lambda *_: {1: room})
-            yield Holds(job, FactsReader(), places, accounts, service), clock
+            yield Holds(job, accounts, service), clock
 
 
 def test_limits_that_change_during_a_wait_are_told() -> None:

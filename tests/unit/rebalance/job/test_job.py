@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -45,34 +45,30 @@ def test_a_floor_is_moved_on_any_filesystem() -> None:
 MIB = 1 << 20
 
 
-def followed(rooms: list[int]) -> str | None:
+@rows(
+    ("rooms", "outlook"),
+    [
+        (
+            [(1000 - 15 * number) * MIB for number in range(21)],
+            "free space falls by 60M a minute: only what is kept free is left in 14m10s",
+        ),
+        # Copies in flight are no trend.
+        ([(1000 - 400 * (number % 4 == 3)) * MIB for number in range(24)], None),
+        # What lasts for days is not spoken of.
+        ([(1000 << 20) - number for number in range(20)], None),
+        (list(range(20)), None),
+        # Two figures tell nothing.
+        ([1000, 900], None),
+        ([1000 - number for number in range(int(TREND_SECONDS / STEP))], None),
+    ],
+)
+def test_space_that_falls_is_told_with_the_time_it_lasts(
+    rooms: list[int], outlook: str | None
+) -> None:
     trend = Trend()
     for number, room in enumerate(rooms):
         trend.note(number * STEP, room)
-    return trend.outlook()
-
-
-def test_space_that_falls_is_told_with_the_time_it_lasts() -> None:
-    rooms = [(1000 - 15 * number) * MIB for number in range(21)]
-    assert (
-        followed(rooms)
-        == "free space falls by 60M a minute: only what is kept free is left in 14m10s"
-    )
-
-
-def test_copies_in_flight_are_no_trend() -> None:
-    rooms = [(1000 - 400 * (number % 4 == 3)) * MIB for number in range(24)]
-    assert followed(rooms) is None
-
-
-def test_what_lasts_for_days_is_not_spoken_of() -> None:
-    assert followed([(1000 << 20) - number for number in range(20)]) is None
-    assert followed(list(range(20))) is None
-
-
-def test_two_figures_tell_nothing() -> None:
-    assert followed([1000, 900]) is None
-    assert followed([1000 - number for number in range(int(TREND_SECONDS / STEP))]) is None
+    assert trend.outlook() == outlook
 
 
 def test_free_space_is_followed_until_the_floor_is_another(
@@ -102,18 +98,6 @@ def test_the_disk_is_asked_each_half_second(
     assert space.room() == 1000
     space.job.clocks.sleep(SPACE_INTERVAL)
     assert space.room() == 500
-
-
-def test_a_path_that_gives_no_answer_holds_nothing_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ended = threading.Event()
-    monkeypatch.setattr(os, "statvfs", lambda path: Filesystem(1000, 1, 1))
-    space = space_of({str(tmp_path): Floor(0, 0.0)})
-    assert space.room() == 1000
-    monkeypatch.setattr(os, "statvfs", lambda path: ended.wait(60))
-    assert [space.room(fresh=True) for _ in range(20)] == [1000] * 20
-    ended.set()
 
 
 def test_a_path_that_gives_no_answer_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,14 +145,13 @@ def test_a_disk_that_spins_up_is_waited_for_until_the_job_is_stopped(
     assert set(slept) == {SPACE_INTERVAL}
 
 
-def test_it_is_a_note_of_a_job_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with closing(Journal.create(tmp_path / "job.db")) as journal:
-        accounts = accounts_of(journal, Clock())
-        monkeypatch.setattr(Trend, "outlook", lambda trend: "free space falls")
-        accounts.notes.append("kept")
-        assert accounts.status().notes == ("kept", "free space falls")
-        accounts.state = "finished"
-        assert accounts.status().notes == ("kept",)
+def test_it_is_a_note_of_a_job_at_work(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    accounts = accounts_of(journal, Clock())
+    monkeypatch.setattr(Trend, "outlook", lambda trend: "free space falls")
+    accounts.notes.append("kept")
+    assert accounts.status().notes == ("kept", "free space falls")
+    accounts.state = "finished"
+    assert accounts.status().notes == ("kept",)
 
 
 def space_of(floors: dict[str, Floor], rooms: dict[str, int] | None = None) -> FreeSpace:
@@ -234,15 +217,6 @@ def failed(reason: str) -> FileOutcome:
     return FileOutcome(ROW, "failed", 0, reason)
 
 
-@rows(("reason", "room"), [(NO_SPACE, 5000), (QUOTA, 999)])
-def test_a_full_filesystem_ends_the_job(reason: str, room: int) -> None:
-    strikes = free(room)
-    for _ in range(MOST - 1):
-        strikes.judge([MOVED, failed(reason)])
-    with pytest.raises(StopJobError, match="no space left"):
-        strikes.judge([failed(reason)])
-
-
 @dataclass(slots=True)
 class Fixed(FreeSpace):
     """Space with a fixed number of free bytes."""
@@ -259,30 +233,29 @@ def free(room: int) -> FreeSpace:
     return Fixed(space_of({}).job, free=room)
 
 
-def ends_after(strikes: FreeSpace, most: int = 2 * MOST) -> int:
-    """Return how many batches without space end the job; ``most`` if more."""
-    for number in range(1, most):
-        try:
-            strikes.judge([failed(NO_SPACE)])
-        except StopJobError:
-            return number
-    return most
+FULL, OVER = failed(NO_SPACE), failed(QUOTA)
 
 
-def test_a_quota_of_one_owner_does_not() -> None:
-    strikes = free(1000)
-    for _ in range(2 * MOST):
-        strikes.judge([failed(QUOTA)])
-    assert ends_after(strikes) == MOST
-
-
-@rows(("between", "left"), [([MOVED], MOST), ([], 1)])
-def test_what_fits_again_starts_the_count_anew(between: list[FileOutcome], left: int) -> None:
-    strikes = free(0)
-    for _ in range(MOST - 1):
-        strikes.judge([failed(NO_SPACE)])
-    strikes.judge(between)
-    assert ends_after(strikes) == left
+@rows(
+    ("room", "batches", "ends"),
+    [
+        (5000, [[MOVED, FULL]] * MOST, MOST),
+        (999, [[MOVED, OVER]] * MOST, MOST),
+        (1000, [[OVER]] * 2 * MOST, None),  # a quota of one owner: others still have space
+        # What fits again starts the count anew; a batch without files does not.
+        (0, [*[[FULL]] * (MOST - 1), [MOVED], *[[FULL]] * MOST], 2 * MOST),
+        (0, [*[[FULL]] * (MOST - 1), [], [FULL]], MOST + 1),
+    ],
+)
+def test_a_full_filesystem_ends_the_job(
+    room: int, batches: list[list[FileOutcome]], ends: int | None
+) -> None:
+    strikes = free(room)
+    for number, batch in enumerate(batches, 1):
+        with (
+            pytest.raises(StopJobError, match="no space left") if number == ends else nullcontext()
+        ):
+            strikes.judge(batch)
 
 
 @rows("reason", [NO_WRITING, f"changed; {NO_WRITING}"])

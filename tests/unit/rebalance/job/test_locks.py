@@ -51,23 +51,22 @@ def test_a_lock_of_somebody_on_a_directory_keeps_no_job_waiting(tree: Path) -> N
             os.close(fd)
 
 
-def test_the_message_names_both_and_says_what_to_do(tree: Path) -> None:
-    with closing(taken(tree)), pytest.raises(BusyTreeError) as caught:
-        taken(tree / "below")
-    assert str(caught.value) == (
-        f"another job works in {tree}, which overlaps {tree}/below."
-        " Wait for its end, or stop it (zconsole rebalance status)"
-    )
-
-
-def test_a_plan_tells_of_a_job_in_the_way_and_leaves_nothing_behind(tree: Path) -> None:
+def test_a_job_in_the_way_is_named_and_a_plan_that_tells_of_it_leaves_nothing(tree: Path) -> None:
     below = [os.fsencode(tree / "below")]
     assert conflicting_job(below) is None
     assert not (tree.parent / "state").exists()
     with closing(taken(tree)):
         said = conflicting_job(below)
-    assert said is not None
-    assert said.startswith(f"another job works in {tree}, which overlaps {tree}/below. Wait for")
+        with pytest.raises(BusyTreeError) as caught:
+            taken(tree / "below")
+    assert (
+        str(caught.value)
+        == said
+        == (
+            f"another job works in {tree}, which overlaps {tree}/below."
+            " Wait for its end, or stop it (zconsole rebalance status)"
+        )
+    )
     assert conflicting_job(below) is None
 
 

@@ -72,26 +72,6 @@ def given_away(path: Path) -> None:
     os.chown(path, NOBODY, NOBODY)
 
 
-def in_directory_of_others(path: Path) -> None:
-    path.parent.chmod(0o777)
-
-
-def in_sticky_directory(path: Path) -> None:
-    path.parent.chmod(0o1777)
-
-
-def below_directory_of_somebody(path: Path) -> None:
-    given_away(path.parent)
-
-
-def with_another_name(path: Path) -> None:
-    path.with_name("other").hardlink_to(path)
-
-
-def writable_by_others(path: Path) -> None:
-    path.chmod(0o666)
-
-
 def behind_a_link(path: Path) -> None:
     """Put a journal behind a link of somebody else, who can change it at any time."""
     path.rename(path.with_name("real.db"))
@@ -99,32 +79,34 @@ def behind_a_link(path: Path) -> None:
     os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
 
 
-WAYS: dict[Callable[[Path], None], str] = {
-    given_away: "belongs to somebody else (nobody)",
-    below_directory_of_somebody: "belongs to somebody else (nobody)",
-    behind_a_link: "the link job.db belongs to somebody else (nobody)",
-    in_directory_of_others: "others may write to it. Choose a directory only you can write to",
-    in_sticky_directory: "others may write to it. Choose a directory only you can write to",
-    writable_by_others: "others may write to it",
-    with_another_name: "it has 2 names (hard links)",
-}
+NOT_OURS = "belongs to somebody else (nobody)"
+OPEN = "others may write to it. Choose a directory only you can write to"
+WAYS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "given away": (given_away, NOT_OURS),
+    "below a directory of somebody": (lambda path: given_away(path.parent), NOT_OURS),
+    "behind a link": (behind_a_link, f"the link job.db {NOT_OURS}"),
+    "in a directory of others": (lambda path: path.parent.chmod(0o777), OPEN),
+    "in a sticky directory": (lambda path: path.parent.chmod(0o1777), OPEN),
+    "writable by others": (lambda path: path.chmod(0o666), "others may write to it"),
+    "with another name": (
+        lambda path: path.with_name("other").hardlink_to(path), "it has 2 names (hard links)",
+    ),
+}  # fmt: skip
 
 
 @as_root
-@pytest.mark.parametrize(
-    ("spoil", "why"), WAYS.items(), ids=lambda way: getattr(way, "__name__", "")
-)
+@pytest.mark.parametrize("way", WAYS)
 def test_root_refuses_a_journal_that_others_could_have_written(
-    area: Path, shell: Shell, journal: Path, spoil: Callable[[Path], None], why: str
+    area: Path, shell: Shell, journal: Path, way: str
 ) -> None:
     die_in(journal, b"precious")
+    spoil, why = WAYS[way]
     spoil(journal)
     done = shell("run", "--yes", "--journal", journal)
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert done.stderr.startswith(f"zconsole: {journal.parent}")
     assert " refused: " in done.stderr
     assert why in done.stderr
-    assert done.stderr.count("\n") == 1
     assert (area / "tree/precious").read_bytes() == b"of root"
 
 

@@ -6,12 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from tests.table import rows
-from zconsole.rebalance.planning.engine_choice import Choice, choose, hides_acls, why_hidden
+from zconsole.rebalance.planning.engine_choice import choose, why_hidden
 from zconsole.rebalance.planning.facts import Dataset, JobDirectory
 from zconsole.rebalance.planning.settings import Settings
 
-AUTO, COPY, REWRITE = Settings(()), Settings((), "copy"), Settings((), "rewrite")
-RACES = Settings((), accept_races=True)
+AUTO, COPY = Settings(()), Settings((), "copy")
 FOREIGN = Settings((), allow_non_zfs=True)
 FOREIGN_RACES = Settings((), allow_non_zfs=True, accept_races=True)
 PLAIN = JobDirectory(
@@ -32,44 +31,24 @@ STRONG = on(checksum="sha256", compression="lz4")
 @rows(
     ("place", "settings", "version", "more", "engine", "words"),
     [
-        # Rewrite where the release has it, else copy where it exchanges names.
-        (PLAIN, AUTO, (2, 3, 9), {}, "rewrite", "inodes stay"),
         (PLAIN, AUTO, (2, 3, 4), {}, "rewrite", ""),
         (PLAIN, AUTO, (2, 3, 3), {}, "copy", "has no rewrite (2.3.4)"),
-        (PLAIN, AUTO, (2, 1, 11), {}, None, "before OpenZFS 2.2"),
-        (PLAIN, RACES, (2, 1, 11), {}, "copy", ""),
         (PLAIN, AUTO, (), {}, None, ""),
-        (PLAIN, COPY, (2, 3, 9), {}, "copy", "rewrite would keep every inode (--engine=rewrite)"),
-        # Nop-write, and what only one of the engines can change.
-        (STRONG, AUTO, (2, 3, 9), {}, "copy", "nop-write"),
-        (STRONG, REWRITE, (2, 3, 9), {}, None, "nop-write"),
-        (STRONG, Settings((), aim="properties"), (2, 3, 9), {}, "rewrite", ""),
-        (PLAIN, Settings((), aim="recordsize"), (2, 3, 9), {}, "copy", "keeps the recordsize"),
-        (PLAIN, replace(REWRITE, aim="recordsize"), (2, 3, 9), {}, None, "keeps the recordsize"),
-        (on(dedup="on"), AUTO, (2, 3, 9), {}, None, "dedup is on"),
-        # Writes of other machines, and of overlays, which no acceptance of races allows for.
-        (on(sharenfs="on"), COPY, (2, 3, 9), {}, None, "exported over NFS or SMB (sharenfs is on)"),
         (on(sharesmb="on"), COPY, (2, 3, 9), {}, None, "(--accept-races)"),
-        (on(sharenfs="on"), replace(COPY, accept_races=True), (2, 3, 9), {}, "copy", "--engine"),
+        # Overlays, for which no acceptance of races allows.
         (PLAIN, AUTO, (2, 3, 9), OVERLAY, "rewrite", ""),
         (PLAIN, replace(COPY, accept_races=True), (2, 3, 9), OVERLAY, None, "stop its containers"),
         (STRONG, AUTO, (2, 3, 9), OVERLAY, None, "in use by an overlay (pid 7): stop"),
         (EXT4, FOREIGN_RACES, (), OVERLAY, None, "stop its containers"),
         # Metadata that a copy would not see.
-        (on(acltype="nfsv4"), COPY, (2, 3, 9), {}, None, "does not show"),
-        (on(acltype="nfsv4"), AUTO, (2, 3, 9), {}, "rewrite", ""),
-        (on(xattr="off"), COPY, (2, 3, 9), {}, None, "attributes that are not shown"),
         (replace(EXT4, options="rw,noacl"), FOREIGN, (), {}, None, "mounted noacl: a copy would"),
         (replace(EXT4, options="nouser_xattr"), FOREIGN_RACES, (), {}, None, "nouser_xattr: a"),
-        # Other filesystems only if allowed, and only with leases and exchange of names.
-        (EXT4, AUTO, (), {}, None, "not on ZFS but ext4"),
-        (EXT4, FOREIGN, (), {}, "copy", ""),
+        # Other filesystems only with leases and exchange of names.
         (replace(EXT4, kind="nfs4"), FOREIGN, (), {}, None, "cannot exclude lost writes"),
-        (EXT4, replace(REWRITE, allow_non_zfs=True), (), {}, None, "ext4 has no rewrite"),
         (replace(PLAIN, read_only=True), AUTO, (2, 3, 9), {}, None, "mounted read-only"),
     ],
 )
-def test_an_engine_is_chosen_with_its_reason(
+def test_an_engine_is_chosen_where_the_lock_has_no_plan_of_it(
     place: JobDirectory,
     settings: Settings,
     version: tuple[int, ...],
@@ -80,7 +59,6 @@ def test_an_engine_is_chosen_with_its_reason(
     chosen = choose(settings, place, version, "", **more)
     assert chosen.engine == engine
     assert words in chosen.why
-    assert ("--engine" in chosen.why) == ("--engine" in words)
 
 
 @rows(
@@ -99,12 +77,3 @@ def test_acls_and_attributes_that_were_on_are_not_dropped_once_they_are_off(
     found = why_hidden(replace(on(**properties), options=options), False, before)
     assert found.startswith(why)
     assert bool(found) == bool(why)
-
-
-def test_acls_may_be_hidden_where_they_are_off() -> None:
-    without, posix = (Dataset("tank/a", {"acltype": kind}) for kind in ("off", "posix"))
-    copied, rewritten = Choice("copy", ""), Choice("rewrite", "")
-    assert hides_acls(copied, without)
-    assert not hides_acls(copied, posix)
-    assert not hides_acls(rewritten, without)
-    assert not hides_acls(copied, None)

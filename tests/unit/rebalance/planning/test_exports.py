@@ -88,16 +88,89 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
 
 
-def test_a_machine_that_exports_nothing_says_nothing(machine: Machine) -> None:
-    assert machine.why("/tank") == ""
+ETAB, CONF = "/var/lib/nfs/etab", "/etc/samba/smb.conf"
+BOUND = "\n".join((*TABLE, "34 21 0:50 /data /export/data rw - zfs tank rw"))
+MINE, NFS, SMB_A = "path=/tank/mine\n", "exported over NFS", "exported over SMB (/tank/a)"
+A = "[a]\npath = /tank/a\n"
 
 
 @pytest.mark.parametrize(
-    "table", ["/var/lib/nfs/etab", "/proc/fs/nfsd/exports", "/proc/net/rpc/nfsd.export/content"]
+    ("files", "point", "why"),
+    [
+        ({}, "/tank", ""),
+        *(
+            ({table: "#path domain(flags)\n/tank/a/share\thost(rw)\n# /other\tgone(rw)\n"},
+             "/tank", f"{NFS} (/tank/a/share)")
+            for table in (ETAB, "/proc/fs/nfsd/exports", "/proc/net/rpc/nfsd.export/content")
+        ),
+        # A directory that only leads to exports shows nothing.
+        ({"/proc/fs/nfsd/exports": "/\t*(ro,fsid=0,v4root)\n"}, "/tank", ""),
+        # An export shows what is mounted below, and nothing beside it.
+        ({ETAB: "/tank/below/x\thost(rw)\n"}, "/tank/below", f"{NFS} (/tank/below/x)"),
+        ({ETAB: "/tank/below/x\thost(rw)\n"}, "/tank", ""),
+        ({ETAB: "/tank\thost(rw)\n"}, "/tank/below", f"{NFS} (/tank)"),
+        # A bind mount is exported under another name.
+        ({"proc/self/mountinfo": BOUND, ETAB: "/export\thost(rw)\n"}, "/tank", f"{NFS} (/export)"),
+        ({CONF: "[homes]\n"}, "/home", "exported over SMB (/home)"),
+        ({CONF: "[homes]\n"}, "/tank", ""),
+        ({"/var/lib/samba/usershares/mine": f"#VERSION 2\n{MINE}comment=\n"},
+         "/tank", "exported over SMB (/tank/mine)"),
+        ({CONF: "[global]\nusershare path = /srv/shares\n", "/srv/shares/mine": MINE},
+         "/tank", "exported over SMB (/tank/mine)"),
+        ({CONF: "[global]\ncomment = /srv/shares\n", "/srv/shares/mine": MINE}, "/tank", ""),
+        *(
+            ({CONF: f"[global]\n{name} = /more.conf\n", "/more.conf": "include = /most.conf\n",
+              "/most.conf": A}, "/tank", SMB_A)
+            for name in ("include", "config file", "Include")
+        ),
+        # A path is the same however it is written.
+        *(
+            ({CONF: A.replace("/tank/a", path)}, "/tank", f"exported over SMB ({path})")
+            for path in ("//tank/a", "/tank//a/", "/tank/./a")
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_shared_is_known_and_nothing_else_is(
+    machine: Machine, files: dict[str, str], point: str, why: str
+) -> None:
+    for path, text in files.items():
+        machine.write(path, text)
+    assert machine.why(point) == why
+    assert machine.why("/other") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "answers"),
+    [("[global]\ninclude = registry\n", "net"), ("[global]\n", "testparm")],
 )
-def test_every_table_of_the_kernel_server(machine: Machine, table: str) -> None:
-    machine.write(table, "#path domain(flags)\n/tank/a/share\thost(rw)\n# /other\tgone(rw)\n")
-    assert machine.why("/tank") == "exported over NFS (/tank/a/share)"
+def test_what_samba_itself_tells(machine: Machine, text: str, answers: str) -> None:
+    machine.write(CONF, text)
+    run = printing({answers: f"[global]\n{A}"})
+    assert machine.why("/tank", run) == SMB_A
+    assert machine.why("/other", run) == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "environment"),
+    [
+        ("-s\0/srv/my.conf", ""),
+        ("-Ds\0/srv/my.conf", ""),
+        ("-F\0-s/srv/my.conf", ""),
+        ("-D\0--configfile=/srv/my.conf", ""),
+        ("--configfile\0/srv/my.conf\0-D", ""),
+        ("-F", "HOME=/root\0SMB_CONF_PATH=/srv/my.conf\0"),
+    ],
+)
+@pytest.mark.parametrize("namespace", ["mnt:[1]", "mnt:[2]"])
+def test_a_configuration_that_samba_was_started_with(
+    machine: Machine, words: str, environment: str, namespace: str
+) -> None:
+    machine.process("70", "smbd", namespace)
+    machine.write("proc/70/cmdline", f"/usr/sbin/smbd\0{words}\0")
+    machine.write("proc/70/environ", environment)
+    root = "" if namespace == "mnt:[1]" else "proc/70/root"
+    machine.write(f"{root}/srv/my.conf", A)
+    assert machine.why("/tank") == SMB_A
     assert machine.why("/other") == ""
 
 
@@ -111,27 +184,6 @@ def test_escaped_characters_of_the_tables(machine: Machine, written: str, path: 
     machine.write("/var/lib/nfs/etab", f"{written}\thost(rw)\n")
     assert path in machine.why(path)
     assert machine.why("/tank") == ""
-
-
-def test_a_directory_that_only_leads_to_exports_shows_nothing(machine: Machine) -> None:
-    machine.write("/proc/fs/nfsd/exports", "/\t*(ro,fsid=0,v4root)\n/other\t*(rw)\n")
-    assert (machine.why("/tank"), "NFS" in machine.why("/other")) == ("", True)
-
-
-def test_an_export_shows_what_is_mounted_below_and_nothing_beside(machine: Machine) -> None:
-    machine.write("/var/lib/nfs/etab", "/tank/below/x\thost(rw)\n")
-    assert machine.why("/tank/below") == "exported over NFS (/tank/below/x)"
-    assert machine.why("/tank") == ""
-    machine.write("/var/lib/nfs/etab", "/tank\thost(rw)\n")
-    assert machine.why("/tank/below") == "exported over NFS (/tank)"
-
-
-def test_a_bind_mount_is_exported_under_another_name(machine: Machine) -> None:
-    row = "34 21 0:50 /data /export/data rw - zfs tank rw"
-    machine.write("proc/self/mountinfo", "\n".join((*TABLE, row)))
-    machine.write("/var/lib/nfs/etab", "/export\thost(rw)\n")
-    assert machine.why("/tank") == "exported over NFS (/export)"
-    assert machine.why("/other") == ""
 
 
 @pytest.mark.slow
@@ -163,33 +215,6 @@ def test_shares_of_samba_and_ksmbd(machine: Machine, file: str, path: str, share
 
 
 @pytest.mark.parametrize(
-    "words", ["-s\0/srv/my.conf", "-Ds\0/srv/my.conf", "-F\0-s/srv/my.conf",
-              "-D\0--configfile=/srv/my.conf", "--configfile\0/srv/my.conf\0-D"],
-)  # fmt: skip
-@pytest.mark.parametrize("namespace", ["mnt:[1]", "mnt:[2]"])
-def test_a_configuration_that_samba_was_started_with(
-    machine: Machine, words: str, namespace: str
-) -> None:
-    machine.process("70", "smbd", namespace)
-    machine.write("proc/70/cmdline", f"/usr/sbin/smbd\0{words}\0")
-    root = "" if namespace == "mnt:[1]" else "proc/70/root"
-    machine.write(f"{root}/srv/my.conf", "[a]\npath = /tank/a\n")
-    assert machine.why("/tank") == "exported over SMB (/tank/a)"
-    assert machine.why("/other") == ""
-
-
-@pytest.mark.parametrize("namespace", ["mnt:[1]", "mnt:[2]"])
-def test_a_configuration_that_sambas_environment_names(machine: Machine, namespace: str) -> None:
-    machine.process("70", "smbd", namespace)
-    machine.write("proc/70/cmdline", "/usr/sbin/smbd\0-F\0")
-    machine.write("proc/70/environ", "HOME=/root\0SMB_CONF_PATH=/srv/my.conf\0")
-    root = "" if namespace == "mnt:[1]" else "proc/70/root"
-    machine.write(f"{root}/srv/my.conf", "[a]\npath = /tank/a\n")
-    assert machine.why("/tank") == "exported over SMB (/tank/a)"
-    assert machine.why("/other") == ""
-
-
-@pytest.mark.parametrize(
     ("words", "why"),
     [
         ("-s\0my.conf", "smbd was started with my.conf of its own"),
@@ -204,39 +229,6 @@ def test_a_configuration_that_cannot_be_read_counts_as_exporting(
     machine.write("proc/70/cmdline", f"/usr/sbin/smbd\0{words}\0")
     assert machine.why("/tank").endswith(why)
     assert bool(machine.why("/tank")) == bool(why)
-
-
-def test_homes_are_shared_also_where_nobody_says_whose(machine: Machine) -> None:
-    machine.write("/etc/samba/smb.conf", "[homes]\n")
-    assert machine.why("/home") == "exported over SMB (/home)"
-    assert machine.why("/tank") == ""
-
-
-def test_shares_that_users_made(machine: Machine) -> None:
-    machine.write("/var/lib/samba/usershares/mine", "#VERSION 2\npath=/tank/mine\ncomment=\n")
-    assert machine.why("/tank") == "exported over SMB (/tank/mine)"
-    assert machine.why("/other") == ""
-
-
-def test_usershares_elsewhere(machine: Machine) -> None:
-    machine.write("/etc/samba/smb.conf", "[global]\nusershare path = /srv/shares\n")
-    machine.write("/srv/shares/mine", "path=/tank/mine\n")
-    assert machine.why("/tank") == "exported over SMB (/tank/mine)"
-
-
-def test_only_the_path_of_usershares_names_a_directory_of_them(machine: Machine) -> None:
-    machine.write("/etc/samba/smb.conf", "[global]\ncomment = /srv/shares\n")
-    machine.write("/srv/shares/mine", "path=/tank/mine\n")
-    assert machine.why("/tank") == ""
-
-
-@pytest.mark.parametrize("name", ["include", "config file", "Include"])
-def test_included_files(machine: Machine, name: str) -> None:
-    machine.write("/etc/samba/smb.conf", f"[global]\n{name} = /etc/samba/more.conf\n")
-    machine.write("/etc/samba/more.conf", "include = /etc/samba/most.conf\n")
-    machine.write("/etc/samba/most.conf", "[a]\npath = /tank/a\n")
-    assert machine.why("/tank") == "exported over SMB (/tank/a)"
-    assert machine.why("/other") == ""
 
 
 @pytest.mark.parametrize(
@@ -260,26 +252,6 @@ def test_what_cannot_be_known_counts_as_exported(machine: Machine, line: str, wh
     found = machine.why("/tank")
     assert found.startswith("cannot tell whether /tank is exported: /etc/samba/")
     assert why in found
-
-
-def test_shares_in_the_registry(machine: Machine) -> None:
-    machine.write("/etc/samba/smb.conf", "[global]\ninclude = registry\n")
-    run = printing({"net": "[global]\n[a]\n\tpath = /tank/a\n"})
-    assert machine.why("/tank", run) == "exported over SMB (/tank/a)"
-    assert machine.why("/other", run) == ""
-
-
-@pytest.mark.parametrize("path", ["//tank/a", "/tank//a/", "/tank/./a"])
-def test_a_path_is_the_same_however_it_is_written(machine: Machine, path: str) -> None:
-    machine.write("/etc/samba/smb.conf", f"[a]\npath = {path}\n")
-    assert machine.why("/tank").startswith("exported over SMB")
-    assert machine.why("/other") == ""
-
-
-def test_what_samba_itself_reads(machine: Machine) -> None:
-    run = printing({"testparm": "[global]\n[a]\n\tpath = /tank/a\n"})
-    assert machine.why("/tank", run) == "exported over SMB (/tank/a)"
-    assert machine.why("/other", run) == ""
 
 
 def test_samba_that_gives_no_answer_hides_no_registry(machine: Machine) -> None:
@@ -352,52 +324,57 @@ def test_a_pipe_in_the_place_of_a_table_is_not_waited_for(machine: Machine) -> N
     assert "/var/lib/nfs/etab: not a file" in machine.why("/tank")
 
 
-@pytest.mark.parametrize("name", ["ganesha.nfsd", "unfsd"])
-def test_a_server_that_keeps_its_exports_to_itself_may_export_anything(
-    machine: Machine, name: str
-) -> None:
-    machine.process("70", name, "mnt:[2]")
-    assert machine.why("/tank") == f"exported over NFS: {name} is running, and may export anything"
-
-
 CONTAINER = (
     "81 80 0:90 / / rw - overlay overlay rw",
     "82 81 0:50 /data /exports rw - zfs tank rw",
 )
 
 
+SERVED = (*CONTAINER, NFSD)
+TABLES = {"proc/self/mountinfo": "\n".join((*TABLE, NFSD)), ETAB: "/other\thost(rw)\n"}
+
+
+@pytest.mark.parametrize(
+    ("name", "namespace", "table", "files", "point", "why"),
+    [
+        ("ganesha.nfsd", "mnt:[2]", (), {}, "/tank", f"{NFS}: ganesha.nfsd is running, and may"),
+        ("unfsd", "mnt:[2]", (), {}, "/tank", f"{NFS}: unfsd is running, and may export anything"),
+        # A kernel server exports under its own names.
+        ("sh", "mnt:[2]", SERVED, {f"R{ETAB}": "/exports\t*(rw)\n"}, "/tank", f"{NFS} (/exports)"),
+        ("sh", "mnt:[2]", SERVED, {f"R{ETAB}": "/exports\t*(rw)\n"}, "/other", ""),
+        # A path of a container is not one of this machine.
+        ("rpc.mountd", "mnt:[2]", CONTAINER, {f"R{ETAB}": "/other\t*(rw)\n"}, "/other", ""),
+        ("smbd", "mnt:[2]", CONTAINER, {f"R{CONF}": "[a]\npath = /exports/a\n"},
+         "/tank", "exported over SMB (/exports/a)"),
+        ("smbd", "mnt:[2]", CONTAINER, {f"R{CONF}": "[global]\ninclude = registry\n"},
+         "/tank", "refers to Samba's registry"),
+        # One without a server is not read; one that shows no table counts as exporting.
+        ("sh", "mnt:[2]", CONTAINER, {f"R{CONF}": "[a]\npath = /exports/a\n"}, "/tank", ""),
+        ("sh", "mnt:[2]", SERVED, {"R/none": ""}, "/other", "process 70 has no /var/lib/nfs/etab"),
+        # Kernel threads serve what this machine's table has, or somebody who can't be found.
+        ("nfsd", "mnt:[1]", TABLE, {}, "/tank", "NFS server runs in a container that cannot be"),
+        ("nfsd", "mnt:[1]", TABLE, TABLES, "/tank", ""),
+        ("nfsd", "mnt:[1]", TABLE, TABLES, "/other", NFS),
+    ],
+)  # fmt: skip
+def test_servers_are_seen_in_every_mount_namespace(
+    machine: Machine,
+    name: str,
+    namespace: str,
+    table: Sequence[str],
+    files: dict[str, str],
+    point: str,
+    why: str,
+) -> None:
+    machine.process("70", name, namespace, table)
+    for path, text in files.items():
+        machine.write(path.replace("R/", "proc/70/root/"), text)
+    found = machine.why(point, printing({"net": ""}))
+    assert why in found
+    assert bool(found) == bool(why)
+
+
 class TestContainers:
-    def test_a_kernel_server_exports_under_its_own_names(self, machine: Machine) -> None:
-        machine.process("70", "sh", "mnt:[2]", (*CONTAINER, NFSD))
-        machine.write("proc/70/root/var/lib/nfs/etab", "/exports\t*(rw)\n")
-        assert machine.why("/tank") == "exported over NFS (/exports)"
-        assert machine.why("/other") == ""
-
-    def test_a_path_of_a_container_is_not_one_of_this_machine(self, machine: Machine) -> None:
-        machine.process("70", "rpc.mountd", "mnt:[2]", CONTAINER)
-        machine.write("proc/70/root/var/lib/nfs/etab", "/other\t*(rw)\n")
-        assert machine.why("/other") == ""
-
-    def test_samba_shares_too(self, machine: Machine) -> None:
-        machine.process("70", "smbd", "mnt:[2]", CONTAINER)
-        machine.write("proc/70/root/etc/samba/smb.conf", "[a]\npath = /exports/a\n")
-        assert machine.why("/tank") == "exported over SMB (/exports/a)"
-
-    def test_a_registry_of_a_container_is_not_this_machines(self, machine: Machine) -> None:
-        machine.process("70", "smbd", "mnt:[2]", CONTAINER)
-        machine.write("proc/70/root/etc/samba/smb.conf", "[global]\ninclude = registry\n")
-        assert "refers to Samba's registry" in machine.why("/tank", printing({"net": ""}))
-
-    def test_one_without_a_server_is_not_read(self, machine: Machine) -> None:
-        machine.process("70", "sh", "mnt:[2]", CONTAINER)
-        machine.write("proc/70/root/etc/samba/smb.conf", "[a]\npath = /exports/a\n")
-        assert machine.why("/tank") == ""
-
-    def test_a_server_that_shows_no_table_counts_as_exporting(self, machine: Machine) -> None:
-        machine.process("70", "sh", "mnt:[2]", (*CONTAINER, NFSD))
-        (machine.root / "proc/70/root").mkdir()
-        assert "process 70 has no /var/lib/nfs/etab" in machine.why("/other")
-
     @pytest.mark.parametrize("link", ["etc", "etc/samba", "etc/samba/smb.conf"])
     def test_a_link_does_not_lead_out_of_the_container(self, machine: Machine, link: str) -> None:
         machine.process("70", "smbd", "mnt:[2]", CONTAINER)
@@ -417,18 +394,6 @@ class TestContainers:
         monkeypatch.setattr(exports, "_others", lambda *args: iter([answered.wait(60)][1:]))
         assert "give no answer" in machine.why("/tank")
         answered.set()
-
-    def test_kernel_threads_without_any_table_serve_somebody(self, machine: Machine) -> None:
-        machine.process("9", "nfsd", "mnt:[1]")
-        assert "an NFS server runs in a container that cannot be found" in machine.why("/tank")
-
-    def test_kernel_threads_of_this_machine_serve_what_its_table_has(
-        self, machine: Machine
-    ) -> None:
-        machine.write("proc/self/mountinfo", "\n".join((*TABLE, NFSD)))
-        machine.process("9", "nfsd", "mnt:[1]")
-        machine.write("/var/lib/nfs/etab", "/other\thost(rw)\n")
-        assert (machine.why("/tank"), "NFS" in machine.why("/other")) == ("", True)
 
     def test_kernel_threads_where_processes_may_not_be_looked_at(
         self, machine: Machine, monkeypatch: pytest.MonkeyPatch

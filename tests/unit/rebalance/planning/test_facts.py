@@ -87,14 +87,6 @@ def test_a_vdev_without_devices_or_sizes_has_what_its_name_tells(vdev: Vdev, spa
     assert spaces_of(Vdev("tank", "root", children=(vdev,)), (2, 3, 9)) == (space,)
 
 
-def test_special_vdevs_are_a_class_of_their_own() -> None:
-    (listed,) = capacities(LIST)
-    assert [(s.name, s.alloc) for s in spaces_of(listed, (2, 3, 9), "special")] == [
-        ("mirror-2", 10)
-    ]
-    assert spaces_of(listed, (2, 3, 9), "dedup") == ()
-
-
 def test_the_devices_of_a_pool_are_told_by_their_paths(tmp_path: Path) -> None:
     told = (
         "tank\t9\n\t/dev/sda1\t9\n\tmirror-1\t9\n\t\t/dev/sdb1\t9\n\t\tsdc\t9\n"
@@ -107,12 +99,6 @@ def test_the_devices_of_a_pool_are_told_by_their_paths(tmp_path: Path) -> None:
         ["/dev/sdd1", "/dev/sde1"],
         ["/dev/sdf1"],
     ]
-
-
-def test_a_look_tells_the_fragmentation(tmp_path: Path) -> None:
-    spaces, fragmentation = FactsReader(prints(LIST), root=tmp_path).listing("tank")
-    assert fragmentation == pytest.approx(0.09)
-    assert [space.name for space in spaces] == ["raidz1-0", "mirror-1"]
 
 
 @rows(
@@ -132,17 +118,6 @@ def test_nop_write_needs_a_strong_checksum_and_compression(
     assert Dataset("tank/a", properties).drops_unchanged is drops
 
 
-def test_the_last_addition_in_a_history() -> None:
-    history = (
-        "History for 'tank':\n2024-01-02.03:04:05 zpool create tank sda\n"
-        "2024-02-02.03:04:05 zpool add tank sdb\n2024-03-02.03:04:05 zfs snapshot tank@zpool add\n"
-    )
-    when = last_addition(history)
-    assert when is not None
-    assert when == last_addition(history.splitlines()[2])
-    assert last_addition("2024-01-02.03:04:05 zpool create tank sda\n") is None
-
-
 @rows(
     ("words", "counts"),
     [
@@ -160,10 +135,13 @@ def test_the_last_addition_in_a_history() -> None:
     ],
 )
 def test_only_data_vdevs_tell_old_files_from_new(words: str, counts: bool) -> None:
+    create = "History for 'tank':\n2024-01-02.03:04:05 zpool create tank sda\n"
     first = "2024-02-02.03:04:05 zpool add tank mirror sdx sdy\n"
+    last = f"2024-03-02.03:04:05 zpool add {words}\n2024-04-02.03:04:05 zfs snapshot a@zpool add\n"
     date = "2024-03-02.03:04:05" if counts else "2024-02-02.03:04:05"
-    found = last_addition(f"{first}2024-03-02.03:04:05 zpool add {words}\n")
-    assert found == last_addition(f"{date} zpool add tank sda\n")
+    found = last_addition(f"{create}{first}{last}")
+    assert found == last_addition(f"{date} zpool add tank sda\n") is not None
+    assert last_addition(create) is None
 
 
 def test_a_suspended_pool_is_not_asked(tmp_path: Path) -> None:
@@ -195,34 +173,39 @@ def test_the_sector_of_a_pool(
     assert FactsReader(run, root=tmp_path).pool("tank").sector == sector
 
 
-@pytest.mark.parametrize(
+CAPTURES = Path(__file__).parents[3] / "fixtures/captures"
+
+
+def captured(name: str) -> str:
+    """Return what `zpool status` printed on a real pool."""
+    return (CAPTURES / name / "status.txt").read_text()
+
+
+@rows(
     ("text", "condition"),
     [
         (
             "  pool: tank\n state: DEGRADED\n  scan: scrub in progress since Sat Aug  5 12:00\n",
-            ("DEGRADED", "scrub"),
+            Condition("DEGRADED", "scrub"),
         ),
         (
             "  pool: tank\n state: ONLINE\n  scan: resilver (draid1-0) in progress since"
             " Sat Aug  5 12:00:00 2023\n",
-            ("ONLINE", "resilver"),
+            Condition("ONLINE", "resilver"),
         ),
-        (
-            "  pool: tank\n state: ONLINE\n  scan: scrub paused since Sat Aug  5 12:00:00 2023\n",
-            ("ONLINE", None),
-        ),
-        ("", ("UNKNOWN", None)),
+        (captured("2.3.9/scrub-paused"), Condition("ONLINE")),
+        # What moves the blocks of a vdev by itself is no scan.
+        (captured("2.4.4/expand-running"), Condition("ONLINE", None, "raidz expansion")),
+        (captured("2.3.9/removal-running"), Condition("ONLINE", None, "vdev removal")),
+        (captured("2.3.9/checkpoint"), Condition("ONLINE", checkpoint=True)),
+        ("", Condition("UNKNOWN")),
     ],
 )
-def test_the_condition_of_a_pool(
-    tmp_path: Path, text: str, condition: tuple[str, str | None]
-) -> None:
-    assert FactsReader(prints(text), root=tmp_path).condition("tank")[:2] == condition
-
-
-def test_a_listing_that_is_none_is_an_answer_that_is_missing(tmp_path: Path) -> None:
+def test_the_condition_of_a_pool(tmp_path: Path, text: str, condition: Condition) -> None:
+    reader = FactsReader(prints(text), root=tmp_path)
+    assert reader.condition("tank") == condition
     with pytest.raises(UnavailableError, match="not `zpool list` output"):
-        FactsReader(prints("what?\n"), root=tmp_path).listing("tank")
+        reader.listing("tank")
 
 
 @pytest.mark.parametrize(
@@ -269,7 +252,6 @@ def test_the_mount_of_a_directory_is_the_one_it_is_reached_through(tmp_path: Pat
     assert tmp_path.is_relative_to(os.fsdecode(mount.point))
 
 
-CAPTURES = Path(__file__).parents[3] / "fixtures/captures"
 NO_WRITES = (
     "  pool: tank\n state: ONLINE\nconfig:\n\n\tNAME  STATE     READ WRITE CKSUM\n"
     "\ttank  ONLINE       0     0     0\n\t  raidz1-0  ONLINE       0     0     0\n"
@@ -296,23 +278,6 @@ def test_a_vdev_that_takes_no_writes_has_no_weight(
     reader = FactsReader(run, root=tmp_path)
     assert [space.weight for space in reader.listing("tank")[0]] == weights
     assert [space.weight for space in reader.pool("tank").spaces] == weights
-
-
-@rows(
-    ("capture", "moving", "checkpoint"),
-    [
-        ("2.4.4/expand-running", "raidz expansion", False),
-        ("2.3.9/removal-running", "vdev removal", False),
-        ("2.3.9/checkpoint", None, True),
-        ("2.3.9/scrub-paused", None, False),
-    ],
-)
-def test_what_moves_the_blocks_of_a_vdev_by_itself_is_no_scan(
-    tmp_path: Path, capture: str, moving: str | None, checkpoint: bool
-) -> None:
-    text = (CAPTURES / capture / "status.txt").read_text()
-    found = FactsReader(prints(text), root=tmp_path).condition("tank")
-    assert (found.moving, found.checkpoint) == (moving, checkpoint)
 
 
 @rows(

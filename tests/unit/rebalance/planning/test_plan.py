@@ -19,7 +19,7 @@ from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.file_locks import Users
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
-from zconsole.rebalance.planning.engine_choice import COPIES, Choice
+from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import (
     Dataset,
     Extent,
@@ -29,7 +29,7 @@ from zconsole.rebalance.planning.facts import (
     Snapshot,
 )
 from zconsole.rebalance.planning.forecast import DirectoryPlan, RebalancePlan, growth_of
-from zconsole.rebalance.planning.plan_document import PlanDocument, plan_lines
+from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.rebalance.planning.survey import Ages, Survey
 from zconsole.system.process import Completed
@@ -44,7 +44,7 @@ def made(
     monkeypatch.setattr(plan.forecast, "room_in", lambda *_: (room, (0, 0.0)))
     found = plan.locate([str(root)], FactsReader())
     settings = Settings((), "copy", allow_non_zfs=True, limits=limits or Limits())
-    return plan.make(Sys(), FactsReader(), found, settings)
+    return plan.make(FactsReader(), found, settings)
 
 
 def tree(root: Path, *names: str) -> Path:
@@ -67,56 +67,27 @@ def test_what_there_is_no_room_for_is_not_among_what_moves(
     assert found.document.refused is None
 
 
-def test_files_that_exceed_the_byte_limit_are_said_to_stay(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@rows(
+    ("limits", "words", "told"),
+    [
+        (Limits(max_bytes=2 << 20), "1 of 2 files looked at exceed", True),
+        (Limits(max_bytes=SMALL // 2), "2 of 2 files looked at exceed", True),
+        (Limits(max_bytes=LARGE), "looked at exceed", False),
+        (Limits(until_spread=0.1), "no pool: no spread to stop at", True),
+        (Limits(), "spread", False),
+        (Limits(), "not root: other users' files fail, and trusted attributes get lost", True),
+    ],
+)
+def test_what_a_limit_and_a_user_leave_where_it_is_is_said(
+    tmp_path: Path, limits: Limits, words: str, told: bool
 ) -> None:
-    root = tree(tmp_path / "tree", "large", "small")
-    for most, said in ((2 << 20, 1), (SMALL // 2, 2), (LARGE, 0)):
-        notes = made(root, monkeypatch, 1 << 30, Limits(max_bytes=most)).document.notes
-        assert any(f"{said} of 2 files looked at exceed" in note for note in notes) == bool(said)
-
-
-def test_what_fits_nowhere_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = tree(tmp_path / "tree", "large", "larger")
-    found = made(root, monkeypatch, 2 << 20)
-    assert (
-        found.document.refused
-        == "every file is too large for the 2M usable beyond what is kept free"
-    )
-
-
-def test_an_empty_directory_is_not_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert made(tree(tmp_path / "tree"), monkeypatch, 1).document.refused is None
-
-
-def test_a_spread_to_stop_at_that_nothing_can_tell_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = tree(tmp_path / "tree", "small")
-    limited = made(root, monkeypatch, LARGE, Limits(until_spread=0.1))
-    assert "no pool: no spread to stop at" in limited.document.notes
-    assert not any("spread" in note for note in made(root, monkeypatch, LARGE).document.notes)
-
-
-def test_what_only_root_can_bring_through_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    notes = made(tree(tmp_path / "tree", "small"), monkeypatch, LARGE).document.notes
-    assert "not root: other users' files fail, and trusted attributes get lost" in notes
-
-
-def test_a_copy_says_whom_it_touches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = made(tree(tmp_path / "tree", "small"), monkeypatch, LARGE).document
-    assert COPIES in found.notes
-    assert any(line.startswith(f"note: {COPIES[:30]}") for line in plan_lines(found))
-
-
-class Unleased(Sys):
-    """System calls of a filesystem without leases."""
-
-    def lease(self, fd: int, kind: int) -> None:
-        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+    root = tmp_path / "tree"
+    if not root.exists():
+        tree(root, "large", "small")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "geteuid", lambda: 1000)
+        notes = made(root, patch, 1 << 30, limits).document.notes
+    assert any(words in note for note in notes) == told
 
 
 @pytest.mark.slow
@@ -135,18 +106,22 @@ def test_a_copy_without_leases_is_refused_and_says_which_release_grants_them(
     dataset: Dataset | None,
     refused: str,
 ) -> None:
+    def lease(*_: object) -> None:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
     monkeypatch.setattr(FactsReader, "version", lambda _: version)
     (place,) = plan.locate([str(tree(tmp_path / "tree", "small"))], FactsReader())
-    place = replace(place, dataset=dataset)
-    for accepted in (False, True):
-        settings = Settings((), "copy", allow_non_zfs=True, accept_races=accepted)
-        for sys, none in ((Unleased(), True), (Sys(), False)):
-            (survey,), _ = plan._surveyed(sys, [place], None, settings.limits, None, frozenset())
-            found = plan._directory_plan(
-                sys, FactsReader(), place, None, settings, survey, Users().look(), []
-            )
-            assert (found.choice.engine is None) == (none and not accepted)
-            if none and not accepted:
+    if dataset:
+        monkeypatch.setattr(FactsReader, "pool", lambda *_: PoolFacts("tank", {}, (), version))
+        place = replace(place, dataset=dataset)
+    for granted in (True, False):
+        if not granted:
+            monkeypatch.setattr(Sys, "lease", lease)
+        for accepted in (False, True):
+            settings = Settings((), "copy", allow_non_zfs=True, accept_races=accepted)
+            (found,) = plan.make(FactsReader(), [place], settings).directories
+            assert (found.choice.engine is not None) == (granted or accepted)
+            if found.choice.engine is None:
                 why = rf"no leases on this filesystem(; {refused})? \(--accept-races\)"
                 assert re.fullmatch(why, found.choice.why)
                 assert ("OpenZFS" in found.choice.why) == bool(refused)
@@ -206,7 +181,7 @@ def test_what_is_refused_stays_so_whatever_there_is_to_gain(
     monkeypatch.setattr(plan.forecast, "room_in", lambda *_: (2 << 20, (0, 0.0)))
     (place,) = plan.locate([str(tree(tmp_path / "tree", "large"))], FactsReader())
     place = replace(place, dataset=Dataset("tank", {}))
-    found = plan.make(Sys(), FactsReader(), [place], Settings((), "copy", aim=aim))
+    found = plan.make(FactsReader(), [place], Settings((), "copy", aim=aim))
     assert (
         found.document.refused
         == "every file is too large for the 2M usable beyond what is kept free"
@@ -216,11 +191,19 @@ def test_what_is_refused_stays_so_whatever_there_is_to_gain(
 TIB = 1 << 40
 
 
+def directory(
+    dataset: Dataset | None = None, engine: str = "rewrite", **figures: Any
+) -> DirectoryPlan:
+    """Return the plan of a directory on tank with these figures."""
+    found = Survey(b"/tank", Ages(), **{"room": TIB, "files": 9, "bytes": 10, **figures})
+    place = JobDirectory(b"/tank", "zfs", "tank", dataset or Dataset("tank", {}))
+    return DirectoryPlan(place, found, Choice(engine, ""), found.files, found.bytes)
+
+
 def judged(
     limits: Limits,
     room: int,
     length: int = 10 * TIB,
-    held_most: int = 0,
     dataset: Dataset | None = None,
     extents: Sequence[Extent] = (),
     **pinned: int,
@@ -228,11 +211,8 @@ def judged(
     """Return the plan for files of ``length`` bytes, of which a compressed pool stores 10T."""
     spaces = (Space("mirror-0", 20 * TIB, 15 * TIB), Space("mirror-1", 20 * TIB, 0))
     pool = PoolFacts("tank", {}, spaces, (2, 3, 9), used=15 * TIB)
-    found = Survey(b"/tank", Ages(), room, files=9, bytes=length, allocated=10 * TIB)
-    place = JobDirectory(b"/tank", "zfs", "tank", dataset or Dataset("tank", {}))
-    choice = Choice("rewrite", "")
-    each = DirectoryPlan(place, found, choice, 9, length, dict(pinned), held_most=held_most)
-    each.listed = {1: extents}
+    each = directory(dataset, room=room, bytes=length, allocated=10 * TIB)
+    each.pinned, each.listed = dict(pinned), {1: extents}
     return plan.judged([each], pool, Settings(("/tank",), limits=limits)).document
 
 
@@ -261,22 +241,21 @@ def test_only_old_blocks_of_what_a_limit_lets_move_need_room(
 
 
 @rows(
-    ("quotas", "above", "refused"),
+    ("quotas", "above", "growth", "refused"),
     [
-        ({}, None, "needs 8.00T, with only 10G usable beyond what is kept free"),
-        ({"refquota": 20}, None, None),
-        (
-            {"refquota": 20, "quota": 21},
-            None,
-            "needs 8.00T, with only 6T usable beyond what is kept free",
-        ),
-        ({"refquota": 20, "quota": 24}, None, None),
-        ({"refquota": 20}, 3, "needs 8.00T, with only 3T usable beyond what is kept free"),
-        ({"refquota": 20}, 9, None),
+        ({}, None, 0, "8.00T, with only 10G"),
+        ({"refquota": 20}, None, 0, None),
+        ({"refquota": 20, "quota": 21}, None, 0, "8.00T, with only 6T"),
+        ({"refquota": 20, "quota": 24}, None, 0, None),
+        ({"refquota": 20}, 3, 0, "8.00T, with only 3T"),
+        ({"refquota": 20}, 9, 0, None),
+        # What files take once they are written again has only the room inside it.
+        ({"refquota": 20}, 30, 9, None),
+        ({"refquota": 20}, 30, 50, "50.2G, with only 10G"),
     ],
 )
 def test_old_blocks_that_stay_count_in_no_refquota(
-    monkeypatch: pytest.MonkeyPatch, quotas: dict[str, int], above: int | None, refused: str | None
+    quotas: dict[str, int], above: int | None, growth: int, refused: str | None
 ) -> None:
     """10G were left for files, and 8T held by snapshots were expected to fit in them."""
     sizes = {name: str(number * TIB) for name, number in quotas.items()}
@@ -295,41 +274,16 @@ def test_old_blocks_that_stay_count_in_no_refquota(
         return Completed(tuple(argv), 0, f"{told}\n", "")
 
     place, settings = JobDirectory(b"/tank/a", "zfs", "tank/a", dataset), Settings(("/tank/a",))
-    reader = FactsReader(run)
-    monkeypatch.setattr(FactsReader, "version", lambda _: (2, 3, 9))
-    each = plan._directory_plan(Sys(), reader, place, pool, settings, found, Users().look(), [])
-    made = plan.judged([each], pool, settings).document
-    assert made.refused == refused
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FactsReader, "version", lambda _: (2, 3, 9))
+        patch.setattr(plan.DirectoryPlan, "growth", lambda *_: growth << 30)
+        reader, look = FactsReader(run), Users().look()
+        each = plan._directory_plan(reader, place, pool, settings, found, look, [])
+        made = plan.judged([each], pool, settings).document
+    wanted = refused and f"needs {refused} usable beyond what is kept free"
+    assert made.refused == wanted
     needs = sum(part.space_needed_bytes for part in made.directories)
-    assert (needs > made.available_bytes) == bool(refused)
-
-
-@rows(("growth", "refused"), [(0, None), (9, None), (50, "needs 50.2G, with only 10G usable")])
-def test_files_that_grow_count_in_a_refquota(
-    monkeypatch: pytest.MonkeyPatch, growth: int, refused: str | None
-) -> None:
-    """Old blocks have the room outside it; what files take once they are written again has not."""
-    monkeypatch.setattr(plan.DirectoryPlan, "growth", lambda *_: growth << 30)
-    properties = {"refquota": str(20 * TIB)}
-    place = JobDirectory(b"/tank/a", "zfs", "tank/a", Dataset("tank/a", properties))
-    room = {"size": str(40 * TIB), "free": str(25 * TIB)}
-    spaces = (Space("mirror-0", 20 * TIB, 15 * TIB), Space("mirror-1", 20 * TIB, 0))
-    pool = PoolFacts("tank", room, spaces, (2, 3, 9), used=15 * TIB)
-    found = Survey(b"/tank/a", Ages(21), 10 << 30, files=9, bytes=8 * TIB, allocated=8 * TIB)
-    settings, reader = Settings(("/tank/a",)), FactsReader(lambda *_: None)
-    monkeypatch.setattr(FactsReader, "available", lambda *_: 30 * TIB)
-    monkeypatch.setattr(FactsReader, "version", lambda _: (2, 3, 9))
-    each = plan._directory_plan(Sys(), reader, place, pool, settings, found, Users().look(), [])
-    said = plan.judged([each], pool, settings).document.refused
-    assert (said or "").startswith(refused or "")
-    assert (said is None) == (refused is None)
-
-
-def test_a_send_grows_by_no_more_than_a_limit_lets_move() -> None:
-    dataset = Dataset("tank", {}, (Snapshot(20, 0, False),))
-    each = walked(JobDirectory(b"/tank", "zfs", "tank", dataset), WHOLE)
-    sent = [each.document(goal).next_incremental_bytes for goal in (10, 5120, 6000)]
-    assert sent == [10, 5120, 5120]
+    assert growth or (needs > made.available_bytes) == bool(refused)
 
 
 @rows(
@@ -349,12 +303,10 @@ def test_a_send_grows_by_no_more_than_a_limit_lets_move() -> None:
 def test_what_snapshots_hold_is_between_whole_files_and_all_that_is_not_new(
     figures: dict[str, int], properties: dict[str, int], least: int, most: int
 ) -> None:
-    found = Survey(b"/tank", Ages(), TIB, files=9, bytes=10, allocated=10 * TIB, **figures)  # type: ignore[arg-type]
     dataset = Dataset("tank", {k: str(v) for k, v in properties.items()}, (Snapshot(1, 0, False),))
-    place = JobDirectory(b"/tank", "zfs", "tank", dataset)
-    each = DirectoryPlan(place, found, Choice("rewrite", ""), 9, 10)
+    each = directory(allocated=10 * TIB, **figures)
     pool = PoolFacts("tank", {}, (), (2, 3, 9))
-    each.pinned, each.held_most = plan._pinned(dataset, pool, found)
+    each.pinned, each.held_most = plan._pinned(dataset, pool, each.found)
     assert (each.pinned_least, each.pinned_most) == (least * TIB, most)
     told = list(plan.plan_notes.of_pins(1 << 60, "", [each]))
     assert bool(told) == (least * TIB < most), told
@@ -363,9 +315,7 @@ def test_what_snapshots_hold_is_between_whole_files_and_all_that_is_not_new(
 def test_a_spread_is_out_of_reach_where_a_vdev_takes_no_writes() -> None:
     spaces = [Space(f"mirror-{n}", 10 * TIB, n * TIB, float(n != 1)) for n in (9, 1, 2)]
     pool = PoolFacts("tank", {}, tuple(spaces), (2, 4, 0), used=12 * TIB)
-    found = Survey(b"/tank", Ages(), 9 * TIB, files=9, bytes=12 * TIB, allocated=12 * TIB)
-    place = JobDirectory(b"/tank", "zfs", "tank", Dataset("tank", {}))
-    each = DirectoryPlan(place, found, Choice("rewrite", ""), 9, 12 * TIB)
+    each = directory(room=9 * TIB, bytes=12 * TIB, allocated=12 * TIB)
     settings = Settings(("/tank",), limits=Limits(until_spread=0.05))
     made = plan.judged([each], pool, settings).document
     assert "out of reach" in (made.refused or "")
@@ -385,20 +335,9 @@ def test_a_spread_is_out_of_reach_where_a_vdev_takes_no_writes() -> None:
 def test_what_holds_old_blocks_may_overlap_or_not(
     pinned: dict[str, int | None], held: int, least: int, most: int
 ) -> None:
-    found = Survey(b"/tank", Ages(), TIB, files=9, bytes=10, allocated=10)
-    place = JobDirectory(b"/tank", "zfs", "tank", Dataset("tank", {}))
-    each = DirectoryPlan(place, found, Choice("rewrite", ""), 9, 10, pinned, held_most=held)
+    each = directory(allocated=10)
+    each.pinned, each.held_most = pinned, held
     assert (each.pinned_least, each.pinned_most) == (least, most)
-
-
-def test_what_may_not_fit_is_said_and_only_what_cannot_fit_refused() -> None:
-    made = judged(Limits(), 3 * TIB, held_most=8 * TIB, snapshots=0)
-    assert made.refused is None
-    assert "space may run out: the move needs up to 8T" in "\n".join(plan_lines(made))
-    assert any("up to 8T of old blocks may stay" in note for note in made.notes)
-    limited = judged(Limits(max_bytes=TIB), 3 * TIB, held_most=8 * TIB, snapshots=0)
-    assert "enough space: the move needs up to 1T extra" in "\n".join(plan_lines(limited))
-    assert any("up to 1T of old blocks may stay" in note for note in limited.notes)
 
 
 def extent(length: int, stored: int, copies: int = 1) -> Extent:
@@ -411,9 +350,7 @@ def extent(length: int, stored: int, copies: int = 1) -> Extent:
     ("compression", "copies", "extents", "grown"),
     [
         ("lz4", 1, [extent(300, 100)], 0),
-        ("off", 1, [extent(300, 100)], 20),
         ("off", 1, [extent(300, 100), extent(100, 100)], 10),
-        ("off", 1, [extent(100, 100)], 0),
         ("zstd", 2, [extent(300, 100)], 10),
         ("zstd", 1, [extent(300, 100, 2)], 0),
         ("off", 2, [extent(300, 100, 2)], 20),
@@ -450,11 +387,8 @@ def test_what_takes_more_parity_and_padding_needs_room(
     # The mirror is full: it takes no writes.
     spaces = Space(name, 40 * TIB, 10 * TIB, disks=6), Space("mirror-1", TIB, TIB, disks=2)
     pool = PoolFacts("tank", {}, spaces, (2, 3, 9))
-    place = JobDirectory(
-        b"/tank", "zfs", "tank", Dataset("tank", {"recordsize": f"{record << 10}"})
-    )
-    found = Survey(b"/tank", Ages(), TIB, files=1, bytes=TIB, allocated=TIB)
-    each = DirectoryPlan(place, found, Choice(engine, ""), 1, TIB)
+    dataset = Dataset("tank", {"recordsize": f"{record << 10}"})
+    each = directory(dataset, engine, bytes=TIB, allocated=TIB)
     each.listed = {1: [Extent(0, "0", 192 << 10, 128 << 10, 128 << 10, 1, 192 << 10)]}
     assert growth_of(each, pool) == pytest.approx(grown)
     each.grown = grown

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,22 +16,27 @@ from tests.unit.rebalance.planning.listing import listed, status_of
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.file_locks import FilesInUse
 from zconsole.rebalance.engine.holders import Holders
-from zconsole.rebalance.engine.leases import NO_LEASES
 from zconsole.rebalance.planning import plan_notes
-from zconsole.rebalance.planning.engine_choice import COPIES, Choice
-from zconsole.rebalance.planning.facts import Dataset, JobDirectory, PoolFacts
+from zconsole.rebalance.planning.engine_choice import COPIES, Choice, flags_of
+from zconsole.rebalance.planning.facts import (
+    Dataset,
+    FactsReader,
+    JobDirectory,
+    PoolFacts,
+    Quota,
+    Snapshot,
+)
 from zconsole.rebalance.planning.forecast import DirectoryPlan
+from zconsole.rebalance.planning.plan import judged
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.plan_notes import (
     INITIAL,
-    Quota,
-    held,
+    of_options,
     of_other_users,
     of_plan,
     of_quotas,
-    of_shared_blocks,
 )
-from zconsole.rebalance.planning.settings import Limits
+from zconsole.rebalance.planning.settings import Settings
 from zconsole.rebalance.planning.survey import Ages, Survey
 from zconsole.system.mounts import MountPoint, View
 from zconsole.system.patient import Patient
@@ -70,51 +74,16 @@ def planned(name: str = "tank/a", engine: str = "copy", **properties: str) -> Di
     return found
 
 
-@rows(
-    ("version", "engine", "mended"),
-    [
-        ((2, 3, 6), "copy", ["2.3.9"]),
-        ((2, 2, 3), "copy", ["2.3.9", "2.2.4"]),
-        ((2, 4, 3), "copy", ["2.4.4"]),
-        ((2, 3, 9), "copy", []),
-        ((2, 3, 6), "rewrite", []),
-        ((), "copy", []),
-    ],
-)
-def test_a_copy_names_the_bugs_of_the_running_release(
-    version: tuple[int, ...], engine: str, mended: list[str]
-) -> None:
-    plans = [planned(engine=engine), planned("tank/b", engine=engine)]
-    notes = of_plan(PlanDocument(()), plans, replace(MIRROR, version=version), Limits())
-    said = [re.findall(r"fixed in ([\d.]+)", note) for note in notes if "OpenZFS" in note]
-    assert said == [[release] for release in mended]
-
-
-def test_a_copy_without_leases_names_the_release_that_grants_them() -> None:
-    unleased = planned()
-    unleased.found.sampled[NO_LEASES] += 1
-    for engine, count in (("copy", 1), ("rewrite", 0)):
-        unleased.choice = Choice(engine, "")
-        found = of_plan(PlanDocument(()), [unleased], replace(MIRROR, version=(2, 4, 1)), Limits())
-        assert sum("no leases" in note and "fixed in 2.4.2" in note for note in found) == count
-
-
-def test_the_quotas_of_everybody_are_read() -> None:
-    assert held(zfs, "tank/a") == [
+def test_the_quotas_of_everybody_are_read_and_matter_to_copies() -> None:
+    assert FactsReader(zfs).quotas("tank/a") == [
         Quota("user bob", 95 * MIB, 100 * MIB),
         Quota("user ann", 2 * MIB, 900 * MIB),
         Quota(r"user c\x1bd@dom", 100 * MIB, 90 * MIB),
         Quota("project 7", MIB, 2 * MIB),
     ]
-    assert len(held(zfs, "tank/old")) == 3
-
-
-def test_who_is_near_a_quota_is_named() -> None:
-    (said,) = of_quotas(zfs, [planned(), planned()])
-    assert said.startswith(
-        r"tank/a: near their quotas are user c\x1bd@dom (0 of 90M left), project 7 (1M of 2M left),"
-        " user bob (5M of 100M left): copies count twice"
-    )
+    assert len(FactsReader(zfs).quotas("tank/old")) == 3
+    assert len(list(of_quotas(FactsReader(zfs), [planned(), planned()]))) == 1
+    assert list(of_quotas(FactsReader(zfs), [planned(engine="rewrite")])) == []
 
 
 @rows(
@@ -143,33 +112,10 @@ def test_a_journal_that_a_power_cut_takes_back_is_told(
         assert list(argv[-2:]) == ["sync", source.decode()]
         return Completed(tuple(argv), 0, f"{sync}\n", "")
 
-    found = list(plan_notes.of_journal(run, tmp_path / "job.db", [planned(engine=engine)]))
+    reader, plans = FactsReader(run), [planned(engine=engine)]
+    found = list(plan_notes.of_journal(reader, tmp_path / "job.db", plans))
     assert [note.partition(":")[0] for note in found] == ["sync=disabled on rpool/var"] * told
-    assert list(plan_notes.of_journal(run, None, [planned()])) == []
-
-
-def test_in_place_nobody_meets_a_quota() -> None:
-    assert list(of_quotas(zfs, [planned(engine="rewrite")])) == []
-
-
-def test_the_quota_of_a_dataset_is_told_where_it_is_near() -> None:
-    near = {"quota": str(900 * MIB), "refquota": "0", "available": str(30 * MIB)}
-    said = next(of_quotas(zfs, [planned(**near)]))
-    assert said == "tank/a: quota of 900M: 30M left, and copies count twice until they are in place"
-    far = near | {"available": str(300 * MIB)}
-    assert not any("of 900M: " in note for note in of_quotas(zfs, [planned(**far)]))
-
-
-@rows(
-    ("ratio", "dedup", "told"),
-    [("1.43", "off", True), ("1.43x", "off", True), ("1.00", "off", False), ("1.43", "on", False)],
-)
-def test_deduplicated_blocks_of_before_are_told(ratio: str, dedup: str, told: bool) -> None:
-    pool = PoolFacts("tank", {"dedupratio": ratio}, (), (2, 3, 9))
-    said = list(of_shared_blocks(pool, [planned(dedup=dedup)]))
-    assert bool(said) == told
-    assert all("(1.43x)" in note for note in said)
-    assert list(of_shared_blocks(None, [planned(dedup=dedup)])) == []
+    assert list(plan_notes.of_journal(reader, None, plans)) == []
 
 
 def plan(*files: tuple[int, int], known: int | None = None) -> DirectoryPlan:
@@ -180,11 +126,6 @@ def plan(*files: tuple[int, int], known: int | None = None) -> DirectoryPlan:
     ]
     place = JobDirectory(b"/tank", "zfs", "tank", Dataset("tank", {"recordsize": "65536"}))
     return DirectoryPlan(place, found, Choice("copy", ""), len(files), 0)
-
-
-def test_without_raidz_there_is_no_width() -> None:
-    found = plan_notes.nothing_to_gain("width", [plan((1, 1))], MIRROR)
-    assert found == ("no raidz vdev: there is no width to gain", [])
 
 
 @rows(
@@ -265,7 +206,7 @@ def test_files_whose_copies_do_not_fit_are_said_to_stay(
 ) -> None:
     made = planned(engine=engine)
     made.found.room, made.found.largest, made.grown = 90 * MIB, 40 * MIB, grown
-    notes = of_plan(PlanDocument(()), [made], MIRROR, Limits())
+    notes = of_plan(PlanDocument(()), [made], MIRROR, Settings(()))
     assert any("those above 22.5M are left" in note for note in notes) == said
 
 
@@ -315,16 +256,6 @@ def test_a_copy_says_whom_it_touches_and_a_rewrite_touches_nobody(proc: Path) ->
     assert told(proc, hidden, engine="rewrite", shared=True) == []
 
 
-@pytest.mark.parametrize(
-    ("hidden", "whose"), [(["1"], "systemd (pid 1)"), (["1", "7"], "2 processes")]
-)
-def test_what_may_not_be_seen_is_said_and_whose_it_is(
-    proc: Path, hidden: list[str], whose: str
-) -> None:
-    (line,) = told(proc, replace(LOOK, holders=Holders(hidden=hidden)))[1:]
-    assert line == f"cannot see which files {whose} have open: those files are moved too"
-
-
 def test_processes_that_are_not_even_listed_are_not_seen_either(
     proc: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -343,15 +274,20 @@ def test_a_container_is_told_of(proc: Path, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("look", "shared", "said"),
     [
-        (replace(LOOK, unseen=2), False, "2 mount namespaces"),  # without a process
-        (replace(LOOK, lost=2), False, "2 overlays"),  # of unknown directories
-        (LOOK, True, "exported over NFS or SMB"),
+        ({"unseen": 2}, False, "2 mount namespaces"),  # without a process
+        ({"lost": 2}, False, "2 overlays"),  # of unknown directories
+        ({}, True, "exported over NFS or SMB"),
+        (
+            {"holders": Holders(hidden=["1"])}, False,
+            "cannot see which files systemd (pid 1) have open: those files are moved too",
+        ),
+        ({"holders": Holders(hidden=["1", "7"])}, False, "cannot see which files 2 processes have"),
     ],
-)
+)  # fmt: skip
 def test_who_may_use_the_files_unseen_is_told(
-    proc: Path, look: FilesInUse, shared: bool, said: str
+    proc: Path, look: dict[str, Any], shared: bool, said: str
 ) -> None:
-    (line,) = told(proc, look, shared=shared)[1:]
+    (line,) = told(proc, replace(LOOK, **look), shared=shared)[1:]
     assert line.startswith(said)
 
 
@@ -384,3 +320,103 @@ def test_a_process_whose_command_line_gives_no_answer_is_not_waited_for(
         assert any("virtual machine" in line for line in told(proc))
     finally:
         answers.set()
+
+
+REWRITE = Choice("rewrite", "in place")
+V24, MASTER = (2, 4, 4), (2, 4, 99)
+
+
+def optional_pool(version: tuple[int, ...] = MASTER, feature: str = "enabled") -> PoolFacts:
+    spaces = (Space("mirror-0", 100, 50, disks=2),)
+    properties = {"feature@physical_rewrite": feature, "bclonesaved": "5"}
+    return PoolFacts("tank", properties, spaces, version)
+
+
+def kept(choice: Choice = REWRITE, snapshot: int = 60) -> DirectoryPlan:
+    place = JobDirectory(b"/tank", "zfs", "tank", Dataset("tank", {}, (Snapshot(1, 0, False),)))
+    found = Survey(
+        b"/tank",
+        Ages(),
+        1000,
+        files=3,
+        bytes=100,
+        allocated=100,
+        old_allocated=80,
+        snapshot_allocated=snapshot,
+        snapshot_bytes=snapshot,
+    )
+    pinned = {"snapshots": snapshot, "clones": 10, "block_clones": 5, "checkpoint": 0}
+    return DirectoryPlan(place, found, choice, found.files, found.bytes, pinned)
+
+
+def test_p_keeps_sends_from_growing_and_snapshots_as_they_are():
+    plan = kept()
+    plan.spare_blocks("P")
+    assert plan.document(plan.bytes).next_incremental_bytes == 0
+    assert plan.document(plan.bytes).pinned_bytes["snapshots"] == 60
+    assert plan.bytes == 100
+    effect, active = of_options("P", [plan], optional_pool(V24))
+    assert "snapshots keep the old blocks" in effect
+    assert "only import the pool read-only" in active
+    assert len(list(of_options("P", [plan], optional_pool(V24, "active")))) == 1
+
+
+def test_s_and_c_leave_alone_what_snapshots_and_clones_hold():
+    plan = kept()
+    plan.spare_blocks("SC")
+    assert plan.bytes == 40
+    assert plan.document(plan.bytes).pinned_bytes == {
+        "snapshots": 0,
+        "clones": 0,
+        "block_clones": 0,
+        "checkpoint": 0,
+    }
+    assert plan.document(plan.bytes).next_incremental_bytes == 0
+    assert (plan.found.allocated, plan.found.old_allocated) == (40, 20)
+    assert len(list(of_options("SC", [plan], optional_pool()))) == 2
+
+
+def test_where_snapshots_have_everything_nothing_is_left_to_do():
+    settings = Settings((), rewrite_options="S")
+    for held, refused in ((100, True), (60, False)):
+        plan = kept(snapshot=held)
+        plan.spare_blocks("S")
+        said = judged([plan], optional_pool(), settings).document.refused or ""
+        assert ("the newest snapshots have every block" in said) == refused
+
+
+def test_a_copied_directory_is_planned_as_without_options():
+    plan = kept(Choice("copy", ""))
+    plan.spare_blocks("PSC")
+    assert plan.bytes == 100
+    assert list(of_options("", [plan], optional_pool())) == []
+
+
+def test_without_options_the_plan_says_what_they_could_spare():
+    said = list(of_options("", [kept()], optional_pool()))
+    assert [note.split(" (")[0] for note in said] == [
+        "--rewrite-options P",
+        "--rewrite-options SC",
+    ]
+    assert list(of_options("", [kept()], optional_pool((2, 3, 9)))) == []
+
+
+@rows(
+    ("letters", "said"),
+    [("P", ["makes the pool feature"]), ("S", []), ("C", []), ("", [])],
+)
+def test_nothing_is_said_of_snapshots_and_clones_that_are_not_there(letters, said):
+    plan = kept(snapshot=0)
+    plan.place = JobDirectory(b"/tank", "zfs", "tank", Dataset("tank", {}))
+    plan.pinned = {"snapshots": 0, "clones": 0, "block_clones": 0, "checkpoint": 60, "dedup": 60}
+    bare = replace(optional_pool(), properties={"feature@physical_rewrite": "enabled"})
+    notes = list(of_options(letters, [plan], bare))
+    assert len(notes) == len(said)
+    assert all(words in note for words, note in zip(said, notes, strict=True))
+    cloned = replace(plan.place, dataset=Dataset("tank", {"origin": "tank/b@1"}))
+    plan.place = cloned
+    assert bool(list(of_options("S", [plan], bare)))
+
+
+def test_each_letter_has_the_kernels_flag():
+    assert [flags_of(letters) for letters in ("", "P", "S", "C", "PSC")] == [0, 1, 2, 4, 7]

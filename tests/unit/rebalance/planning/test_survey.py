@@ -11,11 +11,7 @@ import pytest
 
 from tests.table import rows
 from tests.unit.rebalance.planning.listing import status_of
-from zconsole.rebalance.engine.syscalls import Sys
-from zconsole.rebalance.planning import plan
-from zconsole.rebalance.planning.facts import FactsReader
-from zconsole.rebalance.planning.plan_document import PlannedPart, best_words, plan_lines
-from zconsole.rebalance.planning.settings import Settings
+from zconsole.rebalance.planning.plan_document import PlannedPart, best_words
 from zconsole.rebalance.planning.survey import MOST, Ages, Ranking, Reservoir, Survey, survey
 from zconsole.units import size
 
@@ -67,7 +63,7 @@ def tree(root: Path, sizes: dict[str, int]) -> Path:
 
 def ranked(root: Path, added: float | None = ADDED) -> Ranking:
     found = Survey(os.fsencode(root), Ages(addition=added), 1 << 40)
-    survey(Sys(), [found])
+    survey([found])
     return found.below
 
 
@@ -90,7 +86,7 @@ def test_links_across_directories_count_once_in_all(tmp_path: Path) -> None:
         (tmp_path / name).hardlink_to(tmp_path / "a/f")
     roots = [os.fsencode(tmp_path / name) for name in ("a", "b", "c", "d")]
     found = [Survey(root, Ages(), 1 << 40) for root in roots]
-    survey(Sys(), found)
+    survey(found)
     assert [(each.files, each.bytes) for each in found] == [(1, 0), (2, 0), (1, 8192), (1, 0)]
     assert [each.allocated >= 0 for each in found] == [True] * 4
 
@@ -116,12 +112,3 @@ def test_one_directory_is_no_choice(tmp_path: Path) -> None:
 def test_what_is_old_is_told(old: int, told: str) -> None:
     below = [PlannedPart("a\x1b", 2, 8192, old), PlannedPart("b", 1, 9000, 0)]
     assert best_words(below, old, size) == told
-
-
-def test_a_plan_names_them(tmp_path: Path) -> None:
-    tree(tmp_path, {"media/f": 2048, "vm/f": 1024, "empty/f": 0})
-    found = plan.locate([str(tmp_path)], FactsReader())
-    made = plan.make(Sys(), FactsReader(), found, Settings((), "copy", allow_non_zfs=True)).document
-    assert [each.name for each in made.directories[0].below] == ["media", "vm", "empty"]
-    assert made.directories[0].old_bytes is None
-    assert "  holding most (logical): media 2K, vm 1K" in plan_lines(made)

@@ -60,7 +60,7 @@ def bound(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_what_is_bound_into_a_tree_is_not_entered(bound: Path) -> None:
-    portions = list(Walk(Sys(), [bytes(bound)]))
+    portions = list(Walk(bytes(bound)))
     assert [name for portion in portions for name, _ in portion.files] == [b"own"]
     skipped = [each for portion in portions for each in portion.skipped]
     assert skipped == [(b"here", "mount point")]
@@ -71,7 +71,7 @@ def test_what_is_bound_into_a_tree_during_a_walk_is_not_entered(tmp_path: Path) 
     (tmp_path / "outside/other").touch()
     root, here = tmp_path / "tree", tmp_path / "tree/here"
     here.mkdir(parents=True)
-    walk = iter(Walk(Sys(), [bytes(root)]))
+    walk = iter(Walk(bytes(root)))
     first = next(walk)
     argv = ["mount", "--bind", tmp_path / "outside", here]
     if subprocess.run(argv, capture_output=True, check=False).returncode != 0:
@@ -86,7 +86,7 @@ def test_what_is_bound_into_a_tree_during_a_walk_is_not_entered(tmp_path: Path) 
 
 
 def test_what_is_bound_is_a_tree_of_its_own(bound: Path) -> None:
-    portions = list(Walk(Sys(), [bytes(bound / "in side/here")]))
+    portions = list(Walk(bytes(bound / "in side/here")))
     assert [name for portion in portions for name, _ in portion.files] == [b"of deep"]
 
 
@@ -104,12 +104,12 @@ def test_a_directory_that_cannot_be_read_is_skipped_and_named(
         return scandir(fd)
 
     monkeypatch.setattr(os, "scandir", failing)
-    portions = list(Walk(Sys(), [bytes(tmp_path)]))
+    portions = list(Walk(bytes(tmp_path)))
     assert [name for portion in portions for name, _ in portion.files] == [b"file"]
     skipped = [each for portion in portions for each in portion.skipped]
     assert skipped == [(b"damaged", "directory: Input/output error")]
     with pytest.raises(OSError, match="Input/output error") as caught:
-        list(Walk(Sys(), [bytes(tmp_path / "damaged")]))
+        list(Walk(bytes(tmp_path / "damaged")))
     assert caught.value.filename == str(tmp_path / "damaged")
 
 
@@ -136,7 +136,7 @@ def test_a_journal_and_the_state_directory_are_no_files_to_move(
     state.mkdir(parents=True)
     for name in ("job.db", "job.db-wal", "job.db-shm", "job.db-notes", "below/state/audit"):
         (tree / name).touch()
-    portions = [*Walk(Sys(), [bytes(tree)], own=own_files(tree / "job.db"))]
+    portions = [*Walk(bytes(tree), own=own_files(tree / "job.db"))]
     assert [name for each in portions for name, _ in each.files] == [b"job.db-notes"]
     skipped = sorted(pair for each in portions for pair in each.skipped)
     ours = (b"job.db", b"job.db-shm", b"job.db-wal", b"state")
@@ -148,6 +148,6 @@ def test_names_that_another_job_made_are_left_to_it(tmp_path: Path) -> None:
     others = [b".zc-notes", b".zc-0123456789abcdef-1f.txt", b"own"]
     for name in (*ours, *others):
         (tmp_path / os.fsdecode(name)).touch()
-    (portion,) = Walk(Sys(), [bytes(tmp_path)])
+    (portion,) = Walk(bytes(tmp_path))
     assert sorted(name for name, _ in portion.files) == sorted(others)
     assert sorted(portion.skipped) == [(name, "temporary name of a job") for name in ours]
