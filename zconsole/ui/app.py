@@ -28,7 +28,7 @@ from zconsole.system.printable import clean
 from zconsole.timeline.feed import Feed, ReplayFeed, Update
 from zconsole.ui.actions.controller import ActionController
 from zconsole.ui.console_options import ConsoleOptions
-from zconsole.ui.dialogs.screens import Dialog, HelpScreen, PickScreen
+from zconsole.ui.dialogs.screens import Dialog, HelpScreen, PickList, PickScreen
 from zconsole.ui.display_format import UNIT_WORDS, DisplayFormat
 from zconsole.ui.keys import MAIN, MAIN_ONLY, bindings
 from zconsole.ui.main_screen import MainScreen
@@ -140,7 +140,7 @@ class Console(ThemedApp):
             slower, faster = map(look.keys.shown, ("slower", "faster"))
             self.notify(f"{slower} {faster} demo speed", timeout=15)
         if self._notices:
-            self.notify("\n".join(self._notices), severity="warning", markup=False)
+            self.notify("\n".join(self._notices), severity="warning")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return whether an action may run: those of the main screen only while that is on top.
@@ -182,9 +182,9 @@ class Console(ThemedApp):
                 words = f"{alert.text}. {key} leads through changing the disk"
             severity = _SEVERITIES.get(alert.severity, "information")
             said = clean(f"{alert.pool}: {words}")
-            self.notify(said, severity=severity, timeout=ALERT_SECONDS, markup=False)
+            self.notify(said, severity=severity, timeout=ALERT_SECONDS)
         for note in update.notes:
-            self.notify(clean(note), severity="warning", timeout=ALERT_SECONDS, markup=False)
+            self.notify(clean(note), severity="warning", timeout=ALERT_SECONDS)
         if update.ring and self._driver is not None:
             self._driver.write(update.ring)
             self._driver.flush()
@@ -364,7 +364,7 @@ class Console(ThemedApp):
             _copy(0)
         else:
             lines = [(Span(f" {what:<9} {look.text(text)}"),) for what, text in offers]
-            self.push_screen(PickScreen("COPY", lambda _: lines, wide=True), _copy)
+            self.push_screen(PickScreen(PickList("COPY", lambda *_: lines)), _copy)
 
     def action_picture(self) -> None:
         """Save a picture of the screen to the directory where the console was started."""

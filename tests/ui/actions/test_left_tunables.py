@@ -84,7 +84,7 @@ class Console(ScriptedSession):
         said: list[str] = []
 
         def _read(screen: TunablesScreen) -> None:
-            screen._make(100)
+            screen._make(LOOK, 100)
             said.append(flat(text(about_lines(screen._now[0], LOOK, 100))))
 
         self.answers.extend((*map(asking, requests), _read))

@@ -101,7 +101,7 @@ async def test_the_wrong_disk_is_told_loudly_and_put_right():
         assert "WRONG DISK: put Slot 07 online again, then put Slot 08" in shown
         assert "Pull nothing else" in shown
         assert shown.index("Put Slot 07 (serial") < shown.index("Look at the machine again")
-        title = s.app.screen.query_one("#swap").line_at(0)
+        title = s.app.screen.query_one("#text").line_at(0)
         assert title[0].role == "badge-error"
         assert "raidz2-0 has no redundancy left." in shown.replace("\n", " ")
         assert "H light" not in shown

@@ -76,7 +76,7 @@ class ActionController:
         elif (make_backend := self._make_backend) is None:
             none = "no log of commands: " if flow == "log" else ""
             why = self._why_denied(state, state.source)
-            app.notify(f"{none}{why}", severity="warning", timeout=4, markup=False)
+            app.notify(f"{none}{why}", severity="warning", timeout=4)
         else:
             app.begin_flow(partial(self._run, app, make_backend, flow, key or ""))
 
@@ -90,7 +90,7 @@ class ActionController:
                 upkeep.reread_soon()  # shows what the flow has changed
         except ZconsoleError as error:
             app.flow_failed()
-            app.notify(str(error), severity="error", markup=False)
+            app.notify(str(error), severity="error")
 
     async def _loaded(self, app: ThemedApp, make_backend: MakeBackend) -> Upkeep:
         """Return the upkeep; the first call loads it in a thread, without blocking the console."""

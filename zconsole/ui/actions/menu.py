@@ -21,9 +21,9 @@ from zconsole.actions.target import Target, find, key_of
 from zconsole.actions.trim import CHANGES, plan_work
 from zconsole.pool.model import MULTIHOST
 from zconsole.ui.actions.add_flow import add_flow
-from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.actions.replace_flow import attach_flow, batch_flow, replace_flow
-from zconsole.ui.actions.session import FlowSession, PickList, Planner
+from zconsole.ui.actions.session import FlowSession, Planner
+from zconsole.ui.dialogs.screens import PickList
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.draw import Line, Span, fit
 
@@ -121,12 +121,11 @@ class _Menu:
 
     def choice(self, title: str, picked: int | None) -> PickList:
         """Return the list to choose from; ``picked`` is the entry chosen before, if any."""
-        look = self._ui.look
         return PickList(
             title,
-            lambda width: menu_lines(self.entries, look, width),
+            lambda look, width: menu_lines(self.entries, look, width),
             start=self._start,
-            about=lambda index, width: entry_about(self.entries, index, look, width),
+            about=lambda index, look, width: entry_about(self.entries[index], look, width),
             fill=self._judge,
             offers=lambda index: [("command", text) for text in self.entries[index].commands],
             behind=lambda: self._behind,
@@ -167,13 +166,10 @@ def menu_lines(entries: Sequence[Entry], look: DisplayFormat, width: int) -> tup
     return tuple(_line(entry, column, look, width) for entry in entries)
 
 
-def entry_about(
-    entries: Sequence[Entry], index: int, look: DisplayFormat, width: int
-) -> tuple[Line, ...]:
+def entry_about(entry: Entry, look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """Return the effect of an entry, or the full reason why it can't be done now."""
-    entry = entries[index]
     said = entry.refused or entry.about
-    return tuple(wrapped(f"{entry.text}: {said}", "", look, width, " ")) if said else ()
+    return tuple(look.wrapped(f"{entry.text}: {said}", width)) if said else ()
 
 
 def _line(entry: Entry, column: int, look: DisplayFormat, width: int) -> Line:

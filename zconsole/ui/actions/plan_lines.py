@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.cells import cell_len
 
@@ -11,7 +11,7 @@ from zconsole.actions.plan import ActionPlan
 from zconsole.actions.target import Target
 from zconsole.pool.chassis import LeafDisk
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.widgets.draw import Line, Span, broken, fit, middle, short_names
+from zconsole.ui.widgets.draw import Line, Span, fit, middle, short_names
 
 
 def plan_lines(plan: ActionPlan, denied: str, look: DisplayFormat, width: int) -> tuple[Line, ...]:
@@ -36,20 +36,9 @@ def plan_lines(plan: ActionPlan, denied: str, look: DisplayFormat, width: int) -
     return tuple(lines)
 
 
-def wrapped(
-    text: str, role: str, look: DisplayFormat, width: int, indent: str = "  "
-) -> Iterator[Line]:
-    """Escape text from outside, and wrap it to the width with a hanging indent."""
-    safe = look.text(text)
-    indent += " " * (len(safe) - len(safe.lstrip(" ")))
-    room = max(20, width - len(indent) - 1)
-    for line in broken(safe.lstrip(" "), room):
-        yield (Span(indent + line, role),)
-
-
 def said_lines(said: Iterable[Span], look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """Return text from outside, escaped and wrapped to the width, each part in its role."""
-    return tuple(line for s in said for line in wrapped(s.text, s.role, look, width))
+    return tuple(line for s in said for line in look.wrapped(s.text, width, s.role, "  "))
 
 
 def part(title: str, texts: Iterable[str], role: str) -> list[Span]:
@@ -90,11 +79,11 @@ def candidate_about(
     device = candidate.device
     both = f"sectors: {device.logical} bytes, {device.physical} physical"
     sectors = both if device.logical and device.physical else ""
-    told = tuple(wrapped(sectors, "dim", look, width, " ")) if sectors else ()
+    told = tuple(look.wrapped(sectors, width, "dim")) if sectors else ()
     if name in start and cell_len(start + said) <= width:
         return told
-    path = wrapped(candidate.device.path, "bold", look, width, " ")
-    return (*path, *wrapped(said, "", look, width, " "), *told)
+    path = look.wrapped(candidate.device.path, width, "bold")
+    return (*path, *look.wrapped(said, width), *told)
 
 
 def swap_lines(
@@ -149,5 +138,5 @@ def _start(candidate: Candidate, names: Mapping[str, str], look: DisplayFormat) 
 def _block(
     title: str, texts: Iterable[str], role: str, look: DisplayFormat, width: int
 ) -> list[Line]:
-    found = [line for text in texts for line in wrapped(text, role, look, width)]
+    found = [line for text in texts for line in look.wrapped(text, width, role, "  ")]
     return [(Span(f" {title}", "bold"),), *found] if found else []

@@ -41,7 +41,7 @@ from zconsole.tunables.holds import Scans
 from zconsole.ui.actions.effects import EffectWatch
 from zconsole.ui.actions.plan_lines import part, plan_lines, said_lines
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
-from zconsole.ui.dialogs.screens import About, AskScreen, Behind, Fill, Lines, Offers, PickScreen
+from zconsole.ui.dialogs.screens import AskScreen, PickList, PickScreen, TextQuestion
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.rebalance.job_watch import JobWatch, News
 from zconsole.ui.swap.swap_watch import SwapWatch
@@ -68,37 +68,6 @@ _ROLES = {
     "refused": "error",
     "done": "good",
 }
-
-
-@dataclass(slots=True)
-class PickList:
-    """A list to choose from; shown again, its cursor starts on the line chosen last."""
-
-    title: str
-    lines: Lines
-    start: int = 0
-    about: About | None = None
-    """Details on a line; without it the lines themselves say everything."""
-    fill: Fill | None = None
-    """Completes the lines while they are shown, and returns the new start. Raises ZconsoleError."""
-    behind: Behind = tuple
-    """Indexes of lines hidden behind one, such as unavailable ones, which ``rest`` describes."""
-    rest: str = ""
-    offers: Callable[[int], Offers] = lambda _: ()
-    """Texts that can be copied from the line at an index."""
-    topics: Sequence[tuple[str, str]] = ()
-    """Help on each line, as titles and texts."""
-    picked: int | None = None
-
-
-@dataclass(slots=True)
-class TextQuestion:
-    """A question answered by typing; asked again, it starts with the last answer, to correct it."""
-
-    title: str
-    lines: Lines
-    example: str = ""
-    typed: str = ""
 
 
 @dataclass(slots=True)
@@ -330,23 +299,7 @@ class FlowSession:
 
     async def pick(self, choice: PickList) -> int | None:
         """Return the index of the chosen line, None if left. Raises what its ``fill`` raises."""
-
-        async def _fill(fill: Fill) -> int:
-            start = await fill()
-            return start if choice.picked is None else choice.picked
-
-        screen = PickScreen(
-            choice.title,
-            choice.lines,
-            start=choice.start if choice.picked is None else choice.picked,
-            wide=True,
-            about=choice.about,
-            topics=choice.topics,
-            fill=None if choice.fill is None else partial(_fill, choice.fill),
-            offers=choice.offers,
-            behind=choice.behind,
-            rest=choice.rest,
-        )
+        screen = PickScreen(choice)
         picked = await self.show(screen)
         if screen.failed is not None:
             raise screen.failed
@@ -368,8 +321,7 @@ class FlowSession:
 
     async def typed(self, question: TextQuestion) -> str | None:
         """Return the answer as typed, or None if the question was left."""
-        title, lines = question.title, question.lines
-        return await self.show(AskScreen(title, lines, question.example, question.typed))
+        return await self.show(AskScreen(question))
 
     async def confirm(
         self, *ways: Planner, paths: tuple[str, ...] = (), ran: Ran | None = None
@@ -399,13 +351,13 @@ class FlowSession:
         typed: str | None = None,
     ) -> bool:
         """Have a change confirmed that is not a plan; ``command`` does the same in a shell."""
-        denied, look = self.denied, self.look
+        denied = self.denied
         lines = [*said, *part("By hand", (command,), "bold")]
         lines += [Span(denied, "error")] if denied else []
         return await self.confirmed(
             Confirmation(
                 title,
-                lambda width: said_lines(lines, look, width),
+                partial(said_lines, lines),
                 run,
                 typed=typed,
                 barred=bool(denied),
@@ -421,7 +373,7 @@ class FlowSession:
 
     def show_error(self, problem: Exception | str) -> None:
         """Notify the operator of an error."""
-        self.app.notify(str(problem), severity="error", markup=False)
+        self.app.notify(str(problem), severity="error")
 
     def report_outcome(self, pool: str, text: str, *, ok: bool = True) -> None:
         """Notify the operator of an outcome, and record it as an event."""
@@ -429,7 +381,7 @@ class FlowSession:
             pool, self.backend.clock(), text, OUTCOME, "notice" if ok else "error"
         )
         severity: SeverityLevel = "information" if ok else "error"
-        self.app.notify(text, timeout=20, markup=False, severity=severity)
+        self.app.notify(text, timeout=20, severity=severity)
 
     def _heard(self, pool: str, news: News) -> None:
         """Record news of a job as an event of its pool."""
@@ -457,7 +409,7 @@ class FlowSession:
         denied = self.denied
         return Confirmation(
             plan.title,
-            lambda width: plan_lines(plan, denied, self.look, width),
+            partial(plan_lines, plan, denied),
             partial(self._carry_out, plan, facts, self.executor(paths), ran),
             plan.needs_typed,
             barred=plan.refused is not None or bool(denied),

@@ -18,8 +18,8 @@ from zconsole.tunables.hold_latency import LEVERS
 from zconsole.tunables.holds import Hold, Setter, grouped, promise
 from zconsole.tunables.pilot import BELOW, HoldOrder, HoldPlan, order, plan, present, without_unit
 from zconsole.tunables.store import Change
-from zconsole.ui.actions.plan_lines import part, wrapped
-from zconsole.ui.actions.session import FlowSession, TextQuestion
+from zconsole.ui.actions.plan_lines import part
+from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.actions.tunables_pane import (
     ChangeEffect,
     TunableRow,
@@ -28,6 +28,8 @@ from zconsole.ui.actions.tunables_pane import (
     changes_text,
     question_lines,
 )
+from zconsole.ui.dialogs.screens import TextQuestion
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.advice import suggested
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.units import duration, percent
@@ -97,7 +99,6 @@ def _screen(ui: FlowSession, settings: tuple[Setting, ...], row: int) -> Tunable
 
     return TunablesScreen(
         lambda: _shown(ui, tuple(now.values())),
-        lambda: ui.look,
         row,
         partial(running, ui),
         _renew,
@@ -162,7 +163,7 @@ async def _ask_value(ui: FlowSession, setting: Setting) -> None:
     """Ask until the answer is a permitted value, or the question is left."""
     name, tunable = setting.tunable.name, setting.tunable
     found = _suggestion_of(ui, name)
-    lines = partial(question_lines, setting, found.beside if found else "", ui.look)
+    lines = partial(question_lines, setting, found.beside if found else "")
 
     def _read(answer: str) -> int:
         if (value := tunable.number(answer)) is None:
@@ -310,7 +311,7 @@ async def _until_the_end(ui: FlowSession) -> None:
     goes = await in_daemon_thread(ui.backend.control.until, frame.guid)
     held = Hold(Setter.CONSOLE, "here", own=True, until=frame.guid)
     said = promise(held if goes else Hold(Setter.COMMAND), ui.scans())
-    ui.app.notify(f"Values set here: {said}", markup=False)
+    ui.app.notify(f"Values set here: {said}")
 
 
 def likely_limit(frame: Frame) -> str | None:
@@ -391,7 +392,7 @@ def _cost(ui: FlowSession, status: Status) -> str:
     return f"Cost: {rates} at best (-{percent(lost)}){eta}."
 
 
-def _asked(ui: FlowSession, width: int) -> tuple[Line, ...]:
+def _asked(ui: FlowSession, look: DisplayFormat, width: int) -> tuple[Line, ...]:
     texts = (
         "Type the latency that 95 % of the applications' synchronous requests should stay within,"
         " with its unit (20ms). Scans then go as fast as that allows. Values for times of the day"
@@ -400,7 +401,7 @@ def _asked(ui: FlowSession, width: int) -> tuple[Line, ...]:
         "A pool that can't lose another device is not slowed below OpenZFS's defaults, whatever the"
         f" latency. To allow that, add {BELOW}.",
     )
-    return tuple(line for text in texts for line in wrapped(text, "", ui.look, width))
+    return tuple(line for text in texts for line in look.wrapped(text, width, "", "  "))
 
 
 def _now(ui: FlowSession) -> str:

@@ -16,8 +16,7 @@ from zconsole.tunables.control import Setting
 from zconsole.tunables.effect import TunableEffect
 from zconsole.tunables.holds import Setter
 from zconsole.tunables.store import Change
-from zconsole.ui.actions.plan_lines import wrapped
-from zconsole.ui.dialogs.screens import PickScreen
+from zconsole.ui.dialogs.screens import PickList, PickScreen
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings
 from zconsole.ui.themed_app import Work, begin_next
@@ -84,12 +83,11 @@ class TunablesScreen(PickScreen):
     def __init__(
         self,
         shown: Callable[[], Sequence[TunableRow]],
-        look: Callable[[], DisplayFormat],
         start: int,
         held: Callable[[], str],
         renew: Work,
     ) -> None:
-        """The callables are called at each drawing, as values and units may change meanwhile.
+        """The callables are called at each drawing, as values may change meanwhile.
 
         ``held`` describes the autopilot, or how to start it. ``renew`` rereads the values.
         """
@@ -97,14 +95,14 @@ class TunablesScreen(PickScreen):
         self._held = ""
         self._renew = renew
 
-        def _lines(width: int) -> tuple[Line, ...]:
+        def _lines(look: DisplayFormat, width: int) -> tuple[Line, ...]:
             self._now, self._held = shown(), held()
-            return tunable_lines(self._now, look(), width)
+            return tunable_lines(self._now, look, width)
 
-        def _about(index: int, width: int) -> tuple[Line, ...]:
-            return about_lines(self._now[index], look(), width, self._held)
+        def _about(index: int, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+            return about_lines(self._now[index], look, width, self._held)
 
-        super().__init__("TUNABLES", _lines, start=start, wide=True, about=_about)
+        super().__init__(PickList("TUNABLES", _lines, start, _about))
         self.request = "set"
 
     def draw(self) -> None:
@@ -195,25 +193,25 @@ def about_lines(
     """
     setting, tunable = shown.setting, shown.setting.tunable
     said = f"{SET_HERE} set here, was {tunable.exact(setting.original)}: {shown.promise}"
-    ours = wrapped(said, "notice", look, width, " ") if setting.ours else []
+    ours = look.wrapped(said, width, "notice") if setting.ours else []
     steered = setting.hold is not None and setting.hold.by is Setter.AUTOPILOT
     # A small screen cuts the end: the restoring of a value comes before hints.
     first = [] if steered or shown.suggested else ours
-    lines = [*first, *(wrapped(pilot, "notice", look, width, " ") if pilot else ())]
-    lines += wrapped(f"{allowed(setting)}; {_acts(tunable)}", "bold", look, width, " ")
+    lines = [*first, *(look.wrapped(pilot, width, "notice") if pilot else ())]
+    lines += look.wrapped(f"{allowed(setting)}; {_acts(tunable)}", width, "bold")
     harm = "; ".join(notes(setting))
     if shown.suggested:
         for text, role in ((f"Suggested: {shown.suggested}", "notice"), (harm, "")):
-            lines += wrapped(text, role, look, width, " ") if text else ()
+            lines += look.wrapped(text, width, role) if text else ()
         harm = ""
     lines += () if first else ours
     if not setting.ours and setting.default not in (None, setting.value):
         said = f"{CHANGED} not the default, and not set here"
-        lines += wrapped(said, "warning", look, width, " ")
+        lines += look.wrapped(said, width, "warning")
     for said in _effects(shown, look):
-        lines += wrapped(said, "notice", look, width, " ")
+        lines += look.wrapped(said, width, "notice")
     meaning = "; ".join(filter(None, (harm, tunable.meaning)))
-    lines += wrapped(meaning, "", look, width, " ")
+    lines += look.wrapped(meaning, width)
     return tuple(lines)
 
 
@@ -275,7 +273,7 @@ def question_lines(
         *notes(setting),
     ]
     said = (f"{text[0].upper()}{text[1:].removesuffix('.')}." for text in texts)
-    return tuple(line for text in said for line in wrapped(text, "", look, width))
+    return tuple(line for text in said for line in look.wrapped(text, width, "", "  "))
 
 
 def allowed(setting: Setting) -> str:

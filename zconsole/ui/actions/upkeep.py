@@ -6,7 +6,7 @@ before the console quits.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -32,9 +32,8 @@ from zconsole.tunables.holds import (
     restored_later,
 )
 from zconsole.tunables.pilot import scanning
-from zconsole.ui.actions.plan_lines import said_lines
 from zconsole.ui.actions.session import FlowSession, UnderWay
-from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
+from zconsole.ui.dialogs.confirm import ConfirmScreen, question
 from zconsole.ui.rebalance.job_watch import message_start
 from zconsole.ui.themed_app import begin, begin_next
 from zconsole.ui.widgets.draw import Span
@@ -206,12 +205,12 @@ class Upkeep:
         for frame in update.frames:
             for news in await self.session.jobs.look(frame.pool):
                 said = self.session.look.said(news.text)
-                self.session.app.notify(said, severity=news.severity, timeout=15, markup=False)
+                self.session.app.notify(said, severity=news.severity, timeout=15)
 
     async def _look_at_swaps(self) -> None:
         if text := await self.session.swaps.look():
             said = self.session.look.said(text)
-            self.session.app.notify(said, severity="warning", timeout=15, markup=False)
+            self.session.app.notify(said, severity="warning", timeout=15)
 
     async def look_at_tunables(self) -> None:
         """Restore tunables that are due, and report them and those that a vanished console left."""
@@ -238,7 +237,7 @@ class Upkeep:
                 return
             await session.read_past()
             if said := _settled(done, holds):
-                session.app.notify(said, timeout=20, markup=False)
+                session.app.notify(said, timeout=20)
             left = {name: hold for name, hold in left.items() if name in session.past.holds}
         stays = [f"{', '.join(names)}: {text}" for text, names in grouped(left, scans).items()]
         if stays and session.denied:
@@ -260,7 +259,7 @@ class Upkeep:
         """Report tunables that are not restored; the same message only once."""
         if text and text != self._left_reported:
             severity: SeverityLevel = "error" if failed else "warning"
-            self.session.app.notify(text, severity=severity, timeout=20, markup=False)
+            self.session.app.notify(text, severity=severity, timeout=20)
         self._left_reported = text
 
     async def tidy_lights(self) -> None:
@@ -276,7 +275,7 @@ class Upkeep:
         except (OSError, ZconsoleError) as error:
             said = (*said, f"hours of scrubs: {error}")
         for text in said:
-            self.session.app.notify(text, timeout=15, markup=False)
+            self.session.app.notify(text, timeout=15)
 
     async def _offer_growth(self, pool: str) -> None:
         """After a vdev's last disk was replaced by a larger one, report the space it could gain."""
@@ -297,18 +296,14 @@ class Upkeep:
 
         It doesn't ask again over its own question: pressing the keys twice confirms.
         """
-        app, look = self.session.app, self.session.look
-        behind = self.left_behind()
+        app, behind = self.session.app, self.left_behind()
         if not behind or isinstance(app.screen, LeaveScreen):
             return False
 
-        async def _quit(_: str | None) -> AsyncIterator[Span]:
+        async def _quit() -> None:
             app.exit(return_code=code)
-            yield Span("")  # the screen runs an async generator
 
-        body = partial(said_lines, behind, look)
-        confirmation = Confirmation("Quit?", body, _quit, verb="Quit")
-        app.push_screen(LeaveScreen([confirmation]))
+        app.push_screen(LeaveScreen([question("Quit?", behind, _quit, verb="Quit")]))
         return True
 
     def left_behind(self) -> tuple[Span, ...]:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta, tzinfo
 from operator import itemgetter
 from typing import ClassVar
 
+from textual import getters
 from textual.app import ComposeResult
 from textual.widgets import Input
 
@@ -16,6 +17,7 @@ from zconsole.pool.model import Event
 from zconsole.system.printable import clean
 from zconsole.timeline.feed import ReplayFeed
 from zconsole.ui.dialogs.screens import PickView, Prompt, TextScreen
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.events import event_line
 from zconsole.ui.panes.reasons import called_names
 from zconsole.ui.themed_app import begin
@@ -78,6 +80,7 @@ class GoToScreen(TextScreen[float | None]):
 
     AUTO_FOCUS = "#prompt"
     groups: ClassVar[tuple[str, ...]] = ("Answer",)
+    view = getters.query_one(PickView)
     topics = (
         ("14:05", "that time of day, nearest to what is shown now; also 14:05:30"),
         ("2026-03-01 14:05", "that date and time"),
@@ -125,7 +128,7 @@ class GoToScreen(TextScreen[float | None]):
 
     def draw(self) -> None:
         """Draw the events found so far; until it is moved, the cursor is on the last one before."""
-        view, self._drawn = self.query_one(PickView), self._reached
+        view, self._drawn = self.view, self._reached
         found = [
             (event.t, pool, event)
             for pool, events in self._feed.events.items()
@@ -136,7 +139,7 @@ class GoToScreen(TextScreen[float | None]):
         if not self._moved:
             view.cursor = max(0, sum(t <= self._now for t, _, _ in self._events) - 1)
         width = self.app.size.width
-        view.show(self._lines(width), self.title_line(width))
+        view.show(self._lines(self.look, width), self.title_line(width))
         view.reveal()
         self.show_keys()
 
@@ -161,8 +164,7 @@ class GoToScreen(TextScreen[float | None]):
             said += f" so far, {percent(share)} of the recording read"
         return (Span(f" GO TO  {said}", "title"),)
 
-    def _lines(self, width: int) -> Sequence[Line]:
-        look = self.look
+    def _lines(self, look: DisplayFormat, width: int) -> Sequence[Line]:
         names = {frame.pool: called_names(frame) for frame in self._state.frames}
         several = len(self._feed.events.keys() | names.keys()) > 1  # also one that has left
         days = {date_of(t, look.zone).date() for t in self._span}
@@ -184,11 +186,11 @@ class GoToScreen(TextScreen[float | None]):
             try:
                 self.dismiss(time_typed(typed, self._now, self._span, self.look.zone))
             except UsageError as error:
-                self.app.notify(str(error), severity="warning", markup=False)
+                self.app.notify(str(error), severity="warning")
         else:
             self.action_open()
 
     def action_open(self) -> None:
         """Close the screen with the event at the cursor, also after a double click."""
         if self._events:
-            self.dismiss(self._events[self.query_one(PickView).cursor][0])
+            self.dismiss(self._events[self.view.cursor][0])

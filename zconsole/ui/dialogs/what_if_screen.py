@@ -61,10 +61,7 @@ class WhatIfScreen(TextScreen[None]):
     AUTO_FOCUS = "#prompt"
 
     def __init__(self, state: ViewState, question: Question) -> None:
-        def _lines(width: int) -> tuple[Line, ...]:
-            return whatif_lines(self._question, state.look, width)
-
-        super().__init__(f"WHAT IF  {state.look.text(question.frame.pool)}", _lines)
+        super().__init__(f"WHAT IF  {state.look.text(question.frame.pool)}", self._lines)
         self._question = question
         self._past = state.options.past
 
@@ -94,6 +91,9 @@ class WhatIfScreen(TextScreen[None]):
         except UsageError:
             return ()
         return (("command", command_of(question)),)
+
+    def _lines(self, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+        return whatif_lines(self._question, look, width)
 
     async def _recall(self) -> None:
         frame = self._question.frame

@@ -295,7 +295,7 @@ class ChassisScreen(TextScreen[tuple[str, str] | None]):
         ask: Callable[[], Awaitable[Lights]],
     ) -> None:
         """``start`` is the disk to begin at; ``ask`` queries the enclosures for lights."""
-        super().__init__("CHASSIS", lambda _: ())
+        super().__init__("CHASSIS", lambda *_: ())
         self._state = state
         self._ask = ask
         self._lights: Lights = {}

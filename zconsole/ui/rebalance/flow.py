@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.backend import JobView
 from zconsole.rebalance.planning.settings import EVEN, Limits, Settings
-from zconsole.ui.actions.session import FlowSession, PickList
+from zconsole.ui.actions.session import FlowSession
+from zconsole.ui.dialogs.screens import PickList
 from zconsole.ui.rebalance.folder_screen import Folders, FoldersScreen
 from zconsole.ui.rebalance.job_screen import JobListScreen, JobScreen
 from zconsole.ui.rebalance.options import (
@@ -85,12 +87,12 @@ class RebalanceFlow:
 
     async def _plan(self, settings: Settings) -> tuple[str | None, Settings]:
         """Show the options, then their plan; return the job, if one was started, and settings."""
-        new, look = NewJob(settings), self.ui.look
+        new = NewJob(settings)
         options = PickList(
             "REBALANCE  options",
-            lambda width: option_lines(new, look, width),
+            partial(option_lines, new),
             start=PLAN,
-            about=lambda index, width: option_about(new, index, look, width),
+            about=partial(option_about, new),
             topics=option_topics(),
         )
         while (picked := await self.ui.pick(options)) is not None:
@@ -112,11 +114,10 @@ class RebalanceFlow:
 
     async def _more(self, new: NewJob) -> None:
         """Show the other options until they are left."""
-        look = self.ui.look
         options = PickList(
             "REBALANCE  more options",
-            lambda width: entry_lines(MORE, new, look, width),
-            about=lambda index, width: entry_about(MORE[index], new, look, width),
+            partial(entry_lines, MORE, new),
+            about=partial(entry_about, MORE, new),
             topics=option_topics(),
         )
         while (picked := await self.ui.pick(options)) is not None:

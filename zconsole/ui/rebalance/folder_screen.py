@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import ClassVar
 
+from textual import getters
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.timer import Timer
@@ -15,14 +16,13 @@ from zconsole.errors import ZconsoleError
 from zconsole.pool.what_if import outlook
 from zconsole.rebalance.backend import DirectoryListing, Explorer, Measured
 from zconsole.timeline.frame import Frame
-from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.dialogs.screens import Dialog, PickView
 from zconsole.ui.display_format import DisplayFormat, count
 from zconsole.ui.keys import bindings
 from zconsole.ui.panes.help import titled_keys
 from zconsole.ui.themed_app import begin
-from zconsole.ui.widgets.draw import Line, Span, fit, joined, middle, width_of
+from zconsole.ui.widgets.draw import Line, Span, fit, joined, width_of
 from zconsole.ui.widgets.graph import bar
 from zconsole.ui.widgets.lines_view import FooterView, LinesView
 from zconsole.units import percent
@@ -198,6 +198,7 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
     groups = ("Directories",)
     topics = TOPICS
     BINDINGS: ClassVar[list[BindingType]] = bindings("Directories")
+    view = getters.query_one(PickView)
 
     def __init__(
         self,
@@ -221,16 +222,10 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
         """Yield the heading, the tree and the footer."""
         yield LinesView(id="head")
         yield PickView(0, self._moved)
-        yield FooterView(id="hint")
-
-    @property
-    def view(self) -> PickView:
-        """The view of the tree."""
-        return self.query_one(PickView)
+        yield FooterView(id="keys")
 
     def on_mount(self) -> None:
         """Start to list and measure the mountpoints."""
-        self.view.focus()
         for point in self._folders.roots:
             self._explorer.used(point)  # needs no walk of the dataset
         for path in self._folders.opened:
@@ -266,18 +261,18 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
         pool = self.look.text(self._pool)
         title: Line = (Span(" REBALANCE ", "focus"), Span(f" {pool}: choose directories", "title"))
         aged = is_aged(self._rows)
-        self.query_one("#head", LinesView).show((title, folder_head(self.look, width, aged)))
+        self.text.show((title, folder_head(self.look, width, aged)))
         self.view.show(folder_lines(self._rows, self.look, width))
         self._show_hint()
 
     def _hint(self, width: int) -> tuple[Line, ...]:
         if self._said:
-            return tuple(wrapped(self._said, "warning", self.look, width, " "))
+            return tuple(self.look.wrapped(self._said, width, "warning"))
         marked = self._folders.marked
         here = self._at_cursor() or ""
         words = {"back": "back"} if marked else {"back": "back", "go-on": "choose this"}
         if not marked and here in self._folders.roots:
-            name = middle(self.look.text(here), width // 3, self.look.glyphs.ellipsis)
+            name = self.look.middle(here, width // 3)
             words["go-on"] = f"choose all of {name}"
         if here in marked:
             words["mark"] = "unmark"
@@ -290,7 +285,7 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
         if why := self._mark_words(width // 2):
             parts.insert(0, (Span(why),))
         keys: Line = (Span(" "), *joined(parts, "  ", width - 2)[0])
-        even = wrapped(self._evening, "dim", self.look, width, " ") if self._evening else ()
+        even = self.look.wrapped(self._evening, width, "dim") if self._evening else ()
         aged: tuple[Line, ...] = ((Span(AGED, "dim"),),) if is_aged(self._rows) else ()
         return (*even, *aged, keys)
 
@@ -300,7 +295,7 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
         above = self._folders.included(here) if here else ""
         if above:
             head = "included via "
-            shown = middle(self.look.text(above), room - len(head), self.look.glyphs.ellipsis)
+            shown = self.look.middle(above, room - len(head))
             return f"{head}{shown}"
         index = self.view.cursor
         is_partly = index < len(self._rows) and self._rows[index].mark == "+"
@@ -312,8 +307,7 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
         self._show_hint()
 
     def _show_hint(self) -> None:
-        lines = self._hint(self.app.size.width)
-        self.query_one("#hint", FooterView).show(lines)
+        self.footer.show(self._hint(self.app.size.width))
 
     def _at_cursor(self) -> str | None:
         index = self.view.cursor
@@ -411,5 +405,5 @@ def _folder(row: FolderRow, largest: int, look: DisplayFormat, width: int, aged:
     lead = f"{'  ' * row.depth}{fold} "
     room = max(4, width - width_of(head) - len(lead) - (len(tail) + 2 if tail else 0) - 1)
     role = {"x": "key", "-": "bold"}.get(row.mark, "")
-    name = middle(look.text(row.name), room, glyphs.ellipsis)
+    name = look.middle(row.name, room)
     return (*head, Span(lead, "dim"), Span(name, role), Span(f"  {tail}" if tail else "", "dim"))

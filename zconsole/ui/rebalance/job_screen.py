@@ -6,31 +6,28 @@ is refreshed twice a second; leaving it changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
 from textual import events
-from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import ScreenResultType
 
 from zconsole import units
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.backend import REPLACED, JobView, own_days
-from zconsole.ui.actions.plan_lines import said_lines, wrapped
 from zconsole.ui.actions.session import FlowSession
-from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
-from zconsole.ui.dialogs.screens import Dialog, Offers, PickScreen
+from zconsole.ui.dialogs.confirm import question
+from zconsole.ui.dialogs.screens import Dialog, Offers, PickList, PickScreen
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings, keys_of
 from zconsole.ui.panes.help import help_key, key_row, short_key
 from zconsole.ui.rebalance.job_watch import message_start, reason
 from zconsole.ui.rebalance.options import LIMITS, MIN_FREE, RATE, TARGET, Limit, ask_limit
 from zconsole.ui.themed_app import begin
-from zconsole.ui.widgets.draw import Line, Span, crop, fit, indented, joined, middle, width_of
+from zconsole.ui.widgets.draw import Line, Span, fit, indented, joined, width_of
 from zconsole.ui.widgets.graph import bar
-from zconsole.ui.widgets.lines_view import FooterView, LinesView
 from zconsole.units import counted, percent
 
 NEW = "New job: choose directories, see the plan, run it"
@@ -53,7 +50,7 @@ def _state_word(job: JobView) -> str:
 
 def job_rows(jobs: Sequence[JobView], look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """Return a line for a new job, then one line per job."""
-    new = crop((Span(f"  {NEW}", "key"),), width, look.glyphs.ellipsis)
+    new = look.crop((Span(f"  {NEW}", "key"),), width)
     return (new, *(_row(job, look, width) for job in jobs))
 
 
@@ -71,9 +68,8 @@ def _row(job: JobView, look: DisplayFormat, width: int) -> Line:
     if job.state in ("waiting", "finished", "stopped") and reason(job):
         facts.append(look.text(reason(job)))
     facts.append(" ".join(look.text(path) for path in job.settings.dirs))
-    room = max(1, width - width_of(head))
-    text = fit("  ".join(facts), room, ellipsis=look.glyphs.ellipsis).rstrip()
-    return (*head, Span(text, "" if job.live or job.interrupted else "dim"))
+    said = look.cut("  ".join(facts), max(1, width - width_of(head)))
+    return (*head, Span(said, "" if job.live or job.interrupted else "dim"))
 
 
 _NAME = 15
@@ -106,7 +102,7 @@ def job_lines(
         *((Span(f" {look.text(note)}", "warning"),) for note in job.notes),
         *_named(job, look, width),
     ]
-    return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
+    return tuple(look.crop(line, width) for line in lines)
 
 
 def _progress(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator[Line]:
@@ -122,14 +118,14 @@ def _progress(job: JobView, now: float, look: DisplayFormat, width: int) -> Iter
     yield (*head, *bar(job.share, room, look.glyphs), Span(tail))
     why = reason(job)
     if why and why != word:
-        yield from wrapped(why, ROLES.get(job.state, ""), look, width, " ")
+        yield from look.wrapped(why, width, ROLES.get(job.state, ""))
     if job.ended is not None:
         said = f" Ended {look.when(job.ended, now)}"
         if job.began is not None:  # includes pauses
             said += f", {units.duration(job.ended - job.began)} after it began"
         yield (Span(said),)
     if rest := _rest(job, look):
-        yield from wrapped(rest, "bold", look, width, " ")
+        yield from look.wrapped(rest, width, "bold")
 
 
 def _rest(job: JobView, look: DisplayFormat) -> str:
@@ -173,7 +169,7 @@ def _pace(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator
         parts.append((Span(label, "dim"), Span(limit.shown(job.limits, look), "bold")))
     yield from ((Span(" "), *line) for line in joined(parts, "   ", width - 2))
     if job.current and job.state == "running":
-        path = middle(look.text(job.current), max(8, width - 7), look.glyphs.ellipsis)
+        path = look.middle(job.current, max(8, width - 7))
         yield (Span(" now  ", "dim"), Span(path))
 
 
@@ -204,7 +200,7 @@ def _moved(job: JobView, fills: Fills, look: DisplayFormat, width: int) -> Itera
         now = fills.get(name)
         change = "" if now is None else f"{round(now * 100, 1) - round(before * 100, 1):+z.1f}"
         yield (
-            Span(f"  {fit(middle(look.text(name), _NAME, look.glyphs.ellipsis), _NAME)} "),
+            Span(f"  {fit(look.middle(name, _NAME), _NAME)} "),
             *bar(before if now is None else now, room, look.glyphs),
             Span(f" {percent(now, 1):>8}"),
             Span(f"  was {percent(before, 1):>7}", "dim"),
@@ -245,7 +241,7 @@ def _named(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
     for file in job.left_out:
         role = "error" if file["outcome"] == "failed" else "dim"
         text = f"{file['outcome']}: {file['path']}: {file['reason'] or ''}"
-        yield from wrapped(text, role, look, width, "  ")
+        yield from look.wrapped(text, width, role, "  ")
     more = sum(job.failed.values()) + job.files_unmoved - len(job.left_out)
     if more > 0:
         way = f"{look.keys.shown('copy')} copies the command that lists more"
@@ -322,13 +318,13 @@ class SteeringScreen(Dialog[ScreenResultType]):
 
     async def _refresh(self) -> None:
         for news in await self._ui.jobs.look(self._pool):
-            self.app.notify(self.look.said(news.text), severity=news.severity, markup=False)
+            self.app.notify(self.look.said(news.text), severity=news.severity)
         self.update()
 
     def _hint(self) -> tuple[Line, ...]:
         """Return what the last key led to, and the keys."""
         problem = self._reply or self._ui.jobs.problem
-        said = wrapped(problem, "warning", self.look, self.app.size.width, " ") if problem else ()
+        said = self.look.wrapped(problem, self.app.size.width, "warning") if problem else ()
         if reason := self._ui.denied:
             head = f" {self.look.text(reason)}:"
             return (*said, (Span(head, "warning"), *self._keys(frozenset(), len(head))))
@@ -383,11 +379,6 @@ class SteeringScreen(Dialog[ScreenResultType]):
 
     async def _ask_stop(self, job: JobView) -> None:
         backend, look = self._ui.jobs.rebalance_backend, self.look
-
-        async def _stop(_: str | None) -> AsyncIterator[Span]:
-            await backend.order(job.job, "stop")
-            yield Span("Stopped.")
-
         command = f"{backend.command} rebalance stop {job.job}"
         ends = (
             "The job ends, and its process with it. Files moved so far keep their new place."
@@ -396,15 +387,8 @@ class SteeringScreen(Dialog[ScreenResultType]):
         leave = look.keys.shown("back", "hold")
         pause = f"Only for a while? {leave}: a paused job keeps its process, which waits."
         said = [Span(ends), *[Span(pause)] * (job.state != "paused"), Span(f"$ {command}", "key")]
-        question = Confirmation(
-            f"Stop rebalance job {job.job}?",
-            partial(said_lines, said, look),
-            _stop,
-            verb="Stop",
-            commands=(command,),
-            leaves=True,
-        )
-        await self.app.push_screen_wait(ConfirmScreen([question]))
+        stop, title = partial(backend.order, job.job, "stop"), f"Stop rebalance job {job.job}?"
+        await self._ui.confirmed(question(title, said, stop, verb="Stop", commands=(command,)))
 
     async def _ask(self, limit: Limit, job: JobView) -> None:
         if changed := await ask_limit(self._ui, limit, job.limits):
@@ -421,10 +405,10 @@ class JobListScreen(SteeringScreen[int | None], PickScreen):
         self.shown = ui.jobs.jobs.get(pool, ())
         """The jobs as drawn last."""
         title = f"REBALANCE  {ui.look.text(pool)}"
-        super().__init__(ui, pool, title, self._rows, start=start, wide=True)
+        super().__init__(ui, pool, PickList(title, self._rows, start))
 
-    def _rows(self, width: int) -> Sequence[Line]:
-        return job_rows(self.shown, self._ui.look, width)
+    def _rows(self, look: DisplayFormat, width: int) -> Sequence[Line]:
+        return job_rows(self.shown, look, width)
 
     @property
     def job(self) -> JobView | None:
@@ -442,7 +426,7 @@ class JobListScreen(SteeringScreen[int | None], PickScreen):
 
     def show_keys(self) -> None:
         """Draw the keys that control the job at the cursor."""
-        self.query_one("#keys", FooterView).show(self._hint())
+        self.footer.show(self._hint())
 
     def _moved(self, line: int) -> None:
         super()._moved(line)
@@ -457,11 +441,6 @@ class JobScreen(SteeringScreen[None]):
         super().__init__(ui, pool)
         self._job = job
 
-    def compose(self) -> ComposeResult:
-        """Yield the job and the footer."""
-        yield LinesView(id="job", focusable=True)
-        yield FooterView(id="hint")
-
     def copies(self) -> Offers:
         """Return the job's id, status command, directories and journal."""
         command = f"{self._ui.jobs.rebalance_backend.command} rebalance status {self._job}"
@@ -473,7 +452,6 @@ class JobScreen(SteeringScreen[None]):
 
     def on_mount(self) -> None:
         """Draw the job, and start refreshing it."""
-        self.query_one("#job", LinesView).focus()
         self.set_interval(LOOK, self._begin_refresh)
         self._begin_refresh()
 
@@ -499,17 +477,17 @@ class JobScreen(SteeringScreen[None]):
 
     def draw(self) -> None:
         """Draw the job as of the last refresh."""
-        job, view, width = self.job, self.query_one("#job", LinesView), self.app.size.width
+        job, look, width = self.job, self.look, self.app.size.width
         if job is None:
             words = self._ui.jobs.rebalance_backend.last_words(self._job) or "no such job"
-            said = tuple(wrapped(words, "error", self.look, width, " "))
-            view.show(said, (Span(f" REBALANCE  {self._job}", "title"),))
+            title: Line = (Span(f" REBALANCE  {self._job}", "title"),)
+            self.text.show(tuple(look.wrapped(words, width, "error")), title)
         else:
             frame = self._ui.frame_of(self._pool)
             fills = {vdev.name: vdev.fill for vdev in frame.balance.vdevs} if frame else {}
-            lines = job_lines(job, frame.t if frame else 0.0, fills, self.look, width)
-            view.show(lines, job_title(job, self.look))
-        self.query_one("#hint", FooterView).show_below(view, self._hint())
+            lines = job_lines(job, frame.t if frame else 0.0, fills, look, width)
+            self.text.show(lines, job_title(job, look))
+        self.footer.show_below(self.text, self._hint())
 
 
 def _resumes(job: JobView) -> bool:

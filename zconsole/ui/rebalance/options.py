@@ -18,11 +18,12 @@ from zconsole.rebalance.backend import Counted, RebalanceBackend
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.settings import EVEN, FLOOR, HELP, Limits, Settings
 from zconsole.system.day_hours import day_hours
-from zconsole.ui.actions.plan_lines import said_lines, wrapped
-from zconsole.ui.actions.session import FlowSession, PickList, TextQuestion
-from zconsole.ui.dialogs.confirm import Confirmation
+from zconsole.ui.actions.plan_lines import said_lines
+from zconsole.ui.actions.session import FlowSession
+from zconsole.ui.dialogs.confirm import question
+from zconsole.ui.dialogs.screens import PickList, TextQuestion
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.widgets.draw import Line, Span, crop, fit, middle
+from zconsole.ui.widgets.draw import Line, Span, fit
 from zconsole.units import latency, parse_size, percent
 
 NONE = ("none", "off", "-", "0")
@@ -59,20 +60,15 @@ async def ask_limit(ui: FlowSession, limit: Limit, now: Limits) -> Mapping[str, 
     An invalid answer is asked for again. ``now`` are the present limits.
     """
     said = [Span(limit.question, "dim"), Span(f"Now: {limit.shown(now, ui.look)}", "bold")]
-    question = TextQuestion(limit.label.upper(), partial(said_lines, said, ui.look))
+    question = TextQuestion(limit.label.upper(), partial(said_lines, said))
     found = await ui.ask(question, lambda answer: {limit.name: limit.value(answer)})
     return {} if found is None else found
 
 
 async def ask_races(ui: FlowSession) -> bool:
     """Ask whether the risk of lost writes is accepted; Cancel is the default."""
-
-    async def _accepted(_: str | None) -> AsyncIterator[Span]:
-        yield Span("Accepted.")
-
-    title, lines = "Accept that writes may be lost?", partial(said_lines, _RISK, ui.look)
-    accept = Confirmation(title, lines, _accepted, verb="Accept the risk", leaves=True)
-    return await ui.confirmed(accept)
+    title = "Accept that writes may be lost?"
+    return await ui.confirmed(question(title, _RISK, verb="Accept the risk"))
 
 
 def _share(answer: str) -> float:
@@ -310,7 +306,7 @@ _PLAN_LABEL = 17
 def option_lines(new: NewJob, look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """Return the lines of the options asked for, a summary of the others, and the last line."""
     room = max(4, width - _PLAN_LABEL - 1)
-    dirs = middle(_dirs(new.settings, look), room, look.glyphs.ellipsis)
+    dirs = look.middle(_dirs(new.settings, look), room)
     return (
         *entry_lines(ASKED, new, look, width),
         _row("More", _set_words(new, look), look, width),
@@ -327,8 +323,7 @@ def entry_lines(
 
 def _row(label: str, value: str, look: DisplayFormat, width: int) -> Line:
     room = max(1, width - _LABEL - 3)
-    shown = fit(value, room, ellipsis=look.glyphs.ellipsis).rstrip()
-    return (Span(f"  {fit(label, _LABEL)}", "dim"), Span(shown))
+    return (Span(f"  {fit(label, _LABEL)}", "dim"), Span(look.cut(value, room)))
 
 
 def _set_words(new: NewJob, look: DisplayFormat) -> str:
@@ -341,7 +336,7 @@ def _set_words(new: NewJob, look: DisplayFormat) -> str:
 def option_about(new: NewJob, index: int, look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """Explain a line of ``option_lines``, with its whole value if the line cut it."""
     if index < OTHERS:
-        return entry_about(ASKED[index], new, look, width)
+        return entry_about(ASKED, new, index, look, width)
     if index == OTHERS:
         label, room, value = "More", width - _LABEL - 3, _set_words(new, look)
         whole, told = f"{label}: {value}", f"{', '.join(each.label for each in MORE)}."
@@ -352,9 +347,14 @@ def option_about(new: NewJob, index: int, look: DisplayFormat, width: int) -> tu
 
 
 def entry_about(
-    entry: OptionChoice | Limit, new: NewJob, look: DisplayFormat, width: int
+    entries: Sequence[OptionChoice | Limit],
+    new: NewJob,
+    index: int,
+    look: DisplayFormat,
+    width: int,
 ) -> tuple[Line, ...]:
     """Explain an entry, with its whole value if its line cut it."""
+    entry = entries[index]
     value = _value(entry, new, look)
     whole = f"{entry.label}: {value}"
     return _about(value, width - _LABEL - 3, whole, _told(entry), look, width)
@@ -364,9 +364,7 @@ def _about(
     value: str, room: int, whole: str, told: str, look: DisplayFormat, width: int
 ) -> tuple[Line, ...]:
     cut = "" if cell_len(value) <= room else whole
-    return tuple(
-        line for text in (cut, told) if text for line in wrapped(text, "", look, width, " ")
-    )
+    return tuple(line for text in (cut, told) if text for line in look.wrapped(text, width))
 
 
 def option_topics() -> Sequence[tuple[str, str]]:
@@ -398,15 +396,15 @@ def _dirs(settings: Settings, look: DisplayFormat) -> str:
 
 async def ask_choice(ui: FlowSession, choice: OptionChoice, now: Settings) -> Settings:
     """Let a value be chosen from a list that starts at the present one; return the new settings."""
-    values, look = list(choice.values), ui.look
+    values = list(choice.values)
     present = getattr(now, choice.name)
 
-    def _lines(width: int) -> tuple[Line, ...]:
+    def _lines(look: DisplayFormat, width: int) -> tuple[Line, ...]:
         rows: list[Line] = [
             (Span(f"  {choice.values[value]}"), Span("  (now)" * (value == present), "dim"))
             for value in values
         ]
-        return tuple(crop(row, width, look.glyphs.ellipsis) for row in rows)
+        return tuple(look.crop(row, width) for row in rows)
 
     start = values.index(present) if present in values else 0
     picked = await ui.pick(PickList(f"REBALANCE  {choice.label}", _lines, start))

@@ -25,15 +25,14 @@ from zconsole.rebalance.planning.plan_document import (
 )
 from zconsole.rebalance.planning.settings import EVEN, Limits, Settings
 from zconsole.timeline.frame import Frame
-from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.actions.session import FlowSession
-from zconsole.ui.dialogs.confirm import ButtonScreen, ChoiceButton, hints
+from zconsole.ui.dialogs.confirm import ButtonScreen, ChoiceButton
 from zconsole.ui.dialogs.screens import Offers
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.help import titled_keys
 from zconsole.ui.rebalance.options import AIMS, BEYOND, TARGET, NewJob
 from zconsole.ui.themed_app import begin
-from zconsole.ui.widgets.draw import Line, Span, crop, fit, middle, width_of
+from zconsole.ui.widgets.draw import Line, Span, fit, width_of
 from zconsole.ui.widgets.graph import bar
 from zconsole.ui.widgets.lines_view import FooterView, LinesView
 from zconsole.units import percent
@@ -99,11 +98,11 @@ def counting_lines(
         )
     ]
     if counted.where:
-        where = middle(look.text(counted.where), max(8, width - 4), look.glyphs.ellipsis)
+        where = look.middle(counted.where, max(8, width - 4))
         lines.append((Span(f"   {where}", "dim"),))
     if silent >= 10:
         lines.append((Span(f" no progress for {silent:.0f} s", "warning"),))
-    return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
+    return tuple(look.crop(line, width) for line in lines)
 
 
 def plan_lines(
@@ -130,7 +129,7 @@ def plan_lines(
         *_under(" Warnings", plan.notes, "warning", look, width),
         *_under(" Unavailable", [denied], "error", look, width),
     ]
-    return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
+    return tuple(look.crop(line, width) for line in lines)
 
 
 def _idle(plan: PlanDocument, limits: Limits) -> str:
@@ -153,7 +152,7 @@ def _under(
     if any(texts):
         yield (Span(head, "bold"),)
         for text in texts:
-            yield from wrapped(text, role, look, width)
+            yield from look.wrapped(text, width, role, "  ")
 
 
 def _moves(plan: PlanDocument, aim: str, look: DisplayFormat, width: int) -> Iterator[Line]:
@@ -162,11 +161,11 @@ def _moves(plan: PlanDocument, aim: str, look: DisplayFormat, width: int) -> Ite
         files = units.counted(part.files, "file")
         figures = f"{files}  {look.size(part.bytes)} logical  {part.engine or 'no engine'}"
         room = max(8, width - len(figures) - 5)
-        name = middle(look.text(part.dir), room, look.glyphs.ellipsis)
+        name = look.middle(part.dir, room)
         yield (Span(f"  {name}  "), Span(figures, "bold"))
-        yield from wrapped(part.why, "dim", look, width, "    ")
+        yield from look.wrapped(part.why, width, "dim", "    ")
         for text, role in file_sentences(part, look.size):
-            yield from wrapped(text, role, look, width, "    ")
+            yield from look.wrapped(text, width, role, "    ")
 
 
 def _fills(plan: PlanDocument, limits: Limits, look: DisplayFormat, width: int) -> Iterator[Line]:
@@ -179,7 +178,7 @@ def _fills(plan: PlanDocument, limits: Limits, look: DisplayFormat, width: int) 
         yield (head, basis)
     else:
         yield (head,)
-        yield from wrapped(basis.text, "dim", look, width)
+        yield from look.wrapped(basis.text, width, "dim", "  ")
     for fill in (*plan.vdevs, *(plan.special or ())):
         yield from fill_lines(fill, look, width)
     if plan.spread_before is None or plan.target_spread is None:
@@ -193,19 +192,19 @@ def _fills(plan: PlanDocument, limits: Limits, look: DisplayFormat, width: int) 
             stop = TARGET.shown(limits, look)
             text = f"stop at a spread of {stop}: needs {look.size(needs)} logical"
         text += "; part of the data returns to the full vdevs"
-        yield from wrapped(text, "notice" * less, look, width)
+        yield from look.wrapped(text, width, "notice" * less, "  ")
     elif plan.spread_before > plan.target_spread:
         short = f"these directories hold too little for {wanted}"
         if plan.target_spread == EVEN:
             short = BEYOND
         free = limits.until_spread is None and limits.max_bytes is None
         end = ": all their files move" * free
-        yield from wrapped(short + end, "notice" if free else "dim", look, width)
+        yield from look.wrapped(short + end, width, "notice" if free else "dim", "  ")
 
 
 def fill_lines(fill: PredictedFill, look: DisplayFormat, width: int) -> Iterator[Line]:
     """Yield two bars for a vdev: its fill before and after."""
-    name = fit(middle(look.text(fill.name), _NAME, look.glyphs.ellipsis), _NAME)
+    name = fit(look.middle(fill.name, _NAME), _NAME)
     room = max(4, width - _NAME - 20)
     rows = ((name, "now", fill.fill_before), (" " * _NAME, "then", fill.fill_after))
     for label, word, share in rows:
@@ -232,9 +231,9 @@ def _costs(
         rate, basis = pace
         hours = f" within {window}" if window else ""
         time = f"about {units.duration(size / rate)}{hours} at {look.rate(rate)} ({basis})"
-    yield from wrapped(f"{look.size(size)} logical to move, {time}", "", look, width)
+    yield from look.wrapped(f"{look.size(size)} logical to move, {time}", width, "", "  ")
     for text, role in cost_sentences(plan, look.size):
-        yield from wrapped(text, role, look, width)
+        yield from look.wrapped(text, width, role, "  ")
 
 
 class PlanScreen(ButtonScreen[bool | None]):
@@ -255,17 +254,15 @@ class PlanScreen(ButtonScreen[bool | None]):
 
     def compose(self) -> ComposeResult:
         """Yield the plan, two buttons and the footer."""
-        yield LinesView(id="plan", focusable=True)
+        yield LinesView(id="text", focusable=True)
         with Horizontal(id="choice"):
             yield ChoiceButton("Cancel", id="cancel")
             yield ChoiceButton("Run", id="run")
-        yield FooterView(id="hint")
+        yield FooterView(id="keys")
 
     def on_mount(self) -> None:
         """Draw, and start the planning."""
-        view = self.query_one("#plan", LinesView)
-        self.set_focus(view)
-        self.watch(view, "scroll_y", self.update, init=False)
+        self.watch(self.text, "scroll_y", self.update, init=False)
         begin(self, self._make, group="plan", exit_on_error=False)
         self.set_interval(1.0, self._tick)
 
@@ -321,21 +318,17 @@ class PlanScreen(ButtonScreen[bool | None]):
         self.query_one("#choice").display = over
         self.query_one("#run", Button).display = self.ready
         title = " REBALANCE  the plan" if made else " REBALANCE  making the plan"
-        view = self.query_one("#plan", LinesView)
-        view.show(self.lines(self.app.size.width), (Span(title, "title"),))
-        key = partial(titled_keys, self._ui.look)
-        keys = [key("previous-button next-button", "buttons"), key("press-button")]
-        if view.has_more:
-            keys.insert(0, key("down", "more"))
-        parts = [*(keys if over else ()), key("back", "cancel")]
-        line = hints(parts, self._ui.look, self.app.size.width)
-        self.query_one("#hint", FooterView).show((line,))
+        self.text.show(self.lines(self.app.size.width), (Span(title, "title"),))
+        key = partial(titled_keys, self.look)
+        more = [key("down", "more")] if self.text.has_more else []
+        keys = [*more, key("previous-button next-button", "buttons"), key("press-button")]
+        self.show_keys([*(keys if over else ()), key("back", "cancel")])
 
     def lines(self, width: int) -> Sequence[Line]:
         """Return the lines of the plan, of the progress of its making, or why there is none."""
         look = self._ui.look
         if self._problem:
-            return tuple(wrapped(self._problem, "error", look, width, " "))
+            return tuple(look.wrapped(self._problem, width, "error"))
         if self.plan is not None:
             frame, settings = self._ui.frame_of(self._pool), self.settings
             jobs = self._ui.jobs.jobs.get(self._pool, ())

@@ -13,7 +13,7 @@ from zconsole.swap.report import entry_words, explained, way_text
 from zconsole.swap.stage import SwapStage
 from zconsole.swap.steps import NOT_NEEDED, SCRUB_CANCELED, STEPS, listed, step_of
 from zconsole.timeline.frame import Frame, ScanView
-from zconsole.ui.actions.plan_lines import device_name, wrapped
+from zconsole.ui.actions.plan_lines import device_name
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import shown
 from zconsole.ui.widgets.draw import Line, Span, beside, fit, width_of
@@ -58,7 +58,7 @@ def choice_lines(
     return tuple(
         line
         for head, texts, role in blocks
-        if (found := [line for text in texts for line in wrapped(text, role, look, width)])
+        if (found := [line for text in texts for line in look.wrapped(text, width, role, "  ")])
         for line in ((Span(f" {head}", "bold"),), *found)
     )
 
@@ -185,7 +185,7 @@ def swap_lines(
     steps = listed_steps(swap, stage.step, filed)
     end = ((), *_history(swap, look, width)) if stage.over else ()
     # An alarm goes across the screen: nothing else may be done before it is over.
-    alarm = wrapped(stage.title, "badge-error", look, width, " ") if stage.alarm else ()
+    alarm = look.wrapped(stage.title, width, "badge-error") if stage.alarm else ()
     banner = [(Span(fit(span.text, width), "badge-error"),) for (span,) in alarm]
     listed, side = tuple(_steps(steps, look)), width >= SIDE_FROM
     room = width - _STEPS if side else width
@@ -201,7 +201,7 @@ def _stage(
     """Yield the current step: what to do, and its dangers."""
 
     def _said(text: str, role: str = "") -> Iterable[Line]:
-        return wrapped(text, role, look, width, " ")
+        return look.wrapped(text, width, role)
 
     if not stage.alarm:
         leave = f"Finished: {look.keys.shown('back')} leaves the checklist"

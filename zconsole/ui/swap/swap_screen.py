@@ -11,9 +11,9 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from types import MappingProxyType
+from typing import Any, ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from zconsole.actions.plan import ActionPlan, Facts
@@ -25,18 +25,18 @@ from zconsole.swap.stage import SwapStage
 from zconsole.swap.store import Hands
 from zconsole.swap.way_back import light_words, plan_light
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.ui.actions.plan_lines import said_lines, wrapped
+from zconsole.ui.actions.plan_lines import said_lines
 from zconsole.ui.actions.session import FlowSession
-from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
-from zconsole.ui.dialogs.screens import Dialog, Offers, PickScreen
+from zconsole.ui.dialogs.confirm import Confirmation, question
+from zconsole.ui.dialogs.screens import Dialog, Offers, PickList
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings
 from zconsole.ui.new_file import keep_new
 from zconsole.ui.panes.help import key_row, short_key
 from zconsole.ui.swap.followed import FollowedSwap
 from zconsole.ui.swap.swap_lines import eta_note, restored_note, swap_lines, swap_title
 from zconsole.ui.themed_app import begin
-from zconsole.ui.widgets.draw import Line, Span, crop, joined
-from zconsole.ui.widgets.lines_view import FooterView, LinesView
+from zconsole.ui.widgets.draw import Line, Span, joined
 
 LOOK = 0.5
 """Seconds between checks for a new sample."""
@@ -58,9 +58,9 @@ class SwapScreen(Dialog[SwapDisk | None]):
     groups: ClassVar[tuple[str, ...]] = ("Swap",)
     BINDINGS: ClassVar[list[BindingType]] = bindings("Swap")
 
-    def __init__(self, context: FlowSession, followed: FollowedSwap) -> None:
+    def __init__(self, ui: FlowSession, followed: FollowedSwap) -> None:
         super().__init__()
-        self._flow = context
+        self._ui = ui
         self._followed = followed
         self._said = ""
         self._saved = ""
@@ -77,14 +77,8 @@ class SwapScreen(Dialog[SwapDisk | None]):
         """Whether the report, the last step, is saved or not wanted."""
         return self._unwanted or bool(self._saved)
 
-    def compose(self) -> ComposeResult:
-        """Create the view of the checklist and the row of keys."""
-        yield LinesView(id="swap", focusable=True)
-        yield FooterView(id="hint")
-
     def on_mount(self) -> None:
         """Draw, and update at intervals."""
-        self.query_one("#swap", LinesView).focus()
         self.set_interval(LOOK, self._again)
         self.look_again()
 
@@ -94,7 +88,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
 
     def _again(self) -> None:
         """Update if there is a new sample, or none at all."""
-        frame = self._flow.frame_of(self._followed.checklist.pool)
+        frame = self._ui.frame_of(self._followed.checklist.pool)
         # A suspended pool gives no new sample, but the return of its disks must be seen.
         seen = (frame.t, frame.looked) if frame is not None else None
         if seen != self._seen or seen is None:
@@ -116,7 +110,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
             begin(self, self._look_while_due, group="swap-look", exit_on_error=False)
 
     def _may_look(self) -> bool:
-        return self.is_attached and self.app.screen is self and not self._flow.under_way
+        return self.is_attached and self.app.screen is self and not self._ui.under_way
 
     async def _look_while_due(self) -> None:
         self._looking = True
@@ -137,7 +131,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
         if before is not None and after is not None and before.title != after.title:
             self._said = ""  # the message was about the previous step
             # A new step is read from its top.
-            self.query_one("#swap", LinesView).edge(-1)
+            self.text.edge(-1)
         if before is not None and after is not None and after.over and not before.over:
             self._saved = ""  # the saved report lacks the end
         if self.is_attached:
@@ -147,17 +141,13 @@ class SwapScreen(Dialog[SwapDisk | None]):
 
     def draw(self) -> None:
         """Draw the checklist as last read."""
-        view, width = self.query_one("#swap", LinesView), self.app.size.width
-        followed, look = self._followed, self._flow.look
-        stage = followed.stage
-        filed = bool(self._saved)
-        title = swap_title(followed.checklist, stage, look, filed)
-        if stage is None:
-            view.show(((Span(" looking at the machine", "dim"),),), title)
-        else:
-            notes = tuple(self._notes())
-            view.show(swap_lines(followed.checklist, stage, notes, look, width, filed), title)
-        self.query_one("#hint", FooterView).show_below(view, self._hint())
+        followed, stage, filed = self._followed, self._followed.stage, bool(self._saved)
+        lines: tuple[Line, ...] = ((Span(" looking at the machine", "dim"),),)
+        if stage is not None:
+            notes, width = tuple(self._notes()), self.app.size.width
+            lines = swap_lines(followed.checklist, stage, notes, self.look, width, filed)
+        self.text.show(lines, swap_title(followed.checklist, stage, self.look, filed))
+        self.footer.show_below(self.text, self._hint())
 
     def _notes(self) -> Iterator[Span]:
         followed, stage = self._followed, self._followed.stage
@@ -166,7 +156,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
         if followed.guide.problem:
             what = "can't be read now" if followed.hold else "is not kept"
             yield Span(f"This checklist {what}: {followed.guide.problem}", "warning")
-        frame, swap = self._flow.frame_of(followed.checklist.pool), followed.checklist
+        frame, swap = self._ui.frame_of(followed.checklist.pool), followed.checklist
         scan = frame.scan if frame is not None else None
         if scan is not None and (said := eta_note(scan, stage, swap)):
             yield Span(said, "notice")
@@ -179,8 +169,8 @@ class SwapScreen(Dialog[SwapDisk | None]):
             yield Span(f"Report saved: {self._saved}" + copies, "good")
 
     def _hint(self) -> tuple[Line, ...]:
-        width, look = self.app.size.width, self._flow.look
-        said = wrapped(self._said, "warning", look, width, " ") if self._said else ()
+        width, look = self.app.size.width, self.look
+        said = look.wrapped(self._said, width, "warning") if self._said else ()
         offers = offered(self._followed, bool(self._saved))
         # Labels of keys that differ in this step from the usual ones.
         stage, words = self._followed.stage, dict[str, str]()
@@ -299,7 +289,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
     def _ask(self, question: Callable[[], Awaitable[None]]) -> None:
         """Ask a question if this console may act on the checklist; else say why not."""
         hold = self._followed.hold
-        if hold and hold != self._flow.denied:
+        if hold and hold != self._ui.denied:
             self._say(f"{sentence(hold)}: watching only.")
         else:
             begin(self, partial(self._guarded, question), group="swap-ask", exit_on_error=False)
@@ -316,17 +306,17 @@ class SwapScreen(Dialog[SwapDisk | None]):
         situation = await self._followed.situation()
         facts = situation.facts if situation else Facts()
         ran = partial(self._followed.write, self._followed.guide.ran, stage, plan)
-        made = self._flow.confirmation(plan, facts, stage.paths, ran)
+        made = self._ui.confirmation(plan, facts, stage.paths, ran)
         # Warnings of the step do not apply to its light or to the way back.
         own = plan is stage.plan
         warned = [Span(sentence(text), "error") for text in stage.warnings if own]
         if stage.final and own:
             warned.append(Span(f"{stage.final}.", "warning"))
 
-        def _body(width: int) -> tuple[Line, ...]:
-            return (*said_lines(warned, self._flow.look, width), *made.body(width))
+        def _body(look: DisplayFormat, width: int) -> tuple[Line, ...]:
+            return (*said_lines(warned, look, width), *made.body(look, width))
 
-        await self._put(replace(made, body=_body))
+        await self._ui.confirmed(replace(made, body=_body))
 
     async def _answer(self, stage: SwapStage) -> None:
         """Ask the operator to confirm one of the step's answers."""
@@ -336,8 +326,8 @@ class SwapScreen(Dialog[SwapDisk | None]):
             if answer.typed:  # other answers don't do what the step warns of
                 said += [Span(sentence(text), "error") for text in stage.warnings]
             do = partial(self._followed.write, self._followed.guide.answer, answer)
-            questions.append(self._question(answer.text, said, do, answer.typed))
-        await self._put(*questions)
+            questions.append(self._question(answer.text, said, do, typed=answer.typed))
+        await self._ui.confirmed(*questions)
 
     async def _give_up(self, stage: SwapStage) -> None:
         """Ask whether to close the checklist; a word must be typed if something is left undone."""
@@ -354,24 +344,23 @@ class SwapScreen(Dialog[SwapDisk | None]):
                 undo = KeyedText("Back", "{keys}", "undo-step")
                 said.append(Span("To undo it step by step instead: " + keys + "."))
                 said.append(Span(undo + f" would now: {back.text}."))
-        question = self._question("Give up this swap?", said, self._close, typed, verb="Give up")
+        ask = partial(self._question, verb="Give up", typed=typed)
         if not swap.lit:
-            await self._put(question)
+            await self._ui.confirmed(ask("Give up this swap?", said, self._close))
             return
         off = Span(f"The light of {swap.old.spot} goes off: the state found before is restored.")
         rest = [span for span in said if span.text not in map(sentence, light_words(swap))]
-        title = "Give up this swap, and switch the light off?"
-        dark = self._question(title, [off, *rest], self._close, typed, verb="Give up")
-        await self._put(
+        dark = ask("Give up this swap, and switch the light off?", [off, *rest], self._close)
+        await self._ui.confirmed(
             replace(dark, run=partial(self._dark_and_close, replace(stage, step="light-off"))),
-            replace(question, title="Give up this swap, and leave the light on?"),
+            ask("Give up this swap, and leave the light on?", said, self._close),
         )
 
     async def _dark_and_close(self, stage: SwapStage, _: str | None) -> AsyncIterator[Span]:
         """Switch the light off, then close the checklist; it stays open if the light stays on."""
         plan = await self._light_plan()
         ran = partial(self._followed.write, self._followed.guide.ran, stage, plan)
-        async for said in self._flow.confirmation(plan, Facts(), (), ran).run(None):
+        async for said in self._ui.confirmation(plan, Facts(), (), ran).run(None):
             yield said
         if self._followed.checklist.lit:
             raise ZconsoleError("The light is still on, and the checklist open.")
@@ -398,35 +387,18 @@ class SwapScreen(Dialog[SwapDisk | None]):
         return plan_light(situation, swap.old, on=not swap.lit)
 
     def _question(
-        self,
-        title: str,
-        said: list[Span],
-        do: Callable[[], Awaitable[None]],
-        typed: str | None,
-        verb: str = "Yes",
+        self, title: str, said: list[Span], do: Callable[[], Awaitable[None]], **more: Any
     ) -> Confirmation:
-        """Build a question whose answer runs no command; ``typed``: a word to type first."""
-
-        def _body(width: int) -> tuple[Line, ...]:
-            return said_lines(said, self._flow.look, width)
-
-        async def _run(_: str | None) -> AsyncIterator[Span]:
-            await do()
-            yield Span("Done.")
-
-        barred = bool(self._flow.denied)
-        return Confirmation(title, _body, _run, typed, barred, verb=verb, leaves=True)
-
-    async def _put(self, *questions: Confirmation) -> None:
-        await self.app.push_screen_wait(ConfirmScreen(questions))
+        """Return a question that can only be read if nothing may be changed."""
+        return question(title, said, do, barred=bool(self._ui.denied), **more)
 
     # The report
 
     async def _save(self) -> None:
         """Write the report to a new file in the current directory."""
         swap = self._followed.checklist
-        zone = self._flow.look.zone
-        when = datetime.fromtimestamp(self._flow.backend.clock(), zone)
+        zone = self.look.zone
+        when = datetime.fromtimestamp(self._ui.backend.clock(), zone)
         text = markdown(swap, zone)
         try:
             save = partial(keep_new, text, Path.cwd(), when, "report", "md")
@@ -450,12 +422,12 @@ class DemoSwapScreen(SwapScreen):
     groups: ClassVar[tuple[str, ...]] = ("Swap", HANDS)
     BINDINGS: ClassVar[list[BindingType]] = bindings(HANDS)
 
-    def __init__(self, context: FlowSession, followed: FollowedSwap, hands: Hands) -> None:
-        super().__init__(context, followed)
+    def __init__(self, ui: FlowSession, followed: FollowedSwap, hands: Hands) -> None:
+        super().__init__(ui, followed)
         self._hands = hands
 
     def _hint(self) -> tuple[Line, ...]:
-        width, look = self.app.size.width, self._flow.look
+        width, look = self.app.size.width, self.look
         keys = (key._replace(action=f"screen.{key.name}") for key in look.keys.of(HANDS))
         parts = [short_key(key) for key in keys]
         parts.insert(0, (Span(f" {HANDS} ", "badge-notice"),))
@@ -473,8 +445,8 @@ class DemoSwapScreen(SwapScreen):
     def action_wait(self) -> None:
         """Skip to the end of the running scan, else a while ahead."""
         said = self._hands.wait(self._followed.checklist.pool)
-        self._flow.app.withdraw(said.partition(":")[0])
-        self.app.notify(said, timeout=TOLD, markup=False)
+        self._ui.app.withdraw(said.partition(":")[0])
+        self.app.notify(said, timeout=TOLD)
 
     def _hand(self, do: Callable[[str, str], Awaitable[str]]) -> None:
         begin(self, partial(self._handed, do), group="swap-ask", exit_on_error=False)
@@ -497,7 +469,7 @@ class DemoSwapScreen(SwapScreen):
         full = [each for each in self._hands.bays() if each.disk]
         rows = [f"{each.bay}  {each.disk}" for each in full]
         start = next((n for n, each in enumerate(full) if each.bay == bay), 0)
-        picked = await pick(self._flow, f"{DEMO}  pull which disk?", rows, start=start)
+        picked = await self._ui.pick(text_list(f"{DEMO}  pull which disk?", rows, start))
         return "" if picked is None else self._hands.pull(full[picked].bay)
 
     async def _insert(self, bay: str, serial: str) -> str:
@@ -512,11 +484,11 @@ class DemoSwapScreen(SwapScreen):
             raise ZconsoleError("no disk lies in the drawer" if free else "no bay is empty")
         start = next((n for n, each in enumerate(drawer) if serial and each.endswith(serial)), 0)
         title = f"{DEMO}  insert which disk of the drawer?"
-        disk = await pick(self._flow, title, drawer, start=start)
+        disk = await self._ui.pick(text_list(title, drawer, start))
         if disk is None:
             return ""
         start = free.index(bay) if bay in free else 0
-        place = await pick(self._flow, f"{DEMO}  into which bay?", free, start=start)
+        place = await self._ui.pick(text_list(f"{DEMO}  into which bay?", free, start))
         return "" if place is None else self._hands.insert(disk, free[place])
 
 
@@ -552,32 +524,28 @@ def offered(followed: FollowedSwap, filed: bool = False) -> frozenset[str]:
     return frozenset(action for action, can in able.items() if can)
 
 
-async def pick(
-    context: FlowSession,
+def text_list(
     title: str,
     rows: Sequence[str],
-    abouts: Sequence[Sequence[str]] | None = None,
     start: int = 0,
-    barred: Mapping[int, str] | None = None,
-) -> int | None:
-    """Ask for one of these rows; return its index, or None if the list was left.
+    abouts: Sequence[Sequence[str]] | None = None,
+    barred: Mapping[int, str] = MappingProxyType({}),
+) -> PickList:
+    """Return a list of these rows.
 
-    ``abouts``: texts shown below the list for each row. None shows nothing below; an empty sequence
-    shows the whole row. ``barred``: rows that can't be chosen, with the reason.
+    ``abouts``: texts shown below the list for each row, with the whole row; None shows nothing.
+    ``barred``: rows that can't be chosen, with the reason.
     """
-    look = context.look
 
-    def _lines(width: int) -> tuple[Line, ...]:
-        made = ((Span(f"  {look.text(row)}"),) for row in rows)
-        return tuple(crop(line, width, look.glyphs.ellipsis) for line in made)
+    def _lines(look: DisplayFormat, width: int) -> tuple[Line, ...]:
+        return tuple(look.crop((Span(f"  {look.text(row)}"),), width) for row in rows)
 
-    def _about(index: int, width: int) -> tuple[Line, ...]:
+    def _about(index: int, look: DisplayFormat, width: int) -> tuple[Line, ...]:
         texts = (rows[index], *(abouts[index] if abouts else ()))
-        return tuple(line for text in texts for line in wrapped(text, "", look, width, " "))
+        return tuple(line for text in texts for line in look.wrapped(text, width))
 
     about = None if abouts is None else _about
-    screen = PickScreen(title, _lines, start=start, wide=True, about=about, barred=barred)
-    return await context.app.push_screen_wait(screen)
+    return PickList(title, _lines, start, about, barred=barred)
 
 
 def report_directory() -> str:
