@@ -181,7 +181,7 @@ async def test_every_option_is_chosen_from_a_list_or_asked_for():
         "Rate limit", "nonsense", ESC,
         "More", "Engine", "copy: verified copies", "Rewrite", "-P: incremental sends do not grow",
         "Rewrite", "all blocks", "Risk", "accept", AGREED, ESC,
-        "Show the plan", lambda screen: made.append(screen.settings),
+        "Show the plan", lambda screen: made.append(screen.new.settings),
     )  # fmt: skip
     await rebalance_flow(ui, "")
     assert ui.messages == ["nonsense: not a size such as 200M"]

@@ -16,23 +16,32 @@ from zconsole.ui.widgets.draw import Line, Span, fit, middle, short_names
 
 def plan_lines(plan: ActionPlan, denied: str, look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """Return the lines of a plan: objections, commands, effects, and what can't be undone."""
+    refused = plan.refused is not None
+    heading = "Would run" if refused else "To run by hand" if denied else "Will run"
+    blocks = [
+        ("Unavailable", [plan.refused or ""], "error"),
+        ("Instead", plan.alternatives if refused else (), ""),
+        ("Check first", plan.doubts, "warning"),
+        (heading, [step.command for step in plan.steps], "bold"),
+        ("Where the disks are", plan.where, "bold"),
+        ("What it would do" if refused else "What it does", plan.consequences, ""),
+        ("Cannot be undone", plan.not_undone, "warning"),
+        ("Known bugs of this OpenZFS", plan.hazards, "error"),
+        ("Warnings", plan.warnings, "warning"),
+        ("Unavailable", [denied], "error"),
+    ]
+    return block_lines(blocks, look, width)
+
+
+def block_lines(
+    blocks: Iterable[tuple[str, Sequence[str], str]], look: DisplayFormat, width: int
+) -> tuple[Line, ...]:
+    """Return blocks of texts, each with its heading and role; those without text are left out."""
     lines: list[Line] = []
-    if plan.refused is not None:
-        lines += _block("Unavailable", (plan.refused,), "error", look, width)
-        lines += _block("Instead", plan.alternatives, "", look, width)
-    lines += _block("Check first", plan.doubts, "warning", look, width)
-    heading = "Would run" if plan.refused else "To run by hand" if denied else "Will run"
-    commands = tuple(step.command for step in plan.steps)
-    lines += _block(heading, commands, "bold", look, width)
-    lines += _block("Where the disks are", plan.where, "bold", look, width)
-    lines += _block(
-        "What it would do" if plan.refused else "What it does", plan.consequences, "", look, width
-    )
-    lines += _block("Cannot be undone", plan.not_undone, "warning", look, width)
-    lines += _block("Known bugs of this OpenZFS", plan.hazards, "error", look, width)
-    lines += _block("Warnings", plan.warnings, "warning", look, width)
-    if denied:
-        lines += _block("Unavailable", (denied,), "error", look, width)
+    for title, texts, role in blocks:
+        if any(texts):
+            lines.append((Span(f" {title}", "bold"),))
+            lines += (line for text in texts for line in look.wrapped(text, width, role, "  "))
     return tuple(lines)
 
 
@@ -133,10 +142,3 @@ def _start(candidate: Candidate, names: Mapping[str, str], look: DisplayFormat) 
     sectors = f"{device.logical or '?'}/{device.physical or '?'}" if known else ""
     size = fit(look.size(device.size), 6, right=True)
     return f"  {names[device.path]} {size} {fit(sectors, 9)} "
-
-
-def _block(
-    title: str, texts: Iterable[str], role: str, look: DisplayFormat, width: int
-) -> list[Line]:
-    found = [line for text in texts for line in look.wrapped(text, width, role, "  ")]
-    return [(Span(f" {title}", "bold"),), *found] if found else []

@@ -402,7 +402,7 @@ class JobListScreen(SteeringScreen[int | None], PickScreen):
     _no_job = "put the cursor on a job"
 
     def __init__(self, ui: FlowSession, pool: str, start: int) -> None:
-        self.shown = ui.jobs.jobs.get(pool, ())
+        self.shown = ui.jobs.of(pool)
         """The jobs as drawn last."""
         title = f"REBALANCE  {ui.look.text(pool)}"
         super().__init__(ui, pool, PickList(title, self._rows, start))
@@ -418,7 +418,7 @@ class JobListScreen(SteeringScreen[int | None], PickScreen):
 
     def draw(self) -> None:
         """Draw the jobs as they are now, with the cursor on the same one."""
-        at, self.shown = self.job, self._ui.jobs.jobs.get(self._pool, ())
+        at, self.shown = self.job, self._ui.jobs.of(self._pool)
         if at is not None:
             ids = [job.job for job in self.shown]
             self.view.cursor = ids.index(at.job) + 1 if at.job in ids else 0
@@ -458,7 +458,7 @@ class JobScreen(SteeringScreen[None]):
     @property
     def job(self) -> JobView | None:
         """The job as of the last refresh; None if it isn't known."""
-        return next((j for j in self._ui.jobs.jobs.get(self._pool, ()) if j.job == self._job), None)
+        return next((j for j in self._ui.jobs.of(self._pool) if j.job == self._job), None)
 
     def on_key(self, event: events.Key) -> None:
         """Point to the capital letter if a key was pressed in lower case: changes need capitals."""

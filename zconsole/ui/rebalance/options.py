@@ -62,7 +62,7 @@ async def ask_limit(ui: FlowSession, limit: Limit, now: Limits) -> Mapping[str, 
     said = [Span(limit.question, "dim"), Span(f"Now: {limit.shown(now, ui.look)}", "bold")]
     question = TextQuestion(limit.label.upper(), partial(said_lines, said))
     found = await ui.ask(question, lambda answer: {limit.name: limit.value(answer)})
-    return {} if found is None else found
+    return found or {}
 
 
 async def ask_races(ui: FlowSession) -> bool:
@@ -211,8 +211,7 @@ class OptionChoice:
         made = replace(settings, **{self.name: value})
         if self.name != "aim":
             return made
-        even = EVEN if value == "balance" else None
-        return replace(made, limits=replace(made.limits, until_spread=even))
+        return _until(made, EVEN if value == "balance" else None)
 
 
 AIM = OptionChoice("aim", "Aim", AIMS)
@@ -247,27 +246,21 @@ class NewJob:
     plan: PlanDocument | None = None
     """The plan of these settings, once it is made."""
 
-    async def planned(self, backend: RebalanceBackend) -> AsyncIterator[Counted | PlanDocument]:
-        """Yield the progress of planning, then the plan. Raises ZconsoleError.
+    async def planned(self, backend: RebalanceBackend) -> AsyncIterator[Counted]:
+        """Make the plan, unless it is made, and yield the progress. Raises ZconsoleError.
 
         If the directories are too small to reach the default target, it is dropped, and the plan
         made again: then all their files move.
         """
-        if self.plan is not None:
-            yield self.plan
-            return
-        async for step in backend.plan(self.settings):
-            if not isinstance(step, PlanDocument):
-                yield step
-            elif self._is_short(step):
-                self.short = True
-                limits = replace(self.settings.limits, until_spread=None)
-                self.settings = replace(self.settings, limits=limits)
-                async for again in self.planned(backend):
-                    yield again
-            else:
-                self.plan = step
-                yield step
+        while self.plan is None:
+            async for step in backend.plan(self.settings):
+                if not isinstance(step, PlanDocument):
+                    yield step
+                elif self._is_short(step):
+                    self.short = True
+                    self.settings = _until(self.settings, None)
+                else:
+                    self.plan = step
 
     def _is_short(self, plan: PlanDocument) -> bool:
         """Return whether the default target is out of reach."""
@@ -294,9 +287,12 @@ class NewJob:
     def kept(self) -> Settings:
         """Return the settings for other directories: no accepted risk, the default target."""
         kept = replace(self.settings, accept_races=False)
-        if not self.short:
-            return kept
-        return replace(kept, limits=replace(kept.limits, until_spread=EVEN))
+        return _until(kept, EVEN) if self.short else kept
+
+
+def _until(settings: Settings, spread: float | None) -> Settings:
+    """Return the settings with another target."""
+    return replace(settings, limits=replace(settings.limits, until_spread=spread))
 
 
 _LABEL = 26
@@ -363,8 +359,8 @@ def entry_about(
 def _about(
     value: str, room: int, whole: str, told: str, look: DisplayFormat, width: int
 ) -> tuple[Line, ...]:
-    cut = "" if cell_len(value) <= room else whole
-    return tuple(line for text in (cut, told) if text for line in look.wrapped(text, width))
+    texts = (told,) if cell_len(value) <= room else (whole, told)
+    return tuple(line for text in texts for line in look.wrapped(text, width))
 
 
 def option_topics() -> Sequence[tuple[str, str]]:

@@ -25,6 +25,7 @@ from zconsole.rebalance.planning.plan_document import (
 )
 from zconsole.rebalance.planning.settings import EVEN, Limits, Settings
 from zconsole.timeline.frame import Frame
+from zconsole.ui.actions.plan_lines import block_lines
 from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.dialogs.confirm import ButtonScreen, ChoiceButton
 from zconsole.ui.dialogs.screens import Offers
@@ -116,18 +117,21 @@ def plan_lines(
 ) -> tuple[Line, ...]:
     """Return all lines of the plan."""
     size = plan.bytes_within(settings.limits)
-    head = " To run by hand" if denied else " Runs in the background"
+    head = "To run by hand" if denied else "Runs in the background"
     if plan.refused:
-        head = " Would run"
+        head = "Would run"
+    first = [
+        ("Not possible", [plan.refused or ""], "error"),
+        ("Nothing to move", [_idle(plan, settings.limits)], "notice"),
+        (head, [by_hand] * bool(size), "bold"),
+    ]
+    last = [("Warnings", plan.notes, "warning"), ("Unavailable", [denied], "error")]
     lines = [
-        *_under(" Not possible", [plan.refused or ""], "error", look, width),
-        *_under(" Nothing to move", [_idle(plan, settings.limits)], "notice", look, width),
-        *_under(head, [by_hand] * bool(size), "bold", look, width),
+        *block_lines(first, look, width),
         *_moves(plan, settings.aim, look, width),
         *_fills(plan, settings.limits, look, width),
         *(_costs(plan, size, pace, settings.limits.window, look, width) if size else ()),
-        *_under(" Warnings", plan.notes, "warning", look, width),
-        *_under(" Unavailable", [denied], "error", look, width),
+        *block_lines(last, look, width),
     ]
     return tuple(look.crop(line, width) for line in lines)
 
@@ -143,16 +147,6 @@ def _idle(plan: PlanDocument, limits: Limits) -> str:
         f"the pool is even already: its spread is {spread}, the job stops at {wanted}."
         f' To move the files anyway, set "{TARGET.label}" to none'
     )
-
-
-def _under(
-    head: str, texts: Sequence[str], role: str, look: DisplayFormat, width: int
-) -> Iterator[Line]:
-    """Yield texts under a heading; nothing without texts."""
-    if any(texts):
-        yield (Span(head, "bold"),)
-        for text in texts:
-            yield from look.wrapped(text, width, role, "  ")
 
 
 def _moves(plan: PlanDocument, aim: str, look: DisplayFormat, width: int) -> Iterator[Line]:
@@ -243,14 +237,12 @@ class PlanScreen(ButtonScreen[bool | None]):
         super().__init__()
         self._ui = ui
         self._clock = ui.app.view_state.options.clock
-        self._new = new
+        self.new = new
         self._pool = pool
         self._denied = ui.denied
         self._counted = Counted()
         self._heard = self._clock()
         self._problem = ""
-        self.plan: PlanDocument | None = None
-        """The plan, once it is made."""
 
     def compose(self) -> ComposeResult:
         """Yield the plan, two buttons and the footer."""
@@ -274,19 +266,15 @@ class PlanScreen(ButtonScreen[bool | None]):
     async def make(self) -> None:
         """Make the plan, and show its progress."""
         try:
-            async for step in self._new.planned(self._ui.jobs.rebalance_backend):
-                self._heard = self._clock()
-                if isinstance(step, PlanDocument):
-                    self.plan = step
-                else:
-                    self._counted = step
+            async for counted in self.new.planned(self._ui.jobs.rebalance_backend):
+                self._counted, self._heard = counted, self._clock()
                 self.update()
         except ZconsoleError as error:
             self._problem = str(error)
         self.update()
 
     def _tick(self) -> None:
-        if self.plan is None and not self._problem:
+        if self.new.plan is None and not self._problem:
             self.update()
 
     def copies(self) -> Offers:
@@ -294,26 +282,21 @@ class PlanScreen(ButtonScreen[bool | None]):
         return (("command", self._command),)
 
     @property
-    def settings(self) -> Settings:
-        """Settings that the plan is made for."""
-        return self._new.settings
-
-    @property
     def _command(self) -> str:
         """Command that runs the plan in a shell."""
-        return by_hand(self._ui.jobs.rebalance_backend, self.settings)
+        return by_hand(self._ui.jobs.rebalance_backend, self.new.settings)
 
     @property
     def ready(self) -> bool:
         """Whether the plan can be run: it moves something, and nothing forbids it."""
-        made = self.plan
+        made = self.new.plan
         if made is None or made.refused is not None or self._denied:
             return False
-        return made.bytes_within(self.settings.limits) > 0
+        return made.bytes_within(self.new.settings.limits) > 0
 
     def draw(self) -> None:
         """Draw the plan, or the progress of planning."""
-        made = self.plan
+        made = self.new.plan
         over = made is not None or bool(self._problem)
         self.query_one("#choice").display = over
         self.query_one("#run", Button).display = self.ready
@@ -326,15 +309,14 @@ class PlanScreen(ButtonScreen[bool | None]):
 
     def lines(self, width: int) -> Sequence[Line]:
         """Return the lines of the plan, of the progress of its making, or why there is none."""
-        look = self._ui.look
+        look, made, settings = self._ui.look, self.new.plan, self.new.settings
         if self._problem:
             return tuple(look.wrapped(self._problem, width, "error"))
-        if self.plan is not None:
-            frame, settings = self._ui.frame_of(self._pool), self.settings
-            jobs = self._ui.jobs.jobs.get(self._pool, ())
+        if made is not None:
+            frame, jobs = self._ui.frame_of(self._pool), self._ui.jobs.of(self._pool)
             scan_rate, found = (scan_pace(frame), frame.balance) if frame else (None, Balance())
-            pace = pace_of(self.plan, settings.limits.rate, jobs, scan_rate, found)
-            return plan_lines(self.plan, settings, pace, self._command, self._denied, look, width)
+            pace = pace_of(made, settings.limits.rate, jobs, scan_rate, found)
+            return plan_lines(made, settings, pace, self._command, self._denied, look, width)
         silent = self._clock() - self._heard
         return counting_lines(self._counted, silent, look, width)
 

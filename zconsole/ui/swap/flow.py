@@ -44,7 +44,6 @@ from zconsole.timeline.frame import Frame
 from zconsole.ui.actions.replace_flow import replace_together
 from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.dialogs.confirm import Confirmation, question
-from zconsole.ui.swap.followed import FollowedSwap
 from zconsole.ui.swap.swap_lines import choice_lines
 from zconsole.ui.swap.swap_screen import DemoSwapScreen, SwapScreen, text_list
 
@@ -273,12 +272,11 @@ class SwapFlow:
         store = await in_daemon_thread(backend.make_store, may_lead)
         try:
             guide = await in_daemon_thread(partial(Guide, swap, store, may_lead))
-            followed = FollowedSwap(self.ui, guide)
-            screen = SwapScreen(self.ui, followed)
+            screen = SwapScreen(self.ui, guide)
             if backend.hands is not None:
-                screen = DemoSwapScreen(self.ui, followed, backend.hands)
+                screen = DemoSwapScreen(self.ui, guide, backend.hands)
             then = await self.ui.show(screen)
-            self.ui.swaps.left(followed.checklist, screen.filed)
+            self.ui.swaps.left(screen.checklist, screen.filed)
             self.ui.show_swaps()
             return then
         finally:

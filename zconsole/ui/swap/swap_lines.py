@@ -13,7 +13,7 @@ from zconsole.swap.report import entry_words, explained, way_text
 from zconsole.swap.stage import SwapStage
 from zconsole.swap.steps import NOT_NEEDED, SCRUB_CANCELED, STEPS, listed, step_of
 from zconsole.timeline.frame import Frame, ScanView
-from zconsole.ui.actions.plan_lines import device_name
+from zconsole.ui.actions.plan_lines import block_lines, device_name
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import shown
 from zconsole.ui.widgets.draw import Line, Span, beside, fit, width_of
@@ -55,12 +55,7 @@ def choice_lines(
     blocks += ((head, lines, _PART_ROLES.get(head, "")) for head, lines in shown)
     if way is not None:
         blocks.append(("Steps", [*_numbered(listed(choice.checklist(way)))], ""))
-    return tuple(
-        line
-        for head, texts, role in blocks
-        if (found := [line for text in texts for line in look.wrapped(text, width, role, "  ")])
-        for line in ((Span(f" {head}", "bold"),), *found)
-    )
+    return block_lines(blocks, look, width)
 
 
 def _numbered(steps: Sequence[str]) -> Iterator[str]:

@@ -5,6 +5,7 @@ Leaving the screen leaves the checklist open.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -16,13 +17,16 @@ from typing import Any, ClassVar
 
 from textual.binding import BindingType
 
+from zconsole.actions.facts import situation_of
 from zconsole.actions.plan import ActionPlan, Facts
 from zconsole.errors import ZconsoleError
 from zconsole.keyed_text import KeyedText
-from zconsole.swap.disk import DONE, REPLACE_FIRST, Checklist, SwapDisk, sentence
+from zconsole.swap.disk import DONE, REPLACE_FIRST, Checklist, MachineView, SwapDisk, sentence
 from zconsole.swap.report import markdown
 from zconsole.swap.stage import SwapStage
-from zconsole.swap.store import Hands
+from zconsole.swap.steps import comes_before
+from zconsole.swap.store import Guide, Hands
+from zconsole.swap.watch import current
 from zconsole.swap.way_back import light_words, plan_light
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.plan_lines import said_lines
@@ -33,9 +37,8 @@ from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings
 from zconsole.ui.new_file import keep_new
 from zconsole.ui.panes.help import key_row, short_key
-from zconsole.ui.swap.followed import FollowedSwap
 from zconsole.ui.swap.swap_lines import eta_note, restored_note, swap_lines, swap_title
-from zconsole.ui.themed_app import begin
+from zconsole.ui.themed_app import begin, begin_next
 from zconsole.ui.widgets.draw import Line, Span, joined
 
 LOOK = 0.5
@@ -58,10 +61,16 @@ class SwapScreen(Dialog[SwapDisk | None]):
     groups: ClassVar[tuple[str, ...]] = ("Swap",)
     BINDINGS: ClassVar[list[BindingType]] = bindings("Swap")
 
-    def __init__(self, ui: FlowSession, followed: FollowedSwap) -> None:
+    def __init__(self, ui: FlowSession, guide: Guide) -> None:
         super().__init__()
         self._ui = ui
-        self._followed = followed
+        self._guide = guide
+        self.stage: SwapStage | None = None
+        """The current step, as of the newest look; None before the first."""
+        self._machine: MachineView | None = None
+        """The machine as of the newest look."""
+        self._turn = asyncio.Lock()
+        """Held by what writes: that may wait for a disk, so it is done in a thread, one by one."""
         self._said = ""
         self._saved = ""
         """Path of the saved report."""
@@ -71,6 +80,17 @@ class SwapScreen(Dialog[SwapDisk | None]):
         """Times of the sample, and of the reading, that were seen last."""
         self._looking = self._due = False
         """Whether a look is under way, and whether another is due after it."""
+
+    @property
+    def checklist(self) -> Checklist:
+        """The checklist as last saved or, if another process leads, as last seen here."""
+        return self._guide.checklist
+
+    @property
+    def hold(self) -> str:
+        """Why this console may not act on it; empty when it may."""
+        other = "" if self._guide.leads else "another console leads this checklist"
+        return self._ui.denied or other
 
     @property
     def filed(self) -> bool:
@@ -88,14 +108,14 @@ class SwapScreen(Dialog[SwapDisk | None]):
 
     def _again(self) -> None:
         """Update if there is a new sample, or none at all."""
-        frame = self._ui.frame_of(self._followed.checklist.pool)
+        frame = self._ui.frame_of(self.checklist.pool)
         # A suspended pool gives no new sample, but the return of its disks must be seen.
         seen = (frame.t, frame.looked) if frame is not None else None
         if seen != self._seen or seen is None:
             self._seen = seen
-            before = self._followed.stage
-            self._followed.advance()
-            if self._followed.stage is not before:
+            before = self.stage
+            self._advance()
+            if self.stage is not before:
                 self.update()
             self.look_again()
 
@@ -122,47 +142,87 @@ class SwapScreen(Dialog[SwapDisk | None]):
             self._looking = False
 
     async def _look(self) -> None:
-        before = self._followed.stage
+        before = self.stage
         try:
-            await self._followed.look()
+            await self.read()
         except ZconsoleError as error:
             self._said = str(error)
-        after = self._followed.stage
+        after = self.stage
         if before is not None and after is not None and before.title != after.title:
             self._said = ""  # the message was about the previous step
             # A new step is read from its top.
             self.text.edge(-1)
         if before is not None and after is not None and after.over and not before.over:
             self._saved = ""  # the saved report lacks the end
-        if self.is_attached:
-            self.update()
+        self.update()
+
+    async def read(self) -> None:
+        """Read the current step, and save what is new. Raises ZconsoleError."""
+        async with self._turn:
+            view = await self._read_machine()
+            if self._ui.under_way:
+                return  # the plan's result is not logged yet: without it, the machine is misread
+            now = self._ui.backend.clock()
+            self.stage = await in_daemon_thread(partial(self._guide.look, view, now))
+            self._advance()
+            self._ui.swaps.saw(self.checklist, self.stage)
+
+    def _advance(self) -> None:
+        """Move on from the replace step if the newest sample shows that it has begun.
+
+        A look at the machine may take half a minute, and compares the pool as it was at its start.
+        """
+        last, stage, frame = self._machine, self.stage, self._ui.frame_of(self.checklist.pool)
+        if last is None or frame is None or stage is None or stage.step != "replace" or stage.alarm:
+            return
+        if self._ui.under_way or frame.suspended:
+            return
+        try:
+            seen = last.having(situation_of(frame, last.situation.facts))
+        except ZconsoleError:
+            return
+        found = current(self.checklist, seen, self._ui.backend.clock())
+        begun = found.over or not comes_before(self.checklist, found.step, "replace")
+        if begun and not found.alarm:
+            self.stage = found
+
+    async def _read_machine(self) -> MachineView | None:
+        """Read the state of the machine; None while the pool is not imported."""
+        view = await self._ui.swaps.session.view_of(self.checklist)
+        self._machine = view or self._machine
+        return view
+
+    async def _write(self, change: Callable[..., None], *args: object) -> None:
+        """Call a method of the guide with the time and ``args``."""
+        async with self._turn:
+            await in_daemon_thread(change, self._ui.backend.clock(), *args)
 
     # Drawing
 
     def draw(self) -> None:
         """Draw the checklist as last read."""
-        followed, stage, filed = self._followed, self._followed.stage, bool(self._saved)
+        stage, filed = self.stage, bool(self._saved)
         lines: tuple[Line, ...] = ((Span(" looking at the machine", "dim"),),)
         if stage is not None:
-            notes, width = tuple(self._notes()), self.app.size.width
-            lines = swap_lines(followed.checklist, stage, notes, self.look, width, filed)
-        self.text.show(lines, swap_title(followed.checklist, stage, self.look, filed))
+            notes, width = tuple(self._notes(stage)), self.app.size.width
+            lines = swap_lines(self.checklist, stage, notes, self.look, width, filed)
+        self.text.show(lines, swap_title(self.checklist, stage, self.look, filed))
         self.footer.show_below(self.text, self._hint())
 
-    def _notes(self) -> Iterator[Span]:
-        followed, stage = self._followed, self._followed.stage
-        if followed.hold:
-            yield Span(f"Watching only: {followed.hold}.", "warning")
-        if followed.guide.problem:
-            what = "can't be read now" if followed.hold else "is not kept"
-            yield Span(f"This checklist {what}: {followed.guide.problem}", "warning")
-        frame, swap = self._ui.frame_of(followed.checklist.pool), followed.checklist
+    def _notes(self, stage: SwapStage) -> Iterator[Span]:
+        if self.hold:
+            yield Span(f"Watching only: {self.hold}.", "warning")
+        if self._guide.problem:
+            what = "can't be read now" if self.hold else "is not kept"
+            yield Span(f"This checklist {what}: {self._guide.problem}", "warning")
+        swap = self.checklist
+        frame = self._ui.frame_of(swap.pool)
         scan = frame.scan if frame is not None else None
         if scan is not None and (said := eta_note(scan, stage, swap)):
             yield Span(said, "notice")
-        if stage is not None and stage.over and frame is not None:
+        if stage.over and frame is not None:
             yield from restored_note(frame, swap)
-        if stage is not None and stage.over and not self._saved:
+        if stage.over and not self._saved:
             yield Span(f"A saved report is a new file in {report_directory()}.")
         if self._saved:
             copies = KeyedText("", " ({keys} copies its path)", "copy")
@@ -171,9 +231,9 @@ class SwapScreen(Dialog[SwapDisk | None]):
     def _hint(self) -> tuple[Line, ...]:
         width, look = self.app.size.width, self.look
         said = look.wrapped(self._said, width, "warning") if self._said else ()
-        offers = offered(self._followed, bool(self._saved))
+        offers = self._offered()
         # Labels of keys that differ in this step from the usual ones.
-        stage, words = self._followed.stage, dict[str, str]()
+        stage, words = self.stage, dict[str, str]()
         if stage is not None and stage.plan is None:
             over = {"do": "save report", "stop": "no report"}
             words = over if stage.over else {"do": "look again"}
@@ -187,9 +247,34 @@ class SwapScreen(Dialog[SwapDisk | None]):
         ends = [short_key(look.keys.titled("help")), short_key(look.keys.titled("back"), "leave")]
         return (*said, key_row(parts, joined(ends, "  ", width)[0], width))
 
+    def _offered(self) -> frozenset[str]:
+        """Return the actions available in the present step."""
+        swap, stage, hold = self.checklist, self.stage, bool(self.hold)
+        if stage is None or (hold and not stage.over):
+            return frozenset({"report"})
+        if stage.over:
+            able = {
+                "do": not self._saved,
+                "stop": not self._saved and swap.state == DONE,
+                "highlight": swap.lit and not hold,
+                "other_pool": bool(stage.then) and not hold,
+            }
+        else:
+            # While another disk has to be put back, this bay must not be lit.
+            lights = not stage.alarm and not _is_elsewhere(swap, stage)
+            able = {
+                "do": stage.plan.refused is None if stage.plan is not None else stage.alarm,
+                "answer": bool(stage.answers),
+                "undo": stage.back is not None and not stage.back.closes,
+                "highlight": bool(swap.old.light) and lights,
+                "report": True,
+                "stop": True,
+            }
+        return frozenset(action for action, can in able.items() if can)
+
     def copies(self) -> Offers:
         """Return what can be copied: the saved report's path, else commands and serial number."""
-        swap, stage = self._followed.checklist, self._followed.stage
+        swap, stage = self.checklist, self.stage
         plan = stage.plan if stage else None
         if self._saved:
             return (("path", self._saved),)
@@ -203,7 +288,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
 
     def action_do(self) -> None:
         """Do the step: confirm its plan, answer it, look again, or save the report."""
-        stage = self._followed.stage
+        stage = self.stage
         if stage is None:
             return
         if stage.plan is not None:
@@ -220,7 +305,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
 
     def action_answer(self) -> None:
         """Ask to confirm one of the step's answers."""
-        stage = self._followed.stage
+        stage = self.stage
         if stage is not None and stage.answers:
             self._ask(partial(self._answer, stage))
         else:
@@ -228,7 +313,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
 
     def action_undo(self) -> None:
         """Undo: confirm its plan, or say what to do by hand."""
-        stage = self._followed.stage
+        stage = self.stage
         if stage is None:
             return
         if stage.back is None or stage.back.closes:
@@ -240,10 +325,10 @@ class SwapScreen(Dialog[SwapDisk | None]):
 
     def action_highlight(self) -> None:
         """Switch the light of the bay on or off."""
-        swap, stage = self._followed.checklist, self._followed.stage
+        swap, stage = self.checklist, self.stage
         if not swap.old.light:
             self._say("The bay has no light that can be switched.")
-        elif stage is not None and elsewhere(swap, stage):
+        elif stage is not None and _is_elsewhere(swap, stage):
             new = swap.new
             self._say(
                 f"{swap.old.spot} is not touched yet."
@@ -253,12 +338,12 @@ class SwapScreen(Dialog[SwapDisk | None]):
         elif stage is not None and stage.alarm:
             self._say(f"The light of {swap.old.spot} stays until the alarm is over.")
         elif stage is not None and (swap.lit or not stage.over):
-            lit = self._followed.checklist.lit
-            self._ask(partial(self._light, stage if lit else replace(stage, step="light")))
+            logged = stage if swap.lit else replace(stage, step="light")
+            self._ask(partial(self._light, logged))
 
     def action_stop(self) -> None:
         """Ask, then close the checklist; a finished one is left without a report."""
-        stage = self._followed.stage
+        stage = self.stage
         if stage is not None and stage.over:
             self._unwanted = True
             self.dismiss(None)
@@ -267,7 +352,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
 
     def action_other_pool(self) -> None:
         """Leave to swap a device of another pool that was on the disk."""
-        stage = self._followed.stage
+        stage = self.stage
         if stage is not None and stage.over and stage.then:
             self.dismiss(stage.then[0])
         else:
@@ -278,17 +363,16 @@ class SwapScreen(Dialog[SwapDisk | None]):
 
         Allowed with --read-only, which is about pools.
         """
-        over = self._followed.stage is not None and self._followed.stage.over
-        if over and self._saved:
+        if self.stage is not None and self.stage.over and self._saved:
             self._say(f"The report is saved: {self._saved}")
-        elif not any(w.group == "swap-report" and not w.is_finished for w in self.workers):
-            begin(self, self._save, group="swap-report", exit_on_error=False)
+        else:
+            begin_next(self.app, self._save, "swap-report")
 
     # Questions
 
     def _ask(self, question: Callable[[], Awaitable[None]]) -> None:
         """Ask a question if this console may act on the checklist; else say why not."""
-        hold = self._followed.hold
+        hold = self.hold
         if hold and hold != self._ui.denied:
             self._say(f"{sentence(hold)}: watching only.")
         else:
@@ -303,9 +387,9 @@ class SwapScreen(Dialog[SwapDisk | None]):
 
     async def _confirm(self, stage: SwapStage, plan: ActionPlan) -> None:
         """Show the plan with the step's warnings, and let it be run."""
-        situation = await self._followed.situation()
-        facts = situation.facts if situation else Facts()
-        ran = partial(self._followed.write, self._followed.guide.ran, stage, plan)
+        machine = await self._read_machine()
+        facts = machine.situation.facts if machine else Facts()
+        ran = partial(self._write, self._guide.ran, stage, plan)
         made = self._ui.confirmation(plan, facts, stage.paths, ran)
         # Warnings of the step do not apply to its light or to the way back.
         own = plan is stage.plan
@@ -325,13 +409,13 @@ class SwapScreen(Dialog[SwapDisk | None]):
             said = [Span(answer.means)]
             if answer.typed:  # other answers don't do what the step warns of
                 said += [Span(sentence(text), "error") for text in stage.warnings]
-            do = partial(self._followed.write, self._followed.guide.answer, answer)
+            do = partial(self._write, self._guide.answer, answer)
             questions.append(self._question(answer.text, said, do, typed=answer.typed))
         await self._ui.confirmed(*questions)
 
     async def _give_up(self, stage: SwapStage) -> None:
         """Ask whether to close the checklist; a word must be typed if something is left undone."""
-        back, swap = stage.back, self._followed.checklist
+        back, swap = stage.back, self.checklist
         typed, said = None, [Span("Nothing is left to undo. You can save a report afterwards.")]
         if back is None or not back.closes:
             typed = GIVE_UP
@@ -359,10 +443,10 @@ class SwapScreen(Dialog[SwapDisk | None]):
     async def _dark_and_close(self, stage: SwapStage, _: str | None) -> AsyncIterator[Span]:
         """Switch the light off, then close the checklist; it stays open if the light stays on."""
         plan = await self._light_plan()
-        ran = partial(self._followed.write, self._followed.guide.ran, stage, plan)
+        ran = partial(self._write, self._guide.ran, stage, plan)
         async for said in self._ui.confirmation(plan, Facts(), (), ran).run(None):
             yield said
-        if self._followed.checklist.lit:
+        if self.checklist.lit:
             raise ZconsoleError("The light is still on, and the checklist open.")
         await self._close()
 
@@ -371,20 +455,20 @@ class SwapScreen(Dialog[SwapDisk | None]):
         # A disk may have been pulled while the question was open. A machine that can't be read must
         # not keep the checklist open.
         with suppress(ZconsoleError):
-            await self._followed.look()
-        stage = self._followed.stage
+            await self.read()
+        stage = self.stage
         if stage is not None and not stage.over:
-            await self._followed.write(self._followed.guide.close, stage.undone)
+            await self._write(self._guide.close, stage.undone)
 
     async def _light(self, stage: SwapStage) -> None:
         await self._confirm(stage, await self._light_plan())
 
     async def _light_plan(self) -> ActionPlan:
         """Return the plan that toggles the bay's light. Raises ZconsoleError."""
-        situation, swap = await self._followed.situation(), self._followed.checklist
-        if situation is None:
+        machine, swap = await self._read_machine(), self.checklist
+        if machine is None:
             raise ZconsoleError(f"{swap.pool} is not imported")
-        return plan_light(situation, swap.old, on=not swap.lit)
+        return plan_light(machine.situation, swap.old, on=not swap.lit)
 
     def _question(
         self, title: str, said: list[Span], do: Callable[[], Awaitable[None]], **more: Any
@@ -396,7 +480,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
 
     async def _save(self) -> None:
         """Write the report to a new file in the current directory."""
-        swap = self._followed.checklist
+        swap = self.checklist
         zone = self.look.zone
         when = datetime.fromtimestamp(self._ui.backend.clock(), zone)
         text = markdown(swap, zone)
@@ -405,6 +489,8 @@ class SwapScreen(Dialog[SwapDisk | None]):
             path = await in_daemon_thread(save)
         except OSError as error:
             self._say(f"no report: {error.strerror}")
+        except ZconsoleError as error:
+            self._say(str(error))
         else:
             self._saved = str(path)
             self._say("")
@@ -412,8 +498,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
     def _say(self, text: str) -> None:
         """Show a message above the keys."""
         self._said = text
-        if self.is_attached:
-            self.update()
+        self.update()
 
 
 class DemoSwapScreen(SwapScreen):
@@ -422,8 +507,8 @@ class DemoSwapScreen(SwapScreen):
     groups: ClassVar[tuple[str, ...]] = ("Swap", HANDS)
     BINDINGS: ClassVar[list[BindingType]] = bindings(HANDS)
 
-    def __init__(self, ui: FlowSession, followed: FollowedSwap, hands: Hands) -> None:
-        super().__init__(ui, followed)
+    def __init__(self, ui: FlowSession, guide: Guide, hands: Hands) -> None:
+        super().__init__(ui, guide)
         self._hands = hands
 
     def _hint(self) -> tuple[Line, ...]:
@@ -444,7 +529,7 @@ class DemoSwapScreen(SwapScreen):
 
     def action_wait(self) -> None:
         """Skip to the end of the running scan, else a while ahead."""
-        said = self._hands.wait(self._followed.checklist.pool)
+        said = self._hands.wait(self.checklist.pool)
         self._ui.app.withdraw(said.partition(":")[0])
         self.app.notify(said, timeout=TOLD)
 
@@ -453,7 +538,7 @@ class DemoSwapScreen(SwapScreen):
 
     async def _handed(self, do: Callable[[str, str], Awaitable[str]]) -> None:
         """Run a simulated action; offers the disk that was pulled by mistake first."""
-        swap = self._followed.checklist
+        swap = self.checklist
         disk, serial = swap.old, ""
         if swap.wrong:
             disk, serial = swap.wrong[0], swap.wrong[0].serial
@@ -492,36 +577,11 @@ class DemoSwapScreen(SwapScreen):
         return "" if place is None else self._hands.insert(disk, free[place])
 
 
-def elsewhere(swap: Checklist, stage: SwapStage) -> bool:
+def _is_elsewhere(swap: Checklist, stage: SwapStage) -> bool:
     """Return whether the step is about a new disk in another bay than the old one."""
     if stage.step == "insert":
         return swap.mode == REPLACE_FIRST and swap.pulled is None
     return stage.step == "replace" and swap.new is not None and swap.new.spot != swap.old.spot
-
-
-def offered(followed: FollowedSwap, filed: bool = False) -> frozenset[str]:
-    """Return the actions available in the present step; ``filed``: the report is saved."""
-    swap, stage, hold = followed.checklist, followed.stage, bool(followed.hold)
-    if stage is None or (hold and not stage.over):
-        return frozenset({"report"})
-    if stage.over:
-        able = {
-            "do": not filed,
-            "stop": not filed and swap.state == DONE,
-            "highlight": swap.lit and not hold,
-            "other_pool": bool(stage.then) and not hold,
-        }
-    else:
-        able = {
-            "do": stage.plan.refused is None if stage.plan is not None else stage.alarm,
-            "answer": bool(stage.answers),
-            "undo": stage.back is not None and not stage.back.closes,
-            # While another disk has to be put back, this bay must not be lit.
-            "highlight": bool(swap.old.light) and not stage.alarm and not elsewhere(swap, stage),
-            "report": True,
-            "stop": True,
-        }
-    return frozenset(action for action, can in able.items() if can)
 
 
 def text_list(
