@@ -60,6 +60,8 @@ GROUPS = ("Move", "List", "Panes", "Pools", "Console", "Replay")
 """Groups of keys that only look."""
 MAIN = (*GROUPS, "Actions")
 """Groups of the main screen."""
+ANSWER = "Answer"
+"""Group of the keys of an input."""
 ACTS = "act"
 """Action of the keys that need pools which can be changed, including the log of commands."""
 EVERY_GROUP = tuple(dict.fromkeys((*GROUPS, *(key.group for key in _EVERY))))
@@ -147,7 +149,7 @@ class KeyTable:
         rows = {key.title: key for key in self.rows}
         if title not in rows:
             raise ValueError(f"no such action; there are {', '.join(rows)}")
-        if rows[title].priority or rows[title].group == "Answer":
+        if rows[title].priority or rows[title].group == ANSWER:
             raise ValueError(f"{' '.join(map(shown, rows[title].keys))} cannot be another key")
         return rows[title]
 
@@ -177,7 +179,10 @@ MAIN_ONLY = frozenset(key.name for key in SHIPPED.rows if key.group in MAIN and 
 
 
 def bindings(*groups: str) -> list[BindingType]:
-    """Return the textual bindings of these groups; their titles are the ids in the keymap."""
+    """Return the textual bindings of these groups; their titles are the ids in the keymap.
+
+    Textual's own input binds the keys of an answer.
+    """
     from textual.binding import Binding  # keeps the command line free of textual
 
     return [
@@ -193,6 +198,7 @@ def bindings(*groups: str) -> list[BindingType]:
         )
         for group in groups
         for key in keys_of(group)
+        if group != ANSWER
     ]
 
 

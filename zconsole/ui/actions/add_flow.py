@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import ClassVar
-
-from textual.binding import BindingType
 
 from zconsole.actions.add import (
     Layout,
@@ -28,7 +25,6 @@ from zconsole.ui.actions.replace_flow import OTHER, ask_path
 from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.dialogs.screens import PickList, PickScreen
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.keys import bindings
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.units import counted, size
 
@@ -153,11 +149,8 @@ class Marking:
         return f"{self.title}: {len(self.marked)}{wanted} marked{least}"
 
 
-class DevicesScreen(PickScreen):
+class DevicesScreen(PickScreen, groups=("Menu", "Devices")):
     """List to mark devices on; Enter continues with them, or with the one at the cursor."""
-
-    groups = ("Menu", "Devices")
-    BINDINGS: ClassVar[list[BindingType]] = bindings("Devices")
 
     def __init__(self, marking: Marking, start: int) -> None:
         self.marking = marking

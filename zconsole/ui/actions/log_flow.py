@@ -121,10 +121,8 @@ async def log_flow(ui: FlowSession, _: str) -> None:
     await ui.show(LogScreen(found, ui.backend.clock()))
 
 
-class LogScreen(PickScreen):
+class LogScreen(PickScreen, groups=()):
     """List of commands, with the one at the cursor in full below it."""
-
-    groups = ()
 
     def __init__(self, found: Sequence[LoggedCommand], now: float) -> None:
         self._found = found

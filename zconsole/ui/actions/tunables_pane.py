@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from rich.cells import cell_len
-from textual.binding import BindingType
 
 from zconsole import units
 from zconsole.output.tunables import notes
@@ -18,7 +16,6 @@ from zconsole.tunables.holds import Setter
 from zconsole.tunables.store import Change
 from zconsole.ui.dialogs.screens import PickList, PickScreen
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.keys import bindings
 from zconsole.ui.themed_app import Work, begin_next
 from zconsole.ui.widgets.draw import Line, Span, fit
 from zconsole.units import percent
@@ -73,12 +70,10 @@ class TunableRow:
     """The same in a word or two: for the list."""
 
 
-class TunablesScreen(PickScreen):
+class TunablesScreen(PickScreen, groups=("Tunables",)):
     """List of tunables with details on one; ``request`` tells with which key it was left."""
 
-    groups = ("Tunables",)
     about_share = 2  # a value set here has a long story: who restores it, what it did
-    BINDINGS: ClassVar[list[BindingType]] = bindings("Tunables")
 
     def __init__(
         self,

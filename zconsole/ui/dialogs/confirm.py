@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, cast
+from typing import cast
 
 from textual import events, getters, on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.css.query import QueryType
@@ -24,7 +23,6 @@ from textual.widgets import Button, Input
 from zconsole.errors import ZconsoleError
 from zconsole.ui.actions.plan_lines import said_lines
 from zconsole.ui.dialogs.screens import Dialog, Lines, Offers, Prompt
-from zconsole.ui.keys import bindings
 from zconsole.ui.panes.help import help_key, key_row, titled_keys
 from zconsole.ui.themed_app import ThemedApp, begin
 from zconsole.ui.widgets.draw import Line, Span
@@ -51,15 +49,13 @@ class ChoiceButton(Button):
         return Content(mark) + Content.from_text(self.label)
 
 
-class ButtonScreen(Dialog[ScreenResultType]):
+class ButtonScreen(Dialog[ScreenResultType], groups=("Buttons",)):
     """A screen with buttons below its text: Left and Right move among them, as Tab does.
 
     Shift+Tab goes to the text from any of them.
     """
 
-    groups: ClassVar[tuple[str, ...]] = ("Buttons",)
     read_first = True
-    BINDINGS: ClassVar[list[BindingType]] = bindings("Buttons")
 
     def show_keys(self, keys: Sequence[Line], warning: Line = (), *, typing: bool = False) -> None:
         """Draw the keys, as many as fit; help and the last of them always fit.
@@ -149,14 +145,12 @@ def question(
     return Confirmation(title, body, _run, typed, barred, verb, commands, leaves=True)
 
 
-class ConfirmScreen(ButtonScreen[None]):
+class ConfirmScreen(ButtonScreen[None], groups=("Plan", "Result", "Buttons")):
     """A screen that shows a plan, or one of several alternatives, and runs it once confirmed."""
 
     # Typing on, or pressing Enter twice, must not run anything.
     AUTO_FOCUS = "#cancel"
 
-    groups = ("Plan", "Result", "Buttons")
-    BINDINGS: ClassVar[list[BindingType]] = bindings("Plan", "Result")
     _typed = getters.query_one(Prompt)
 
     def __init__(self, confirmations: Sequence[Confirmation]) -> None:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta, tzinfo
 from operator import itemgetter
-from typing import ClassVar
 
 from textual import getters
 from textual.app import ComposeResult
@@ -75,11 +74,10 @@ def _dated(typed: str, now: float, zone: tzinfo | None) -> tuple[float, ...]:
         raise UsageError(f"type a time as in {EXAMPLES}") from None
 
 
-class GoToScreen(TextScreen[float | None]):
+class GoToScreen(TextScreen[float | None], groups=("Answer",)):
     """Returns the time that was typed, or that of the event at the cursor; None after Esc."""
 
     AUTO_FOCUS = "#prompt"
-    groups: ClassVar[tuple[str, ...]] = ("Answer",)
     view = getters.query_one(PickView)
     topics = (
         ("14:05", "that time of day, nearest to what is shown now; also 14:05:30"),

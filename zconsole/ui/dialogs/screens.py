@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 from textual import getters
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.screen import ScreenResultType
 from textual.widgets import Input
@@ -45,11 +44,17 @@ class Dialog(TypedAheadScreen[ScreenResultType]):
     """The view of its lines, the first of its views."""
     footer = getters.query_one(FooterView)
     groups: ClassVar[tuple[str, ...]] = ()
-    """Its own groups in the table of keys, for its help and its line of keys."""
+    """Its own groups in the table of keys: those it binds, helps with and lists."""
     lives: ClassVar[bool] = False
     """Whether it is redrawn with each round of frames."""
     topics: Sequence[tuple[str, str]] = ()
     """Topics that its help explains before the keys: a word on the screen, and its explanation."""
+
+    def __init_subclass__(cls, groups: tuple[str, ...] | None = None, **options: Any) -> None:
+        """Name the groups of a screen, and bind their keys; by default those of its base."""
+        if groups is not None:
+            cls.groups, cls.BINDINGS = groups, bindings(*groups)
+        super().__init_subclass__(**options)
 
     @property
     def look(self) -> DisplayFormat:
@@ -131,11 +136,8 @@ class TextScreen(Dialog[ScreenResultType]):
 _HELP_PARTS = ("HELP", "LEGEND")
 
 
-class HelpScreen(TextScreen[None]):
+class HelpScreen(TextScreen[None], groups=("Help",)):
     """The help in two parts, of which one is shown."""
-
-    groups = ("Help",)
-    BINDINGS: ClassVar[list[BindingType]] = bindings("Help")
 
     def __init__(
         self, state: ViewState, about: Dialog[Any] | None, interval: float, *, typing: bool = False
@@ -216,14 +218,12 @@ class PickList:
     picked: int | None = None
 
 
-class PickScreen(TextScreen[int | None]):
+class PickScreen(TextScreen[int | None], groups=("Menu",)):
     """A list over the main screen; returns the index picked, or None after Esc."""
 
-    groups: ClassVar[tuple[str, ...]] = ("Menu",)
     lives = True
     about_share: ClassVar[int] = 3
     """Details about the line at the cursor may take one in so many lines of the screen."""
-    BINDINGS: ClassVar[list[BindingType]] = bindings("Menu")
     view = getters.query_one(PickView)
     about = getters.query_one("#about", LinesView)
 
@@ -380,11 +380,10 @@ class TextQuestion:
     typed: str = ""
 
 
-class AskScreen(TextScreen[str | None]):
+class AskScreen(TextScreen[str | None], groups=("Answer",)):
     """A question and a line for the answer; returns None when left."""
 
     AUTO_FOCUS = "#answer"
-    groups: ClassVar[tuple[str, ...]] = ("Answer",)
 
     def __init__(self, question: TextQuestion) -> None:
         super().__init__(question.title, question.lines)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
-from textual.binding import BindingType
 from textual.widgets import Input
 
 from zconsole import units
 from zconsole.timeline.frame import SCRUB_HOURS, SET_HERE, Frame
 from zconsole.ui.dialogs.screens import Offers, PickList, PickScreen, Prompt
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.keys import bindings
 from zconsole.ui.panes.balance import fill_role
 from zconsole.ui.panes.header import health_word
 from zconsole.ui.panes.reasons import as_called, bays_of
@@ -292,11 +290,8 @@ _NARROW = (
 sparkline."""
 
 
-class OverviewScreen(PickScreen):
+class OverviewScreen(PickScreen, groups=("Menu", "Overview")):
     """List of pools; returns the index of the chosen one in the view state."""
-
-    groups = ("Menu", "Overview")
-    BINDINGS: ClassVar[list[BindingType]] = bindings("Overview")
 
     def __init__(self, state: ViewState) -> None:
         self._state = state

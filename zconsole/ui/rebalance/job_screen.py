@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from textual import events
-from textual.binding import BindingType
 from textual.screen import ScreenResultType
 
 from zconsole import units
@@ -21,7 +20,7 @@ from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.dialogs.confirm import question
 from zconsole.ui.dialogs.screens import Dialog, Offers, PickList, PickScreen
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.keys import bindings, keys_of
+from zconsole.ui.keys import keys_of
 from zconsole.ui.panes.help import help_key, key_row, short_key
 from zconsole.ui.rebalance.job_watch import message_start, reason
 from zconsole.ui.rebalance.options import LIMITS, MIN_FREE, RATE, TARGET, Limit, ask_limit
@@ -107,9 +106,9 @@ def job_lines(
 
 def _progress(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator[Line]:
     word = _state_word(job)
-    known = job.goal is not None
-    done = f"{look.size(job.bytes_handled)} of {look.size(job.goal)} logical" if known else ""
-    tail = f"  {done} "
+    tail = "   "
+    if job.goal is not None:
+        tail = f"  {look.size(job.bytes_handled)} of {look.size(job.goal)} logical "
     head = (
         Span(f" {fit(word, 11)} ", ROLES.get(job.state, "bold")),
         Span(f"{percent(job.share, 1):>7}  "),
@@ -154,19 +153,12 @@ def _pace(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator
         parts.append((Span("ETA ", "dim"), *eta))
     if job.files_total is not None:
         parts.append((Span(_files(job)),))
-    endless = job.settings.aim == "balance"  # which usually has a target
-    set_ones = [
-        limit
-        for limit in LIMITS
-        if getattr(job.limits, limit.name) is not None or (limit is TARGET and endless)
-    ]
-    for limit in set_ones:
-        if limit is TARGET and job.limits.until_spread is None:
-            if job.ended is None:
-                parts.append((Span("no early stop", "bold"),))
-            continue
-        label = f"{limit.label[0].lower()}{limit.label[1:]} "
-        parts.append((Span(label, "dim"), Span(limit.shown(job.limits, look), "bold")))
+    for limit in LIMITS:
+        if getattr(job.limits, limit.name) is not None:
+            label = f"{limit.label[0].lower()}{limit.label[1:]} "
+            parts.append((Span(label, "dim"), Span(limit.shown(job.limits, look), "bold")))
+        elif limit is TARGET and job.settings.aim == "balance" and job.ended is None:
+            parts.append((Span("no early stop", "bold"),))  # jobs of this aim usually have a target
     yield from ((Span(" "), *line) for line in joined(parts, "   ", width - 2))
     if job.current and job.state == "running":
         path = look.middle(job.current, max(8, width - 7))
@@ -188,12 +180,11 @@ def _moved(job: JobView, fills: Fills, look: DisplayFormat, width: int) -> Itera
     """Yield the fill of each vdev as a bar, with its fill before the job and the difference."""
     if not job.before:
         return
-    known = [fills.get(name) for name in job.before]
+    known = [fill for name in job.before if (fill := fills.get(name)) is not None]
     spread = max(job.before.values()) - min(job.before.values())
     head = f" Vdevs since the job began: spread {percent(spread, 1)} then"
-    if all(fill is not None for fill in known):
-        present = [fill for fill in known if fill is not None]
-        head += f", {percent(max(present) - min(present), 1)} now"
+    if len(known) == len(job.before):
+        head += f", {percent(max(known) - min(known), 1)} now"
     yield (Span(head, "bold"),)
     room = max(4, width - _NAME - 34)
     for name, before in job.before.items():
@@ -215,9 +206,8 @@ def _left_out(
     if not total:
         return
     ordered = sorted(reasons.items(), key=lambda pair: -pair[1])
-    counts = [f"{n:,} " if len(ordered) > 1 else "" for _, n in ordered]
-    named = zip(counts, (look.text(why) for why, _ in ordered), strict=True)
-    parts: list[Line] = [(Span(f"{n}{why}", role),) for n, why in named]
+    several = len(ordered) > 1
+    parts = [(Span(f"{n:,} " * several + look.text(why), role),) for why, n in ordered]
     head = f" {word} {total:,}: "
     yield from indented(Span(head, "bold"), joined(parts, ", ", width - len(head) - 1))
 
@@ -296,11 +286,9 @@ ASKED = {limit.name: limit for limit in (RATE, TARGET, MIN_FREE)}
 """Limits that can be changed while the job runs."""
 
 
-class SteeringScreen(Dialog[ScreenResultType]):
+class SteeringScreen(Dialog[ScreenResultType], groups=("Job",)):
     """A screen with keys that control a job."""
 
-    groups: ClassVar[tuple[str, ...]] = ("Job",)
-    BINDINGS: ClassVar[list[BindingType]] = bindings("Job")
     _no_job = "this job is unknown"
     """What is said of a key without a job."""
     _reply = ""
@@ -395,10 +383,9 @@ class SteeringScreen(Dialog[ScreenResultType]):
             await self._ui.jobs.rebalance_backend.order(job.job, None, changed)
 
 
-class JobListScreen(SteeringScreen[int | None], PickScreen):
+class JobListScreen(SteeringScreen[int | None], PickScreen, groups=("Menu", "Job")):
     """List of a pool's jobs; returns the index of the line chosen, 0 for a new job."""
 
-    groups = ("Menu", "Job")
     _no_job = "put the cursor on a job"
 
     def __init__(self, ui: FlowSession, pool: str, start: int) -> None:

@@ -13,9 +13,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar
-
-from textual.binding import BindingType
+from typing import Any
 
 from zconsole.actions.facts import situation_of
 from zconsole.actions.plan import ActionPlan, Facts
@@ -34,7 +32,6 @@ from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.dialogs.confirm import Confirmation, question
 from zconsole.ui.dialogs.screens import Dialog, Offers, PickList
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.keys import bindings
 from zconsole.ui.new_file import keep_new
 from zconsole.ui.panes.help import key_row, short_key
 from zconsole.ui.swap.swap_lines import eta_note, restored_note, swap_lines, swap_title
@@ -52,14 +49,11 @@ GIVE_UP = "give up"
 NO_WAY_BACK = "There is nothing to undo here."
 
 
-class SwapScreen(Dialog[SwapDisk | None]):
+class SwapScreen(Dialog[SwapDisk | None], groups=("Swap",)):
     """The screen of one checklist, which stays open when the screen is left.
 
     Its result is a device of another pool to swap next, or None.
     """
-
-    groups: ClassVar[tuple[str, ...]] = ("Swap",)
-    BINDINGS: ClassVar[list[BindingType]] = bindings("Swap")
 
     def __init__(self, ui: FlowSession, guide: Guide) -> None:
         super().__init__()
@@ -501,11 +495,8 @@ class SwapScreen(Dialog[SwapDisk | None]):
         self.update()
 
 
-class DemoSwapScreen(SwapScreen):
+class DemoSwapScreen(SwapScreen, groups=("Swap", HANDS)):
     """The screen for a simulated shelf, with keys to pull and insert disks."""
-
-    groups: ClassVar[tuple[str, ...]] = ("Swap", HANDS)
-    BINDINGS: ClassVar[list[BindingType]] = bindings(HANDS)
 
     def __init__(self, ui: FlowSession, guide: Guide, hands: Hands) -> None:
         super().__init__(ui, guide)
