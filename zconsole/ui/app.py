@@ -105,8 +105,6 @@ class Console(ThemedApp):
         self._notices = tuple(notices)
         self._behind = False
         self._painted = float("-inf")
-        self._status: HeaderStatus | None = None
-        """Status as of the last look at it; None before the first frame."""
         self._shown: HeaderStatus | None = None
         """Status in the header when everything was drawn last; None after only the header was."""
         self._timer: Timer | None = None
@@ -232,13 +230,14 @@ class Console(ThemedApp):
             self.main_screen.waiting("no pools are imported; waiting for one")
 
     def _header_status(self) -> HeaderStatus | None:
-        self._status = self.view_state.status(self._clock(), self.feed.pace)
-        return self._status
+        """Return the status now; None before the first frame."""
+        return self.view_state.status(self._clock(), self.feed.pace)
 
     @property
     def late(self) -> Line:
-        """Age of the data, as of the last look at it, once it is late; else empty."""
-        return late_age(self._status) if self._status else ()
+        """Age of the data, once it is late; else empty."""
+        status = self._header_status()
+        return late_age(status) if status else ()
 
     def _update_list(self) -> None:
         """Redraw a list over the main screen, with its new data or age."""
@@ -368,13 +367,13 @@ class Console(ThemedApp):
 
     def action_picture(self) -> None:
         """Save a picture of the screen to the directory where the console was started."""
-        from zconsole.ui.new_file import keep_picture
+        from zconsole.ui.new_file import keep_new, portable
 
-        svg, now = self.export_screenshot(), datetime.now(self.view_state.look.zone)
+        svg, now = portable(self.export_screenshot()), datetime.now(self.view_state.look.zone)
 
         async def _keep() -> None:
             try:
-                path = await in_daemon_thread(keep_picture, svg, Path.cwd(), now)
+                path = await in_daemon_thread(keep_new, svg, Path.cwd(), now, "picture", "svg")
             except (OSError, ZconsoleError) as error:
                 self.notify(str(error), severity="error")
             else:

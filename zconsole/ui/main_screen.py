@@ -226,7 +226,7 @@ class MainScreen(Screen[None]):
                 return self.devices.has_focus
             case "fold":
                 return self.devices.has_focus or self._state.playback is not None
-            case "fold_in" | "fold_out":
+            case "sideways":
                 return isinstance(self.focused, Pane) and self.focused.goes_sideways
         return super().check_action(action, parameters)
 
@@ -277,15 +277,10 @@ class MainScreen(Screen[None]):
         else:
             self.devices.fold(lambda folded, row: folded ^ row)
 
-    def action_fold_in(self) -> None:
-        """Go left in the focused pane: fold a row, or go back in time."""
+    def action_sideways(self, direction: int) -> None:
+        """Go left (-1) or right (1) in the focused pane: fold or unfold a row, or move in time."""
         if isinstance(self.focused, Pane):
-            self.focused.sideways(-1)
-
-    def action_fold_out(self) -> None:
-        """Go right in the focused pane: unfold a row, or go forward in time."""
-        if isinstance(self.focused, Pane):
-            self.focused.sideways(1)
+            self.focused.sideways(direction)
 
     def action_filter(self) -> None:
         """Open a prompt for a text; only rows with it are shown."""

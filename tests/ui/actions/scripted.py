@@ -132,7 +132,7 @@ class SilentApp:
             await self.workers.pop(0).work()
 
     def notify(self, message: str, **_: object) -> None:
-        self.messages.append(message)
+        self.messages.append(self.view_state.look.said(message))
 
     def withdraw(self, beginning: str) -> None:
         self.messages = [text for text in self.messages if not text.startswith(beginning)]

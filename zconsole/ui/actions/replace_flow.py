@@ -210,7 +210,8 @@ def _vdev(ui: FlowSession, key: str) -> tuple[Situation, Target]:
 def _device(ui: FlowSession, situation: Situation, key: str) -> Target:
     """Return the device to replace: the one at the cursor, or the only failed one below it.
 
-    For a spare or replacing group with a leftover, it is the group's first child.
+    For a spare or replacing group with a leftover, it is the group's first child. Raises
+    ZconsoleError if none or several failed.
     """
     target = find(situation.pool, key)
     if target is not None and target.vdev.children and leftover(target.vdev):
@@ -218,16 +219,11 @@ def _device(ui: FlowSession, situation: Situation, key: str) -> Target:
         target = find(situation.pool, first) if first else None
     if target is not None and not target.vdev.children:
         return target
-    return _only_failed(ui, situation, target)
-
-
-def _only_failed(ui: FlowSession, situation: Situation, below: Target | None) -> Target:
-    """Return the only failed device of a vdev or pool. Raises ZconsoleError for none or several."""
-    found = failed(situation.pool, below.key if below else None)
+    found = failed(situation.pool, target.key if target else None)
     if len(found) == 1:
         return found[0]
     if not found:
-        raise ZconsoleError(_why_none(ui, situation, below))
+        raise ZconsoleError(_why_none(ui, situation, target))
     names = ", ".join(target.name for target in found)
     raise ZconsoleError(f"{names} have failed: select one of them")
 

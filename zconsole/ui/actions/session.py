@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from textual.screen import Screen
 
@@ -48,9 +48,6 @@ from zconsole.ui.swap.swap_watch import SwapWatch
 from zconsole.ui.themed_app import ThemedApp
 from zconsole.ui.widgets.draw import Span
 
-if TYPE_CHECKING:
-    from textual.notifications import SeverityLevel
-
 Answer = TypeVar("Answer")
 Planner = Callable[[Situation], ActionPlan]
 Ran = Callable[[Sequence[ExecutionEvent]], Awaitable[None]]
@@ -61,7 +58,6 @@ HURRY = 0.5
 
 _ROLES = {
     "begun": "bold",
-    "output": "",
     "skipped": "dim",
     "warning": "warning",
     "failed": "error",
@@ -380,8 +376,7 @@ class FlowSession:
         self.follow_up.record(
             pool, self.backend.clock(), text, OUTCOME, "notice" if ok else "error"
         )
-        severity: SeverityLevel = "information" if ok else "error"
-        self.app.notify(text, timeout=20, severity=severity)
+        self.app.notify(text, timeout=20, severity="information" if ok else "error")
 
     def _heard(self, pool: str, news: News) -> None:
         """Record news of a job as an event of its pool."""

@@ -55,18 +55,21 @@ _NO_DISK = ("cpu", "metadata")
 
 async def tunables_flow(ui: FlowSession, _: str) -> None:
     """Show the tunables pane until it is left with Esc."""
-    row: int | None = None
-    while True:
+    now: dict[str, Setting] = {}
+
+    async def _read() -> None:
+        """Read the values, which others may set meanwhile, and what is known of who set them."""
         found = await in_daemon_thread(ui.backend.control.list)
+        now.update((each.tunable.name, each) for each in found if each.value is not None)
         await ui.read_past()
-        settings = tuple(setting for setting in found if setting.value is not None)
-        if not settings:
-            raise ZconsoleError("this machine has no ZFS tunables")
         await ui.read_autopilot()
-        if row is None:
-            advised = (_suggestion_of(ui, each.tunable.name) for each in settings)
-            row = next((index for index, found in enumerate(advised) if found), 0)
-        screen = _screen(ui, settings, row)
+
+    await _read()
+    if not now:
+        raise ZconsoleError("this machine has no ZFS tunables")
+    row = next((row for row, name in enumerate(now) if _suggestion_of(ui, name)), 0)
+    while True:
+        screen = TunablesScreen(partial(_shown, ui, now), row, partial(running, ui), _read)
         picked = await ui.show(screen)
         if picked is None:
             return
@@ -74,7 +77,7 @@ async def tunables_flow(ui: FlowSession, _: str) -> None:
         try:
             match screen.request:
                 case "set":
-                    await _ask_value(ui, settings[picked])
+                    await _ask_value(ui, list(now.values())[picked])
                 case "restore":
                     await _restore(ui)
                 case "hold":
@@ -85,27 +88,10 @@ async def tunables_flow(ui: FlowSession, _: str) -> None:
                     await _preset(ui, name)
         except ZconsoleError as error:
             ui.show_error(error)
+        await _read()
 
 
-def _screen(ui: FlowSession, settings: tuple[Setting, ...], row: int) -> TunablesScreen:
-    """Return the screen of tunables; it rereads the values, which others may set meanwhile."""
-    now = {setting.tunable.name: setting for setting in settings}
-
-    async def _renew() -> None:
-        found = await in_daemon_thread(ui.backend.control.list)
-        now.update((each.tunable.name, each) for each in found if each.tunable.name in now)
-        await ui.read_past()
-        await ui.read_autopilot()
-
-    return TunablesScreen(
-        lambda: _shown(ui, tuple(now.values())),
-        row,
-        partial(running, ui),
-        _renew,
-    )
-
-
-def _shown(ui: FlowSession, settings: tuple[Setting, ...]) -> tuple[TunableRow, ...]:
+def _shown(ui: FlowSession, settings: Mapping[str, Setting]) -> tuple[TunableRow, ...]:
     """Return the tunables with their newest changes, and the effects on the pool on show."""
     frame = ui.frame
     changes = ui.past.changes
@@ -114,8 +100,7 @@ def _shown(ui: FlowSession, settings: tuple[Setting, ...]) -> tuple[TunableRow, 
         effect = ui.effects.effect(frame, change, changes) if frame else None
         return ChangeEffect(change, effect, sum(each.t == change.t for each in changes))
 
-    def _shown_one(setting: Setting) -> TunableRow:
-        name = setting.tunable.name
+    def _shown_one(name: str, setting: Setting) -> TunableRow:
         newest = [change for change in reversed(changes) if change.name == name][:2]
         done = tuple(map(_done, newest))
         restored = len(done) > 1 and not setting.ours and setting.value == newest[0].after
@@ -132,7 +117,7 @@ def _shown(ui: FlowSession, settings: tuple[Setting, ...]) -> tuple[TunableRow, 
             advice = f"{ui.look.glyphs.arrow} {setting.tunable.exact(found.value)}"
         return replace(row, suggested=found.beside, advice=advice)
 
-    return tuple(map(_shown_one, settings))
+    return tuple(_shown_one(name, setting) for name, setting in settings.items())
 
 
 def _suggestion_of(ui: FlowSession, name: str) -> Suggestion | None:

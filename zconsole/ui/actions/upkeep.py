@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from zconsole.actions.growth import plan_expand, space_gained
 from zconsole.actions.scrub_window import hours_added
@@ -38,10 +37,6 @@ from zconsole.ui.rebalance.job_watch import message_start
 from zconsole.ui.themed_app import begin, begin_next
 from zconsole.ui.widgets.draw import Span
 from zconsole.units import counted, latency, percent
-
-if TYPE_CHECKING:
-    from textual.notifications import SeverityLevel
-
 
 ALL_POOLS_SECONDS = 60.0
 """Seconds between two requests for all pools, for a console of some that would restore tunables."""
@@ -90,10 +85,7 @@ class Upkeep:
             self._ended.update(over)
             begin_next(app, self.look_at_tunables, "tuned")
         if self._is_time():
-            if session.backend.change_mark is None:
-                self._read_kept(update)
-            else:
-                begin_next(app, partial(self._look, update), "look")
+            begin_next(app, partial(self._look, update), "look")
 
     # Additions to the frames
 
@@ -186,7 +178,7 @@ class Upkeep:
             self._mark, self._read = mark, now
         self._read_kept(update, changed)
 
-    def _read_kept(self, update: Update, changed: bool = True) -> None:
+    def _read_kept(self, update: Update, changed: bool) -> None:
         """Start the reads; without a change only those that concern something known already."""
         app, session = self.session.app, self.session
         if changed or session.past != Past():
@@ -204,13 +196,11 @@ class Upkeep:
     async def _look_at_jobs(self, update: Update) -> None:
         for frame in update.frames:
             for news in await self.session.jobs.look(frame.pool):
-                said = self.session.look.said(news.text)
-                self.session.app.notify(said, severity=news.severity, timeout=15)
+                self.session.app.notify(news.text, severity=news.severity, timeout=15)
 
     async def _look_at_swaps(self) -> None:
         if text := await self.session.swaps.look():
-            said = self.session.look.said(text)
-            self.session.app.notify(said, severity="warning", timeout=15)
+            self.session.app.notify(text, severity="warning", timeout=15)
 
     async def look_at_tunables(self) -> None:
         """Restore tunables that are due, and report them and those that a vanished console left."""
@@ -258,8 +248,8 @@ class Upkeep:
     def _report_left(self, text: str, failed: bool = False) -> None:
         """Report tunables that are not restored; the same message only once."""
         if text and text != self._left_reported:
-            severity: SeverityLevel = "error" if failed else "warning"
-            self.session.app.notify(text, severity=severity, timeout=20)
+            app = self.session.app
+            app.notify(text, severity="error" if failed else "warning", timeout=20)
         self._left_reported = text
 
     async def tidy_lights(self) -> None:

@@ -306,7 +306,7 @@ class SteeringScreen(Dialog[ScreenResultType], groups=("Job",)):
 
     async def _refresh(self) -> None:
         for news in await self._ui.jobs.look(self._pool):
-            self.app.notify(self.look.said(news.text), severity=news.severity)
+            self.app.notify(news.text, severity=news.severity)
         self.update()
 
     def _hint(self) -> tuple[Line, ...]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 from zconsole.pool.redundancy import may_fail
 from zconsole.pool.scan_outcome import WELL
 from zconsole.swap.choice import SwapChoice, SwapWay
-from zconsole.swap.disk import BACKED_OUT, DONE, OPEN, Checklist, SwapDisk, sentence
+from zconsole.swap.disk import BACKED_OUT, DONE, OPEN, Checklist, sentence
 from zconsole.swap.report import entry_words, explained, way_text
 from zconsole.swap.stage import SwapStage
 from zconsole.swap.steps import NOT_NEEDED, SCRUB_CANCELED, STEPS, listed, step_of
@@ -272,17 +273,15 @@ def _steps(steps: Sequence[ListedStep], look: DisplayFormat) -> Iterator[Line]:
 def _disks(swap: Checklist, look: DisplayFormat, width: int) -> Iterator[Line]:
     """Yield both disks: the place and label of each."""
     yield (Span(" Disks", "bold"),)
-    yield from _disk("old", swap.old, look, width)
+    disks = [("old", swap.old)]
     if swap.new is not None and not swap.same:
-        yield from _disk("new", swap.new, look, width)
-
-
-def _disk(label: str, disk: SwapDisk, look: DisplayFormat, width: int) -> Iterator[Line]:
-    size = look.size(disk.size) if disk.size else ""
-    model = "" if disk.model in disk.name else disk.model
-    facts = (disk.place, disk.mark, model, size, device_name(disk.name))
-    text = look.text(", ".join(dict.fromkeys(filter(None, facts))))
-    yield from beside(Span(f" {fit(label, _LABEL)}", "dim"), text, width - 1)
+        disks.append(("new", swap.new))
+    for label, disk in disks:
+        size = look.size(disk.size) if disk.size else ""
+        model = "" if disk.model in disk.name else disk.model
+        facts = (disk.place, disk.mark, model, size, device_name(disk.name))
+        text = look.text(", ".join(dict.fromkeys(filter(None, facts))))
+        yield from beside(Span(f" {fit(label, _LABEL)}", "dim"), text, width - 1)
 
 
 def _history(swap: Checklist, look: DisplayFormat, width: int) -> Iterator[Line]:
@@ -300,7 +299,5 @@ def _history(swap: Checklist, look: DisplayFormat, width: int) -> Iterator[Line]
 
 def _beside(left: Sequence[Line], right: Sequence[Line]) -> Iterator[Line]:
     """Yield two columns, the left one as wide as the list of steps."""
-    for number in range(max(len(left), len(right))):
-        one = left[number] if number < len(left) else ()
-        other = right[number] if number < len(right) else ()
+    for one, other in zip_longest(left, right, fillvalue=()):
         yield (*one, Span(" " * max(0, _STEPS - width_of(one))), *other)
