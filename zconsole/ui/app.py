@@ -325,7 +325,7 @@ class Console(ThemedApp):
         if not bays(self.view_state.frames):
             self.notify(NO_CHASSIS, timeout=6)
             return
-        row = self.devices.current.row if self.devices.current is not None else None
+        row = self.main_screen.row
         start = row.vdev.disk if row is not None else None
         self.push_screen(ChassisScreen(self.view_state, start, self.feed.lights), _go)
 
@@ -334,8 +334,7 @@ class Console(ThemedApp):
         from zconsole.ui.dialogs.what_if_screen import Question, WhatIfScreen
 
         if (frame := self.view_state.frame) is not None:
-            item = self.devices.current
-            question = Question("", frame, row=item.row if item is not None else None)
+            question = Question("", frame, row=self.main_screen.row)
             self.push_screen(WhatIfScreen(self.view_state, question))
 
     # Copies and pictures
@@ -384,9 +383,8 @@ class Console(ThemedApp):
     def action_act(self, flow: str) -> None:
         """Start the flow of an action key for the row at the cursor."""
         if self.actions is not None:
-            item = self.devices.current
-            key = item.key if item is not None and item.row is not None else None
-            self.actions.start(self, flow, key)
+            row = self.main_screen.row
+            self.actions.start(self, flow, row.key if row is not None else "")
 
     # The console
 

@@ -12,7 +12,7 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from zconsole.config.settings import PANES
-from zconsole.timeline.frame import Frame, Pairs
+from zconsole.timeline.frame import Frame, Pairs, VdevRow
 from zconsole.ui.dialogs.screens import Prompt
 from zconsole.ui.panes.balance import BalancePane
 from zconsole.ui.panes.devices import SORTS, DeviceView
@@ -230,12 +230,17 @@ class MainScreen(Screen[None]):
                 return isinstance(self.focused, Pane) and self.focused.goes_sideways
         return super().check_action(action, parameters)
 
+    @property
+    def row(self) -> VdevRow | None:
+        """The vdev at the cursor; None if there is none."""
+        item = self.devices.current
+        return item.row if item is not None else None
+
     def copies(self) -> Sequence[tuple[str, str]]:
         """Return the path, GUID and name of the row at the cursor."""
-        item = self.devices.current
-        if item is None or item.row is None:
+        if self.row is None:
             return ()
-        vdev = item.row.vdev
+        vdev = self.row.vdev
         offers = (("path", vdev.path), ("GUID", vdev.guid), ("name", vdev.name))
         return tuple((what, str(text)) for what, text in offers if text)
 

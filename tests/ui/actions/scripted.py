@@ -23,7 +23,6 @@ from zconsole.sim.backends.actions import simulated_backend
 from zconsole.sim.source import World
 from zconsole.timeline.feed import Feed, Update
 from zconsole.timeline.session import Session
-from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.actions.tunables_pane import TunablesScreen
 from zconsole.ui.actions.upkeep import Upkeep
 from zconsole.ui.console_options import ConsoleOptions
@@ -113,7 +112,7 @@ class Background:
 
 
 class SilentApp:
-    """The parts of an app that a session and its upkeep need besides screens."""
+    """The parts of an app that a session needs besides screens."""
 
     main_on_top = True
 
@@ -164,7 +163,7 @@ async def kept(backend: ActionBackend) -> None:
         await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_done(), keeper._loop))
 
 
-class ScriptedSession(FlowSession):
+class ScriptedSession(Upkeep):
     """A session whose questions are answered by a script."""
 
     def __init__(
@@ -195,7 +194,7 @@ class ScriptedSession(FlowSession):
         """Whether the plan that was to be run could only be read."""
         self.asked_for: str | None = None
         """Word that had to be typed for the plan that was to be run."""
-        self.upkeep = feed.contributor = Upkeep(self)
+        feed.contributor = self
         feed.hear = lambda update: self.silent.view_state.take(update, 0.0)
         feed.step(0.0)
 

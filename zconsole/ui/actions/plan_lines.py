@@ -11,7 +11,7 @@ from zconsole.actions.plan import ActionPlan
 from zconsole.actions.target import Target
 from zconsole.pool.chassis import LeafDisk
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.widgets.draw import Line, Span, fit, middle, short_names
+from zconsole.ui.widgets.draw import Line, Span, fit, short_names
 
 
 def plan_lines(plan: ActionPlan, denied: str, look: DisplayFormat, width: int) -> tuple[Line, ...]:
@@ -83,33 +83,31 @@ def candidate_about(
     if index >= len(candidates):
         return ()
     candidate = candidates[index]
-    name, said = look.text(device_name(candidate.device.path)), look.text(_said(candidate))
+    device, said = candidate.device, look.text(_said(candidate))
+    name = look.text(device_name(device.path))
     start = _start(candidate, _names(candidates, look, width), look)
-    device = candidate.device
-    both = f"sectors: {device.logical} bytes, {device.physical} physical"
-    sectors = both if device.logical and device.physical else ""
-    told = tuple(look.wrapped(sectors, width, "dim")) if sectors else ()
+    told: tuple[Line, ...] = ()
+    if device.logical and device.physical:
+        sectors = f"sectors: {device.logical} bytes, {device.physical} physical"
+        told = tuple(look.wrapped(sectors, width, "dim"))
     if name in start and cell_len(start + said) <= width:
         return told
-    path = look.wrapped(candidate.device.path, width, "bold")
-    return (*path, *look.wrapped(said, width), *told)
+    return (*look.wrapped(device.path, width, "bold"), *look.wrapped(said, width), *told)
 
 
 def swap_lines(
     swaps: Sequence[tuple[Target, str | None]], look: DisplayFormat, width: int
 ) -> tuple[Line, ...]:
     """Return one line per device: its state, and the path of its replacement."""
-    glyphs = look.glyphs
     room = max(12, width // 3)
-    short = short_names([look.text(old.name) for old, _ in swaps], room, glyphs.ellipsis)
+    short = short_names([look.text(old.name) for old, _ in swaps], room, look.glyphs.ellipsis)
     lines: list[Line] = []
     for old, new in swaps:
         start = f"  {fit(short[look.text(old.name)], room)} "
-        state = f"{fit(old.vdev.state, 9)} {glyphs.arrow} "
+        state = f"{fit(old.vdev.state, 9)} {look.glyphs.arrow} "
         left = max(4, width - cell_len(start + state) - 1)
-        said = look.text(device_name(new) if new else "stays")
-        shown = Span(middle(said, left, glyphs.ellipsis), "bold" if new else "dim")
-        lines.append((Span(start), Span(state, "dim"), shown))
+        said = look.middle(device_name(new) if new else "stays", left)
+        lines.append((Span(start), Span(state, "dim"), Span(said, "bold" if new else "dim")))
     return tuple(lines)
 
 

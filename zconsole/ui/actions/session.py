@@ -147,8 +147,7 @@ class FollowUp:
     def scans_over(self) -> Iterator[Frame]:
         """Yield the frames of pools whose last running scan has just ended."""
         for pool, frame in self._frames.items():
-            running = any(view.scan.active for view in frame.scans)
-            if running:
+            if any(view.scan.active for view in frame.scans):
                 self._scanning.add(pool)
             elif pool in self._scanning and not frame.problem:
                 self._scanning.discard(pool)
@@ -244,14 +243,15 @@ class FlowSession:
             for frame in state.frames
             if frame.absent or not frame.problem
         }
-        active = {
-            key: any(view.scan.active for view in frame.scans) and not frame.absent
+        running = {
+            key: frame.pool
             for key, frame in known.items()
+            if not frame.absent and any(view.scan.active for view in frame.scans)
         }
         return Scans(
-            {key: known[key].pool for key, runs in active.items() if runs},
-            {key: known[key].pool for key, runs in active.items() if not runs},
-            tuple(key for key in ended if not active.get(key)),
+            running,
+            {key: frame.pool for key, frame in known.items() if key not in running},
+            tuple(key for key in ended if key not in running),
             whole=not state.options.pools and len(known) == len(state.frames),
         )
 
@@ -463,20 +463,23 @@ class FlowSession:
         self.report_outcome(plan.pool, said, ok=outcome.ok)
 
 
-def _said(event: ExecutionEvent, plan: ActionPlan) -> list[Span]:
-    role = _ROLES.get(event.kind, "")
-    done = "Started." if plan.begins else "Done."
-    words = {
-        "begun": f"$ {event.text}",
-        "done": done,
-        "skipped": f"Not needed: {event.text}",
-        "refused": f"Not run: {event.text}",
-    }
-    said = [Span(words.get(event.kind, event.text), role)]
+def _said(event: ExecutionEvent, plan: ActionPlan) -> Iterator[Span]:
+    role, words = _ROLES.get(event.kind, ""), event.text
+    match event.kind:
+        case "begun":
+            words = f"$ {words}"
+        case "done":
+            words = "Started." if plan.begins else "Done."
+        case "skipped":
+            words = f"Not needed: {words}"
+        case "refused":
+            words = f"Not run: {words}"
+        case "failed" if event.step is not None:
+            words = "Failed. No further command was run."
+    yield Span(words, role)
     if event.kind == "refused" and event.step is not None:
         first = event.step is plan.steps[0]
         rest = "Nothing was changed: plan it again." if first else "No further command was run."
-        said = [*said, Span(rest, role)]
-    if event.kind == "failed" and event.step is not None:
-        said = [Span("Failed. No further command was run.", role)]
-    return [*said, Span(event.meaning, "warning")] if event.meaning else said
+        yield Span(rest, role)
+    if event.meaning:
+        yield Span(event.meaning, "warning")

@@ -12,6 +12,7 @@ from zconsole.actions.target import Swap, Target, doubts
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
 from zconsole.errors import ZconsoleError
 from zconsole.hardware.location import PARTITION
+from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import REPAIRS
 from zconsole.scan_report.resilver_time import member_duration
 from zconsole.swap.choice import SwapChoice, SwapWay, cable_advice, choose
@@ -84,9 +85,14 @@ class SwapFlow:
         if then is not None and frame is not None:
             await SwapFlow(self.ui, frame, then.key).run()
 
+    @property
+    def _vdev(self) -> Vdev | None:
+        """The vdev at the cursor."""
+        return next((row.vdev for row in self.frame.rows if row.key == self.key), None)
+
     def _fills(self, swap: Checklist) -> bool:
         """Return whether the device at the cursor is the new disk of a checklist."""
-        vdev = next((row.vdev for row in self.frame.rows if row.key == self.key), None)
+        vdev = self._vdev
         if swap.new is None or vdev is None or vdev.children:
             return False
         whole, serial = PARTITION.sub("", vdev.path or ""), vdev.disk.serial if vdev.disk else ""
@@ -94,9 +100,9 @@ class SwapFlow:
 
     async def _open_or_new(self, known: Sequence[Checklist]) -> Checklist | None:
         """Return one of the open checklists, or a new one for the device at the cursor."""
-        vdevs = (row.vdev for row in self.frame.rows if row.key == self.key)
-        leaf = next((vdev.called for vdev in vdevs if not vdev.children), None)
-        if len(known) == 1 and leaf is None:
+        vdev = self._vdev
+        leaf = vdev.called if vdev is not None and not vdev.children else ""
+        if len(known) == 1 and not leaf:
             return known[0]
         alarms = map(self.ui.swaps.alarm, known)
         where = (f"{swap.old.words}, {STEPS[swap.at].title.lower()}" for swap in known)
