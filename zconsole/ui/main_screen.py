@@ -25,7 +25,7 @@ from zconsole.ui.panes.reasons import wanted_action
 from zconsole.ui.panes.scan import ScanPane
 from zconsole.ui.themed_app import begin
 from zconsole.ui.view_state import HeaderStatus, ViewState
-from zconsole.ui.widgets.draw import Line, Span
+from zconsole.ui.widgets.draw import Lines, Span
 from zconsole.ui.widgets.lines_view import FooterView, LinesView
 
 _FILTER = "show only: name, bay, serial, path, state, note"
@@ -51,7 +51,7 @@ class MainScreen(Screen[None]):
         self._details = details
         self._ready = ready
         self._status: HeaderStatus | None = None
-        self._header: tuple[Line, ...] = ()
+        self._header: Lines = ()
         self._drawn_for: Size | None = None
         """Size of the terminal for which everything was drawn; None if the last frames were not,
         as another screen covered this one or the terminal was too small."""
@@ -347,7 +347,7 @@ class MainScreen(Screen[None]):
             first=wanted_action(frame),
             own=pane.keys if isinstance(pane, Pane) else (),
         )
-        position: tuple[Line, ...] = ()
+        position: Lines = ()
         if played is not None:
             position = (playback_line(played, state.look, width, ended=state.ended),)
         self._footer.share(position, typing if isinstance(self.focused, Input) else footer)

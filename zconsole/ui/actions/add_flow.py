@@ -25,7 +25,7 @@ from zconsole.ui.actions.replace_flow import OTHER, ask_path
 from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.dialogs.screens import PickList, PickScreen
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.widgets.draw import Line, Span
+from zconsole.ui.widgets.draw import Line, Lines, Span
 from zconsole.units import counted, size
 
 MARK = "x"
@@ -68,7 +68,7 @@ def _layouts(
 ) -> PickList:
     lacking = [why_not(situation, *each) for each in found]
 
-    def _about(index: int, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+    def _about(index: int, look: DisplayFormat, width: int) -> Lines:
         layout, why = found[index][0], lacking[index]
         said = (*meaning(layout), permanent(situation, layout) or removable(situation, layout))
         head = look.wrapped(f"Not now: {why}", width, "warning") if why else ()
@@ -79,7 +79,7 @@ def _layouts(
     free = sum(each.usable and not _is_small(each.device, near) for each in judged)
     texts = [layout_text(*each, free) for each in found]
 
-    def _lines(look: DisplayFormat, width: int) -> tuple[Line, ...]:
+    def _lines(look: DisplayFormat, width: int) -> Lines:
         return tuple(  # dim, with the reason, if it can't be added now
             look.crop((Span(f"  {text}: {why}", "dim") if why else Span(f"  {text}"),), width)
             for text, why in zip(texts, lacking, strict=True)
@@ -131,7 +131,7 @@ class Marking:
             self.listed.append(Candidate(Device(path), cautions=("not examined yet",)))
         self.marked[path] = None
 
-    def lines(self, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+    def lines(self, look: DisplayFormat, width: int) -> Lines:
         """Return one line per device, with MARK before the marked ones, and one to type a path."""
         shown: list[Line] = []
         for each, line in zip(self.listed, candidate_lines(self.listed, look, width), strict=True):

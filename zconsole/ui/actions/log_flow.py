@@ -14,7 +14,7 @@ from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.dialogs.screens import Offers, PickList, PickScreen
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.widgets.draw import Line, Span, fit
+from zconsole.ui.widgets.draw import Line, Lines, Span, fit
 
 DONE = "done"
 AUTOPILOT = "autopilot"
@@ -138,9 +138,7 @@ class LogScreen(PickScreen, groups=()):
         return (("command", self._found[self.view.cursor].command),)
 
 
-def log_lines(
-    found: Sequence[LoggedCommand], now: float, look: DisplayFormat, width: int
-) -> tuple[Line, ...]:
+def log_lines(found: Sequence[LoggedCommand], now: float, look: DisplayFormat, width: int) -> Lines:
     """Return one line per command: when it ended, its result, and the command."""
     return tuple(look.crop(_line(each, look, now), width) for each in found)
 
@@ -154,9 +152,7 @@ def _line(each: LoggedCommand, look: DisplayFormat, now: float) -> Line:
     )
 
 
-def log_about(
-    found: Sequence[LoggedCommand], index: int, look: DisplayFormat, width: int
-) -> tuple[Line, ...]:
+def log_about(found: Sequence[LoggedCommand], index: int, look: DisplayFormat, width: int) -> Lines:
     """Return the whole command and its result, wrapped to the width."""
     each = found[index]
     by = f", by {each.user}" if each.user else ""

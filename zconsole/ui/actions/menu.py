@@ -25,7 +25,7 @@ from zconsole.ui.actions.replace_flow import attach_flow, batch_flow, replace_fl
 from zconsole.ui.actions.session import FlowSession, Planner
 from zconsole.ui.dialogs.screens import PickList
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.widgets.draw import Line, Span, fit
+from zconsole.ui.widgets.draw import Line, Lines, Span, fit
 
 Flow = Callable[[FlowSession, str], Awaitable[bool]]
 """Asks the operator for details before a plan is made; returns False if it was left."""
@@ -158,7 +158,7 @@ def row_entries(situation: Situation, key: str) -> tuple[Entry, ...]:
     return tuple(entry.judged(situation) for entry in found)
 
 
-def menu_lines(entries: Sequence[Entry], look: DisplayFormat, width: int) -> tuple[Line, ...]:
+def menu_lines(entries: Sequence[Entry], look: DisplayFormat, width: int) -> Lines:
     """Return the lines of the menu; an impossible entry is dim and has its reason."""
     refused = (cell_len(entry.text) for entry in entries if entry.refused is not None)
     # Align the reasons, at most at half the width: a longer text pushes its own reason right.
@@ -166,7 +166,7 @@ def menu_lines(entries: Sequence[Entry], look: DisplayFormat, width: int) -> tup
     return tuple(_line(entry, column, look, width) for entry in entries)
 
 
-def entry_about(entry: Entry, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+def entry_about(entry: Entry, look: DisplayFormat, width: int) -> Lines:
     """Return the effect of an entry, or the full reason why it can't be done now."""
     said = entry.refused or entry.about
     return tuple(look.wrapped(f"{entry.text}: {said}", width)) if said else ()

@@ -11,10 +11,10 @@ from zconsole.actions.plan import ActionPlan
 from zconsole.actions.target import Target
 from zconsole.pool.chassis import LeafDisk
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.widgets.draw import Line, Span, fit, short_names
+from zconsole.ui.widgets.draw import Line, Lines, Span, fit, short_names
 
 
-def plan_lines(plan: ActionPlan, denied: str, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+def plan_lines(plan: ActionPlan, denied: str, look: DisplayFormat, width: int) -> Lines:
     """Return the lines of a plan: objections, commands, effects, and what can't be undone."""
     refused = plan.refused is not None
     heading = "Would run" if refused else "To run by hand" if denied else "Will run"
@@ -35,7 +35,7 @@ def plan_lines(plan: ActionPlan, denied: str, look: DisplayFormat, width: int) -
 
 def block_lines(
     blocks: Iterable[tuple[str, Sequence[str], str]], look: DisplayFormat, width: int
-) -> tuple[Line, ...]:
+) -> Lines:
     """Return blocks of texts, each with its heading and role; those without text are left out."""
     lines: list[Line] = []
     for title, texts, role in blocks:
@@ -45,7 +45,7 @@ def block_lines(
     return tuple(lines)
 
 
-def said_lines(said: Iterable[Span], look: DisplayFormat, width: int) -> tuple[Line, ...]:
+def said_lines(said: Iterable[Span], look: DisplayFormat, width: int) -> Lines:
     """Return text from outside, escaped and wrapped to the width, each part in its role."""
     return tuple(line for s in said for line in look.wrapped(s.text, width, s.role, "  "))
 
@@ -56,9 +56,7 @@ def part(title: str, texts: Iterable[str], role: str) -> list[Span]:
     return [Span(title, "bold"), *found] if found else []
 
 
-def candidate_lines(
-    candidates: Sequence[Candidate], look: DisplayFormat, width: int
-) -> tuple[Line, ...]:
+def candidate_lines(candidates: Sequence[Candidate], look: DisplayFormat, width: int) -> Lines:
     """Return one line per device: what it is, and any objections to it."""
     names = _names(candidates, look, width)
     lines: list[Line] = []
@@ -74,7 +72,7 @@ def candidate_lines(
 
 def candidate_about(
     candidates: Sequence[Candidate], index: int, look: DisplayFormat, width: int
-) -> tuple[Line, ...]:
+) -> Lines:
     """Return the path of a device and its full description, if its line had to be cut.
 
     The sector sizes come with their unit, since their column has no heading. Empty for an index
@@ -86,7 +84,7 @@ def candidate_about(
     device, said = candidate.device, look.text(_said(candidate))
     name = look.text(device_name(device.path))
     start = _start(candidate, _names(candidates, look, width), look)
-    told: tuple[Line, ...] = ()
+    told: Lines = ()
     if device.logical and device.physical:
         sectors = f"sectors: {device.logical} bytes, {device.physical} physical"
         told = tuple(look.wrapped(sectors, width, "dim"))
@@ -97,7 +95,7 @@ def candidate_about(
 
 def swap_lines(
     swaps: Sequence[tuple[Target, str | None]], look: DisplayFormat, width: int
-) -> tuple[Line, ...]:
+) -> Lines:
     """Return one line per device: its state, and the path of its replacement."""
     room = max(12, width // 3)
     short = short_names([look.text(old.name) for old, _ in swaps], room, look.glyphs.ellipsis)

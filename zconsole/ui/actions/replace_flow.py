@@ -29,7 +29,7 @@ from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.dialogs.screens import PickList, TextQuestion
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.reasons import resume_advice
-from zconsole.ui.widgets.draw import Line, Span
+from zconsole.ui.widgets.draw import Lines, Span
 
 BatchRan = Callable[[tuple[Swap, ...], Sequence[ExecutionEvent]], Awaitable[None]]
 """Called with the swaps of a plan and the events of its execution, even if that failed."""
@@ -89,7 +89,7 @@ async def replace_together(
     already hold some. ``ran`` is called with the results of the plan.
     """
 
-    def _lines(look: DisplayFormat, width: int) -> tuple[Line, ...]:
+    def _lines(look: DisplayFormat, width: int) -> Lines:
         rows = swap_lines([(old, chosen.get(old.key)) for old in olds], look, width)
         return (*rows, (Span(f"  Plan these {len(chosen)}", "bold"),))
 
@@ -140,7 +140,7 @@ async def _pick_device(
     """
     listed: list[Candidate] = []
 
-    def _lines(look: DisplayFormat, width: int) -> tuple[Line, ...]:
+    def _lines(look: DisplayFormat, width: int) -> Lines:
         other = ((Span(f"  {OTHER}", "key"),),) if devices.fill is None else ()
         return (*candidate_lines(listed, look, width), *other)
 

@@ -31,7 +31,7 @@ from zconsole.ui.actions.tunables_pane import (
 from zconsole.ui.dialogs.screens import TextQuestion
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.advice import suggested
-from zconsole.ui.widgets.draw import Line, Span
+from zconsole.ui.widgets.draw import Lines, Span
 from zconsole.units import duration, percent
 
 ACTS = "Acts on every pool of this machine, at once."
@@ -377,7 +377,7 @@ def _cost(ui: FlowSession, status: Status) -> str:
     return f"Cost: {rates} at best (-{percent(lost)}){eta}."
 
 
-def _asked(ui: FlowSession, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+def _asked(ui: FlowSession, look: DisplayFormat, width: int) -> Lines:
     texts = (
         "Type the latency that 95 % of the applications' synchronous requests should stay within,"
         " with its unit (20ms). Scans then go as fast as that allows. Values for times of the day"

@@ -17,7 +17,7 @@ from zconsole.tunables.store import Change
 from zconsole.ui.dialogs.screens import PickList, PickScreen
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.themed_app import Work, begin_next
-from zconsole.ui.widgets.draw import Line, Span, fit
+from zconsole.ui.widgets.draw import Line, Lines, Span, fit
 from zconsole.units import percent
 
 UNCLEAR = "no clear effect"
@@ -90,11 +90,11 @@ class TunablesScreen(PickScreen, groups=("Tunables",)):
         self._held = ""
         self._renew = renew
 
-        def _lines(look: DisplayFormat, width: int) -> tuple[Line, ...]:
+        def _lines(look: DisplayFormat, width: int) -> Lines:
             self._now, self._held = shown(), held()
             return tunable_lines(self._now, look, width)
 
-        def _about(index: int, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+        def _about(index: int, look: DisplayFormat, width: int) -> Lines:
             return about_lines(self._now[index], look, width, self._held)
 
         super().__init__(PickList("TUNABLES", _lines, start, _about))
@@ -129,7 +129,7 @@ def _unit(text: str, width: int) -> str:
     return f"{fit(text, _UNIT)} " if width >= _UNITS_FROM else ""
 
 
-def tunable_lines(shown: Sequence[TunableRow], look: DisplayFormat, width: int) -> tuple[Line, ...]:
+def tunable_lines(shown: Sequence[TunableRow], look: DisplayFormat, width: int) -> Lines:
     """Return one line per tunable of this kernel: value, default, unit, change, meaning."""
     names = _names(shown)
     return tuple(_line(each, names, look, width) for each in shown)
@@ -179,9 +179,7 @@ def _said(shown: TunableRow, room: int) -> str:
     return "; ".join(filter(None, (said + ends, tunable.meaning)))
 
 
-def about_lines(
-    shown: TunableRow, look: DisplayFormat, width: int, pilot: str = ""
-) -> tuple[Line, ...]:
+def about_lines(shown: TunableRow, look: DisplayFormat, width: int, pilot: str = "") -> Lines:
     """Return details on a tunable: when it is restored, its range, and its newest change.
 
     ``pilot`` describes the autopilot.
@@ -256,9 +254,7 @@ def _compared(
     return f"{figures} ({f'{UNMEASURABLE}: {doubt}' if doubt else _signed(share)})"
 
 
-def question_lines(
-    setting: Setting, suggested: str, look: DisplayFormat, width: int
-) -> tuple[Line, ...]:
+def question_lines(setting: Setting, suggested: str, look: DisplayFormat, width: int) -> Lines:
     """Return what to know before typing a value, and the suggested value, if any."""
     texts = [
         setting.tunable.meaning,

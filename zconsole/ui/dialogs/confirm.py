@@ -22,7 +22,7 @@ from textual.widgets import Button, Input
 
 from zconsole.errors import ZconsoleError
 from zconsole.ui.actions.plan_lines import said_lines
-from zconsole.ui.dialogs.screens import Dialog, Lines, Offers, Prompt
+from zconsole.ui.dialogs.screens import Dialog, Drawing, Offers, Prompt
 from zconsole.ui.panes.help import help_key, key_row, titled_keys
 from zconsole.ui.themed_app import ThemedApp, begin
 from zconsole.ui.widgets.draw import Line, Span
@@ -106,7 +106,7 @@ class Confirmation:
     """Something that can be confirmed and run."""
 
     title: str
-    body: Lines
+    body: Drawing
     """Its description."""
     run: Callable[[str | None], AsyncIterator[Span]]
     """Runs it, given the typed text; yields lines of output, neither cleaned nor wrapped."""

@@ -19,11 +19,11 @@ from zconsole.ui.keys import bindings
 from zconsole.ui.panes.help import help_lines, keys_line, legend_lines, screen_help_lines
 from zconsole.ui.themed_app import ThemedApp, TypedAheadScreen, begin
 from zconsole.ui.view_state import ViewState
-from zconsole.ui.widgets.draw import Line, Span, at_most, spread
+from zconsole.ui.widgets.draw import Line, Lines, Span, at_most, spread
 from zconsole.ui.widgets.lines_view import SCROLL_MARKS, CursorView, FooterView, LinesView
 
-Lines = Callable[[DisplayFormat, int], Sequence[Line]]
-"""Returns lines in a display format, for a width."""
+Drawing = Callable[[DisplayFormat, int], Sequence[Line]]
+"""Draws lines in a display format, for a width."""
 Offers = Sequence[tuple[str, str]]
 """Texts that can be copied, each as (kind, text)."""
 About = Callable[[int, DisplayFormat, int], Sequence[Line]]
@@ -103,9 +103,9 @@ class Dialog(TypedAheadScreen[ScreenResultType]):
 
 
 class TextScreen(Dialog[ScreenResultType]):
-    """Lines under a title, to scroll through."""
+    """Drawing under a title, to scroll through."""
 
-    def __init__(self, title: str, lines: Lines) -> None:
+    def __init__(self, title: str, lines: Drawing) -> None:
         super().__init__()
         self._title_text = title
         self._make = lines
@@ -157,7 +157,7 @@ class HelpScreen(TextScreen[None], groups=("Help",)):
         self.text.edge(-1)
         self.update()
 
-    def _lines(self, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+    def _lines(self, look: DisplayFormat, width: int) -> Lines:
         if self._title_text == _HELP_PARTS[1]:
             return legend_lines(look, width, self._interval)
         if self._groups is None:
@@ -166,7 +166,7 @@ class HelpScreen(TextScreen[None], groups=("Help",)):
 
 
 class PickView(CursorView):
-    """Lines with a cursor, marked by a pointer; reports where the cursor goes."""
+    """Drawing with a cursor, marked by a pointer; reports where the cursor goes."""
 
     def __init__(self, start: int, moved: Callable[[int], None] | None = None) -> None:
         super().__init__(id="pick", focusable=True)
@@ -194,7 +194,7 @@ class PickList:
     """A list to choose from; shown again, its cursor starts on the line chosen last."""
 
     title: str
-    lines: Lines
+    lines: Drawing
     start: int = 0
     about: About | None = None
     """Details on the line at the cursor; without it the lines themselves say everything."""
@@ -210,7 +210,7 @@ class PickList:
     topics: Sequence[tuple[str, str]] = ()
     """Help on each line, as titles and texts."""
     barred: Mapping[int, str] = field(default_factory=dict)
-    """Lines that can't be picked now, each with the reason."""
+    """Drawing that can't be picked now, each with the reason."""
     moved: Callable[[int], None] = lambda _: None
     """Called with the index at the cursor when that has moved."""
     side: bool = False
@@ -374,7 +374,7 @@ class TextQuestion:
     """A question answered by typing; asked again, it starts with the last answer, to correct it."""
 
     title: str
-    lines: Lines
+    lines: Drawing
     example: str = ""
     """Shown while nothing is typed."""
     typed: str = ""

@@ -28,7 +28,7 @@ from zconsole.ui.panes.advice import paragraph
 from zconsole.ui.panes.balance import fill_role
 from zconsole.ui.themed_app import begin
 from zconsole.ui.view_state import ViewState
-from zconsole.ui.widgets.draw import Line, Span, beside, fit, spread
+from zconsole.ui.widgets.draw import Line, Lines, Span, beside, fit, spread
 from zconsole.ui.widgets.graph import bar
 from zconsole.ui.widgets.lines_view import FooterView, LinesView
 from zconsole.units import percent
@@ -92,7 +92,7 @@ class WhatIfScreen(TextScreen[None]):
             return ()
         return (("command", command_of(question)),)
 
-    def _lines(self, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+    def _lines(self, look: DisplayFormat, width: int) -> Lines:
         return whatif_lines(self._question, look, width)
 
     async def _recall(self) -> None:
@@ -104,7 +104,7 @@ class WhatIfScreen(TextScreen[None]):
             self.update()
 
 
-def whatif_lines(question: Question, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+def whatif_lines(question: Question, look: DisplayFormat, width: int) -> Lines:
     """Return the answer in lines of at most ``width`` cells, or the error in its place."""
     root = question.frame.root
     if root is None:

@@ -19,7 +19,7 @@ from zconsole.ui.dialogs.screens import Dialog, PickView
 from zconsole.ui.display_format import DisplayFormat, count
 from zconsole.ui.panes.help import titled_keys
 from zconsole.ui.themed_app import begin
-from zconsole.ui.widgets.draw import Line, Span, fit, joined, width_of
+from zconsole.ui.widgets.draw import Line, Lines, Span, fit, joined, width_of
 from zconsole.ui.widgets.graph import bar
 from zconsole.ui.widgets.lines_view import FooterView, LinesView
 from zconsole.units import percent
@@ -254,7 +254,7 @@ class FoldersScreen(Dialog[tuple[str, ...] | None], groups=("Directories",)):
         self.view.show(folder_lines(self._rows, self.look, width))
         self._show_hint()
 
-    def _hint(self, width: int) -> tuple[Line, ...]:
+    def _hint(self, width: int) -> Lines:
         if self._said:
             return tuple(self.look.wrapped(self._said, width, "warning"))
         marked = self._folders.marked
@@ -275,7 +275,7 @@ class FoldersScreen(Dialog[tuple[str, ...] | None], groups=("Directories",)):
             parts.insert(0, (Span(why),))
         keys: Line = (Span(" "), *joined(parts, "  ", width - 2)[0])
         even = self.look.wrapped(self._evening, width, "dim") if self._evening else ()
-        aged: tuple[Line, ...] = ((Span(AGED, "dim"),),) if is_aged(self._rows) else ()
+        aged: Lines = ((Span(AGED, "dim"),),) if is_aged(self._rows) else ()
         return (*even, *aged, keys)
 
     def _mark_words(self, room: int) -> str:
@@ -360,7 +360,7 @@ def is_aged(rows: Sequence[FolderRow]) -> bool:
     return any(row.size.old is not None for row in rows)
 
 
-def folder_lines(rows: Sequence[FolderRow], look: DisplayFormat, width: int) -> tuple[Line, ...]:
+def folder_lines(rows: Sequence[FolderRow], look: DisplayFormat, width: int) -> Lines:
     """Return one line per directory: mark, size, files, old part, share of the largest, name."""
     largest = max((row.size.bytes or 0 for row in rows), default=0)
     aged = is_aged(rows)

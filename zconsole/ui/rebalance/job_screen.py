@@ -25,7 +25,7 @@ from zconsole.ui.panes.help import help_key, key_row, short_key
 from zconsole.ui.rebalance.job_watch import message_start, reason
 from zconsole.ui.rebalance.options import LIMITS, MIN_FREE, RATE, TARGET, Limit, ask_limit
 from zconsole.ui.themed_app import begin
-from zconsole.ui.widgets.draw import Line, Span, fit, indented, joined, width_of
+from zconsole.ui.widgets.draw import Line, Lines, Span, fit, indented, joined, width_of
 from zconsole.ui.widgets.graph import bar
 from zconsole.units import counted, percent
 
@@ -47,7 +47,7 @@ def _state_word(job: JobView) -> str:
     return "interrupted" if job.interrupted else job.state
 
 
-def job_rows(jobs: Sequence[JobView], look: DisplayFormat, width: int) -> tuple[Line, ...]:
+def job_rows(jobs: Sequence[JobView], look: DisplayFormat, width: int) -> Lines:
     """Return a line for a new job, then one line per job."""
     new = look.crop((Span(f"  {NEW}", "key"),), width)
     return (new, *(_row(job, look, width) for job in jobs))
@@ -309,7 +309,7 @@ class SteeringScreen(Dialog[ScreenResultType], groups=("Job",)):
             self.app.notify(news.text, severity=news.severity)
         self.update()
 
-    def _hint(self) -> tuple[Line, ...]:
+    def _hint(self) -> Lines:
         """Return what the last key led to, and the keys."""
         problem = self._reply or self._ui.jobs.problem
         said = self.look.wrapped(problem, self.app.size.width, "warning") if problem else ()

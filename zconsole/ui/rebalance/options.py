@@ -23,7 +23,7 @@ from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.dialogs.confirm import question
 from zconsole.ui.dialogs.screens import PickList, TextQuestion
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.widgets.draw import Line, Span, fit
+from zconsole.ui.widgets.draw import Line, Lines, Span, fit
 from zconsole.units import latency, parse_size, percent
 
 NONE = ("none", "off", "-", "0")
@@ -299,7 +299,7 @@ _LABEL = 26
 _PLAN_LABEL = 17
 
 
-def option_lines(new: NewJob, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+def option_lines(new: NewJob, look: DisplayFormat, width: int) -> Lines:
     """Return the lines of the options asked for, a summary of the others, and the last line."""
     room = max(4, width - _PLAN_LABEL - 1)
     dirs = look.middle(_dirs(new.settings, look), room)
@@ -312,7 +312,7 @@ def option_lines(new: NewJob, look: DisplayFormat, width: int) -> tuple[Line, ..
 
 def entry_lines(
     entries: Sequence[OptionChoice | Limit], new: NewJob, look: DisplayFormat, width: int
-) -> tuple[Line, ...]:
+) -> Lines:
     """Return a line per entry with its present value."""
     return tuple(_row(entry.label, _value(entry, new, look), look, width) for entry in entries)
 
@@ -329,7 +329,7 @@ def _set_words(new: NewJob, look: DisplayFormat) -> str:
     return f"set: {', '.join(changed)}" if changed else f"{len(MORE)} options at their defaults"
 
 
-def option_about(new: NewJob, index: int, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+def option_about(new: NewJob, index: int, look: DisplayFormat, width: int) -> Lines:
     """Explain a line of ``option_lines``, with its whole value if the line cut it."""
     if index < OTHERS:
         return entry_about(ASKED, new, index, look, width)
@@ -348,7 +348,7 @@ def entry_about(
     index: int,
     look: DisplayFormat,
     width: int,
-) -> tuple[Line, ...]:
+) -> Lines:
     """Explain an entry, with its whole value if its line cut it."""
     entry = entries[index]
     value = _value(entry, new, look)
@@ -356,9 +356,7 @@ def entry_about(
     return _about(value, width - _LABEL - 3, whole, _told(entry), look, width)
 
 
-def _about(
-    value: str, room: int, whole: str, told: str, look: DisplayFormat, width: int
-) -> tuple[Line, ...]:
+def _about(value: str, room: int, whole: str, told: str, look: DisplayFormat, width: int) -> Lines:
     texts = (told,) if cell_len(value) <= room else (whole, told)
     return tuple(line for text in texts for line in look.wrapped(text, width))
 
@@ -395,7 +393,7 @@ async def ask_choice(ui: FlowSession, choice: OptionChoice, now: Settings) -> Se
     values = list(choice.values)
     present = getattr(now, choice.name)
 
-    def _lines(look: DisplayFormat, width: int) -> tuple[Line, ...]:
+    def _lines(look: DisplayFormat, width: int) -> Lines:
         rows: list[Line] = [
             (Span(f"  {choice.values[value]}"), Span("  (now)" * (value == present), "dim"))
             for value in values

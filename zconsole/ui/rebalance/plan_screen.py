@@ -33,7 +33,7 @@ from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.help import titled_keys
 from zconsole.ui.rebalance.options import AIMS, BEYOND, TARGET, NewJob
 from zconsole.ui.themed_app import begin
-from zconsole.ui.widgets.draw import Line, Span, fit, width_of
+from zconsole.ui.widgets.draw import Line, Lines, Span, fit, width_of
 from zconsole.ui.widgets.graph import bar
 from zconsole.ui.widgets.lines_view import FooterView, LinesView
 from zconsole.units import percent
@@ -88,9 +88,7 @@ def scan_pace(frame: Frame) -> float | None:
     return None
 
 
-def counting_lines(
-    counted: Counted, silent: float, look: DisplayFormat, width: int
-) -> tuple[Line, ...]:
+def counting_lines(counted: Counted, silent: float, look: DisplayFormat, width: int) -> Lines:
     """Return the progress of planning; ``silent`` seconds without progress are shown from 10 on."""
     lines: list[Line] = [
         (
@@ -114,7 +112,7 @@ def plan_lines(
     denied: str,
     look: DisplayFormat,
     width: int,
-) -> tuple[Line, ...]:
+) -> Lines:
     """Return all lines of the plan."""
     size = plan.bytes_within(settings.limits)
     head = "To run by hand" if denied else "Runs in the background"

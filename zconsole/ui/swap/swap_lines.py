@@ -17,7 +17,7 @@ from zconsole.timeline.frame import Frame, ScanView
 from zconsole.ui.actions.plan_lines import block_lines, device_name
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import shown
-from zconsole.ui.widgets.draw import Line, Span, beside, fit, width_of
+from zconsole.ui.widgets.draw import Line, Lines, Span, beside, fit, width_of
 from zconsole.units import duration
 
 _APART = ("First", "Ways", "Not guided")
@@ -33,7 +33,7 @@ def choice_lines(
     denied: str,
     look: DisplayFormat,
     width: int,
-) -> tuple[Line, ...]:
+) -> Lines:
     """Return the confirmation text of a way: what it does and costs, then the explanation.
 
     ``way`` None: why there is none. ``time``: how long the way takes; ``notes`` are warnings.
@@ -176,7 +176,7 @@ def swap_lines(
     look: DisplayFormat,
     width: int,
     filed: bool = False,
-) -> tuple[Line, ...]:
+) -> Lines:
     """Return the lines of a checklist: the current step with notes, the steps and the disks."""
     steps = listed_steps(swap, stage.step, filed)
     end = ((), *_history(swap, look, width)) if stage.over else ()

@@ -36,7 +36,7 @@ from zconsole.ui.new_file import keep_new
 from zconsole.ui.panes.help import key_row, short_key
 from zconsole.ui.swap.swap_lines import eta_note, restored_note, swap_lines, swap_title
 from zconsole.ui.themed_app import begin, begin_next
-from zconsole.ui.widgets.draw import Line, Span, joined
+from zconsole.ui.widgets.draw import Lines, Span, joined
 
 LOOK = 0.5
 """Seconds between checks for a new sample."""
@@ -196,7 +196,7 @@ class SwapScreen(Dialog[SwapDisk | None], groups=("Swap",)):
     def draw(self) -> None:
         """Draw the checklist as last read."""
         stage, filed = self.stage, bool(self._saved)
-        lines: tuple[Line, ...] = ((Span(" looking at the machine", "dim"),),)
+        lines: Lines = ((Span(" looking at the machine", "dim"),),)
         if stage is not None:
             notes, width = tuple(self._notes(stage)), self.app.size.width
             lines = swap_lines(self.checklist, stage, notes, self.look, width, filed)
@@ -222,7 +222,7 @@ class SwapScreen(Dialog[SwapDisk | None], groups=("Swap",)):
             copies = KeyedText("", " ({keys} copies its path)", "copy")
             yield Span(f"Report saved: {self._saved}" + copies, "good")
 
-    def _hint(self) -> tuple[Line, ...]:
+    def _hint(self) -> Lines:
         width, look = self.app.size.width, self.look
         said = look.wrapped(self._said, width, "warning") if self._said else ()
         offers = self._offered()
@@ -391,7 +391,7 @@ class SwapScreen(Dialog[SwapDisk | None], groups=("Swap",)):
         if stage.final and own:
             warned.append(Span(f"{stage.final}.", "warning"))
 
-        def _body(look: DisplayFormat, width: int) -> tuple[Line, ...]:
+        def _body(look: DisplayFormat, width: int) -> Lines:
             return (*said_lines(warned, look, width), *made.body(look, width))
 
         await self._ui.confirmed(replace(made, body=_body))
@@ -502,7 +502,7 @@ class DemoSwapScreen(SwapScreen, groups=("Swap", HANDS)):
         super().__init__(ui, guide)
         self._hands = hands
 
-    def _hint(self) -> tuple[Line, ...]:
+    def _hint(self) -> Lines:
         width, look = self.app.size.width, self.look
         keys = (key._replace(action=f"screen.{key.name}") for key in look.keys.of(HANDS))
         parts = [short_key(key) for key in keys]
@@ -588,10 +588,10 @@ def text_list(
     ``barred``: rows that can't be chosen, with the reason.
     """
 
-    def _lines(look: DisplayFormat, width: int) -> tuple[Line, ...]:
+    def _lines(look: DisplayFormat, width: int) -> Lines:
         return tuple(look.crop((Span(f"  {look.text(row)}"),), width) for row in rows)
 
-    def _about(index: int, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+    def _about(index: int, look: DisplayFormat, width: int) -> Lines:
         texts = (rows[index], *(abouts[index] if abouts else ()))
         return tuple(line for text in texts for line in look.wrapped(text, width))
 
