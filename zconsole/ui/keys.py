@@ -110,9 +110,9 @@ class KeyTable:
         ``denied``: why nothing may be changed, empty if changes are allowed; None omits those keys.
         """
         why = f"; not now: {denied}" if denied else ""
-        rest = (k for k in self.looks if k.group not in ("Move", "Replay"))
-        alone = (k for k in rest if k.action not in ("command_palette", "back"))
-        alone = (k for k in alone if denied is not None or k.name != ACTS)
+        left_out = ("command_palette", "back", *([ACTS] if denied is None else ()))
+        looks = (k for k in self.looks if k.group not in ("Move", "Replay"))
+        alone = (k for k in looks if k.name not in left_out)
         for key in (*(() if denied is None else self.actions), *alone):
             more = f"{' '.join(map(shown, key.keys))}{why if key.group == 'Actions' else ''}"
             yield key.text[0].upper() + key.text[1:], more, key.action

@@ -140,16 +140,12 @@ class LogScreen(PickScreen, groups=()):
 
 def log_lines(found: Sequence[LoggedCommand], now: float, look: DisplayFormat, width: int) -> Lines:
     """Return one line per command: when it ended, its result, and the command."""
-    return tuple(look.crop(_line(each, look, now), width) for each in found)
-
-
-def _line(each: LoggedCommand, look: DisplayFormat, now: float) -> Line:
-    word, role = _word(each)
-    return (
-        Span(f" {fit(look.when(each.t, now), _WHEN)} ", "dim"),
-        Span(fit(word, _RESULT), role),
-        Span(f" {look.text(each.command)}"),
-    )
+    lines: list[Line] = []
+    for each in found:
+        word, role = _word(each)
+        when = Span(f" {fit(look.when(each.t, now), _WHEN)} ", "dim")
+        lines.append((when, Span(fit(word, _RESULT), role), Span(f" {look.text(each.command)}")))
+    return tuple(look.crop(line, width) for line in lines)
 
 
 def log_about(found: Sequence[LoggedCommand], index: int, look: DisplayFormat, width: int) -> Lines:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import zip_longest
 
 from textual.app import ComposeResult
@@ -44,7 +44,7 @@ _WIDEST = 160
 """Most columns the table takes: numbers far from their names are hard to follow."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Question:
     """The typed question, its pool, and the known history of the pool."""
 
@@ -77,7 +77,7 @@ class WhatIfScreen(TextScreen[None]):
 
     def on_input_changed(self, message: Input.Changed) -> None:
         """Answer the new text."""
-        self._question = replace(self._question, text=message.value)
+        self._question.text = message.value
         self.update()
 
     def copies(self) -> Offers:
@@ -99,8 +99,8 @@ class WhatIfScreen(TextScreen[None]):
         frame = self._question.frame
         reports = await self._past(frame.guid) if self._past and frame.guid else ()
         if frame.root is not None:
-            known = paces(frame.root, [view.scan for view in frame.scans], reports)
-            self._question = replace(self._question, paces=known)
+            scans = [view.scan for view in frame.scans]
+            self._question.paces = paces(frame.root, scans, reports)
             self.update()
 
 

@@ -23,7 +23,15 @@ from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import keys_of
 from zconsole.ui.panes.help import help_key, key_row, short_key
 from zconsole.ui.rebalance.job_watch import message_start, reason
-from zconsole.ui.rebalance.options import LIMITS, MIN_FREE, RATE, TARGET, Limit, ask_limit
+from zconsole.ui.rebalance.options import (
+    LIMITS,
+    MIN_FREE,
+    RATE,
+    TARGET,
+    Limit,
+    ask_limit,
+    dirs_text,
+)
 from zconsole.ui.themed_app import begin
 from zconsole.ui.widgets.draw import Line, Lines, Span, fit, indented, joined, width_of
 from zconsole.ui.widgets.graph import bar
@@ -81,7 +89,7 @@ Fills = Mapping[str, float | None]
 
 def job_title(job: JobView, look: DisplayFormat) -> Line:
     """Return the title: the job, its engine and its directories."""
-    dirs = "  ".join(look.text(path) for path in job.settings.dirs)
+    dirs = dirs_text(job.settings, look)
     return (Span(f" REBALANCE  {job.job}  {job.engine}  {dirs}", "title"),)
 
 

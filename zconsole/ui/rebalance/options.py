@@ -302,7 +302,7 @@ _PLAN_LABEL = 17
 def option_lines(new: NewJob, look: DisplayFormat, width: int) -> Lines:
     """Return the lines of the options asked for, a summary of the others, and the last line."""
     room = max(4, width - _PLAN_LABEL - 1)
-    dirs = look.middle(_dirs(new.settings, look), room)
+    dirs = look.middle(dirs_text(new.settings, look), room)
     return (
         *entry_lines(ASKED, new, look, width),
         _row("More", _set_words(new, look), look, width),
@@ -337,7 +337,7 @@ def option_about(new: NewJob, index: int, look: DisplayFormat, width: int) -> Li
         label, room, value = "More", width - _LABEL - 3, _set_words(new, look)
         whole, told = f"{label}: {value}", f"{', '.join(each.label for each in MORE)}."
     else:
-        value = whole = _dirs(new.settings, look)
+        value = whole = dirs_text(new.settings, look)
         room, told = width - _PLAN_LABEL - 1, "Counts the files and shows the plan; moves nothing."
     return _about(value, room, whole, told, look, width)
 
@@ -384,7 +384,8 @@ def _value(entry: OptionChoice | Limit, new: NewJob, look: DisplayFormat) -> str
     return entry.shown(limits, look) + ", or all files moved" * is_default
 
 
-def _dirs(settings: Settings, look: DisplayFormat) -> str:
+def dirs_text(settings: Settings, look: DisplayFormat) -> str:
+    """Return the directories of a job."""
     return "  ".join(look.text(path) for path in settings.dirs)
 
 

@@ -104,9 +104,10 @@ class SwapFlow:
         leaf = vdev.called if vdev is not None and not vdev.children else ""
         if len(known) == 1 and not leaf:
             return known[0]
-        alarms = map(self.ui.swaps.alarm, known)
-        where = (f"{swap.old.words}, {STEPS[swap.at].title.lower()}" for swap in known)
-        rows = [f"Continue: {alarm or at}" for alarm, at in zip(alarms, where, strict=True)]
+        rows = []
+        for swap in known:
+            where = f"{swap.old.words}, {STEPS[swap.at].title.lower()}"
+            rows.append(f"Continue: {self.ui.swaps.alarm(swap) or where}")
         rows += [f"Begin another: {leaf}"] if leaf else []
         choice = text_list("SWAP", rows, abouts=())
         while (picked := await self.ui.pick(choice)) is not None:

@@ -89,13 +89,13 @@ def listed_steps(swap: Checklist, at: str, filed: bool = False) -> tuple[ListedS
     # A checklist that was given up got as far as the step that was current then.
     reached = swap.at if swap.state == BACKED_OUT else at
     now = shown_steps.index(reached) if reached in shown_steps else 0
-    states = (
-        "done" if filed and step == "report" else _state(swap, step, number - now, step == at)
-        for number, step in enumerate(shown_steps)
-    )
     return tuple(
-        ListedStep(_words(swap, step), state, step_of(swap, step).brief)
-        for step, state in zip(shown_steps, states, strict=True)
+        ListedStep(
+            _words(swap, step),
+            "done" if filed and step == "report" else _state(swap, step, number - now, step == at),
+            step_of(swap, step).brief,
+        )
+        for number, step in enumerate(shown_steps)
     )
 
 
