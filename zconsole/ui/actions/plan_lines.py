@@ -52,7 +52,7 @@ def said_lines(said: Iterable[Span], look: DisplayFormat, width: int) -> Lines:
 
 def part(title: str, texts: Iterable[str], role: str) -> list[Span]:
     """Return texts under a heading, for ``said_lines``; empty without texts."""
-    found = [Span(f"  {text}", role) for text in texts]
+    found = [Span(f"  {text}", role) for text in texts if text]
     return [Span(title, "bold"), *found] if found else []
 
 

@@ -193,10 +193,9 @@ async def _confirm_values(
 ) -> None:
     control, live = ui.backend.control, ui.backend.parameters.read
     now = {each.tunable.name: each for each in await in_daemon_thread(control.list)}
-    arrow = ui.look.glyphs.arrow
-    changes = [_change(name, live(name), value, arrow) for name, value in values.items()]
+    changes = [_change(ui, name, live(name), value) for name, value in values.items()]
     remarks = (_ends_autopilot(ui, values), *_tried(ui, values), *remarks)
-    said = part("Warnings", filter(None, remarks), "warning")
+    said = part("Warnings", remarks, "warning")
     held = {name: value for name, value in values.items() if named(name).guarded and value}
     here = Hold(Setter.CONSOLE, "here", own=True)
     guard = Hold(Setter.GUARD, "here", own=True, seconds=FROZEN)
@@ -207,8 +206,7 @@ async def _confirm_values(
         for name, value in values.items()
     ]
     sentences = (f"{said[0].upper()}{said[1:]}." for said in dict.fromkeys(would))
-    effects = [*[aims] * bool(aims), ACTS, *sentences]
-    said += [*_will_set(ui, changes), *part("What it does", effects, "")]
+    said += [*_will_set(ui, changes), *part("What it does", (aims, ACTS, *sentences), "")]
 
     async def _run(_: str | None) -> AsyncIterator[Span]:
         plain = {n: v for n, v in values.items() if n not in held}
@@ -251,8 +249,8 @@ def _ends_autopilot(ui: FlowSession, names: Iterable[str]) -> str:
     )
 
 
-def _change(name: str, before: int | None, after: int | None, arrow: str) -> str:
-    tunable = named(name)
+def _change(ui: FlowSession, name: str, before: int | None, after: int | None) -> str:
+    tunable, arrow = named(name), ui.look.glyphs.arrow
     unit = "" if tunable.unit in ("0/1", BYTES) else f" {tunable.unit}"
     return f"{name}  {tunable.exact(before)} {arrow} {tunable.exact(after)}{unit}"
 
@@ -265,8 +263,7 @@ async def _restore(ui: FlowSession) -> None:
     if not kept:
         await in_daemon_thread(control.check_saved)
         raise ZconsoleError("nothing to restore: no tunable was set here")
-    arrow = ui.look.glyphs.arrow
-    changes = [_change(s.tunable.name, s.value, s.original, arrow) for s in ours if s.ours]
+    changes = [_change(ui, s.tunable.name, s.value, s.original) for s in ours if s.ours]
     said = _will_set(ui, [*changes, *(f"{name}  set by another version" for name in foreign)])
     changed = [f"{s.tunable.name}  {s.tunable.exact(s.value)}" for s in ours if not s.ours]
     said += part("Stays: changed by somebody else since", changed, "dim")
@@ -277,7 +274,7 @@ async def _restore(ui: FlowSession) -> None:
         if s.hold and s.hold.by is Setter.CONSOLE and s.hold.process and not s.hold.own
     }
     held = [f"{', '.join(names)}: {text}" for text, names in grouped(others).items()]
-    said += part("Warnings", filter(None, [ends, *held]), "warning")
+    said += part("Warnings", [ends, *held], "warning")
 
     async def _run(_: str | None) -> AsyncIterator[Span]:
         for done in await in_daemon_thread(partial(control.restore, ui.backend.clock())):

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import cast
 
 from textual import events, getters, on
 from textual.app import ComposeResult
@@ -35,6 +34,8 @@ _NO_POINTER = "  "
 class ChoiceButton(Button):
     """A button on one line, with a pointer before its label while it has the focus."""
 
+    app = getters.app(ThemedApp)
+
     def __init__(self, label: str, *, id: str) -> None:  # noqa: A002
         super().__init__(label, id=id, compact=True)
 
@@ -44,7 +45,7 @@ class ChoiceButton(Button):
 
     def render(self) -> Content:
         """Return the label after the pointer, or after blanks."""
-        glyphs = cast("ThemedApp", self.app).view_state.look.glyphs
+        glyphs = self.app.view_state.look.glyphs
         mark = f"{glyphs.pointer} " if self.has_focus else _NO_POINTER
         return Content(mark) + Content.from_text(self.label)
 
