@@ -393,7 +393,7 @@ class Console(ThemedApp):
         if not isinstance(self.screen, HelpScreen):
             about = self.screen if isinstance(self.screen, Dialog) else None
             typing = isinstance(self.screen.focused, Input)
-            help_screen = HelpScreen(self.view_state, about, self.feed.interval, typing=typing)
+            help_screen = HelpScreen(about, self.feed.interval, typing=typing)
             self.push_screen(help_screen)
 
     def action_pause(self) -> None:
@@ -428,7 +428,7 @@ class Console(ThemedApp):
             if (span := self.feed.playback.span) is None:
                 self.notify(NO_PLACES, timeout=4)
             else:
-                self.push_screen(GoToScreen(self.view_state, self.feed, span), _go)
+                self.push_screen(GoToScreen(self.feed, span), _go)
 
     def _move_in_recording(self, is_on: bool, move: Callable[[Playback], bool]) -> None:
         playback = self.feed.playback

@@ -58,9 +58,7 @@ def layout_text(layout: Layout, count: int, free: int) -> str:
         return f"{layout.kind} of {count} disks like the others{least}; {free} free"
     if count:
         return f"{layout.vclass}: a mirror of {count} disks"
-    return {"log": "log: single disks", "cache": "cache: single disks"}.get(
-        layout.vclass, "hot spare"
-    )
+    return "hot spare" if layout.vclass == "spare" else f"{layout.vclass}: single disks"
 
 
 def _layouts(

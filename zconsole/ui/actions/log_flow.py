@@ -16,7 +16,6 @@ from zconsole.ui.dialogs.screens import Offers, PickList, PickScreen
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.draw import Line, Lines, Span, fit
 
-DONE = "done"
 AUTOPILOT = "autopilot"
 """The user shown for tunables set to hold a latency, and the first word of its entries."""
 

@@ -18,7 +18,6 @@ from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings
 from zconsole.ui.panes.help import help_lines, keys_line, legend_lines, screen_help_lines
 from zconsole.ui.themed_app import ThemedApp, TypedAheadScreen, begin
-from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Lines, Span, at_most, spread
 from zconsole.ui.widgets.lines_view import SCROLL_MARKS, CursorView, FooterView, LinesView
 
@@ -139,12 +138,9 @@ _HELP_PARTS = ("HELP", "LEGEND")
 class HelpScreen(TextScreen[None], groups=("Help",)):
     """The help in two parts, of which one is shown."""
 
-    def __init__(
-        self, state: ViewState, about: Dialog[Any] | None, interval: float, *, typing: bool = False
-    ) -> None:
+    def __init__(self, about: Dialog[Any] | None, interval: float, *, typing: bool = False) -> None:
         """``about`` is the screen to explain; None for the main one. ``typing``: in an input."""
         super().__init__(_HELP_PARTS[0], self._lines)
-        self._state = state
         # Kept as they are now: a dialog's keys may change with its question.
         self._groups = about.help_groups if about else ("Answer",) if typing else None
         self._topics = about.topics if about else ()
@@ -161,7 +157,7 @@ class HelpScreen(TextScreen[None], groups=("Help",)):
         if self._title_text == _HELP_PARTS[1]:
             return legend_lines(look, width, self._interval)
         if self._groups is None:
-            return help_lines(look, width, self._state.denied)
+            return help_lines(look, width, self.app.view_state.denied)
         return screen_help_lines(self._groups, look, width, self._topics, typing=self._typing)
 
 

@@ -177,18 +177,20 @@ def _fills(plan: PlanDocument, limits: Limits, look: DisplayFormat, width: int) 
         return
     needs, wanted = plan.bytes_to_target, target_of(plan)
     if needs:
+        size = f"{look.size(needs)} logical"
         less = needs < plan.bytes_within(limits) and limits.until_spread is None
-        hint = f'; set "{TARGET.label}" to {plan.target_spread * 100:g}' * less
-        text = f"{wanted} needs {'only ' * less}{look.size(needs)} logical{hint}"
         if limits.until_spread is not None:
-            stop = TARGET.shown(limits, look)
-            text = f"stop at a spread of {stop}: needs {look.size(needs)} logical"
+            text = f"stop at a spread of {TARGET.shown(limits, look)}: needs {size}"
+        elif less:
+            fewer = f'set "{TARGET.label}" to {plan.target_spread * 100:g}'
+            text = f"{wanted} needs only {size}; {fewer}"
+        else:
+            text = f"{wanted} needs {size}"
         text += "; part of the data returns to the full vdevs"
         yield from look.wrapped(text, width, "notice" * less, "  ")
     elif plan.spread_before > plan.target_spread:
-        short = f"these directories hold too little for {wanted}"
-        if plan.target_spread == EVEN:
-            short = BEYOND
+        even = plan.target_spread == EVEN
+        short = BEYOND if even else f"these directories hold too little for {wanted}"
         free = limits.until_spread is None and limits.max_bytes is None
         end = ": all their files move" * free
         yield from look.wrapped(short + end, width, "notice" if free else "dim", "  ")
