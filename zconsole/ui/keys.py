@@ -146,12 +146,12 @@ class KeyTable:
 
     def _movable(self, title: str) -> Key:
         """Return the row with this title. Raises ValueError if there is none or it is fixed."""
-        rows = {key.title: key for key in self.rows}
-        if title not in rows:
-            raise ValueError(f"no such action; there are {', '.join(rows)}")
-        if rows[title].priority or rows[title].group == ANSWER:
-            raise ValueError(f"{' '.join(map(shown, rows[title].keys))} cannot be another key")
-        return rows[title]
+        key = self._titled.get(title)
+        if key is None:
+            raise ValueError(f"no such action; there are {', '.join(self._titled)}")
+        if key.priority or key.group == ANSWER:
+            raise ValueError(f"{' '.join(map(shown, key.keys))} cannot be another key")
+        return key
 
 
 def _clashes(rows: Sequence[Key], fresh: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:

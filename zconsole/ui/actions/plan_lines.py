@@ -63,10 +63,9 @@ def candidate_lines(candidates: Sequence[Candidate], look: DisplayFormat, width:
     for candidate in candidates:
         start = _start(candidate, names, look)
         shown = look.cut(_said(candidate), max(4, width - cell_len(start)))
-        if candidate.usable:
-            lines.append((Span(start), Span(shown, "warning" if candidate.cautions else "dim")))
-        else:
-            lines.append((Span(f"{start}{shown}", "dim"),))
+        doubtful = candidate.usable and candidate.cautions
+        name = Span(start, "" if candidate.usable else "dim")
+        lines.append((name, Span(shown, "warning" if doubtful else "dim")))
     return tuple(lines)
 
 

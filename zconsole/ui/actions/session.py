@@ -214,11 +214,15 @@ class FlowSession:
         state = self.app.view_state
         return state.why_denied(state.source, self.backend.denied)
 
-    def situation_shown(self) -> Situation:
-        """Return the pool as on the screen, without facts. Raises ZconsoleError before a sample."""
+    def frame_shown(self) -> Frame:
+        """Return the newest frame of the pool on show. Raises ZconsoleError before a sample."""
         if self.frame is None:
             raise ZconsoleError("no pool was sampled yet; try again in a moment")
-        return situation_of(self.frame, Facts())
+        return self.frame
+
+    def situation_shown(self) -> Situation:
+        """Return the pool as on the screen, without facts. Raises ZconsoleError before a sample."""
+        return situation_of(self.frame_shown(), Facts())
 
     async def situation_now(
         self, paths: tuple[str, ...] = (), shown: Situation | None = None

@@ -36,9 +36,7 @@ async def rebalance_flow(ui: FlowSession, _: str) -> None:
 
     Raises ZconsoleError.
     """
-    if ui.frame is None:
-        return
-    pool = ui.frame.pool
+    pool = ui.frame_shown().pool
     await ui.jobs.look(pool)
     jobs = ui.jobs.of(pool)
     # The cursor starts on the newest job that is not finished, else on a new one.

@@ -51,9 +51,7 @@ from zconsole.ui.swap.swap_screen import DemoSwapScreen, SwapScreen, text_list
 
 async def swap_flow(ui: FlowSession, key: str) -> None:
     """Lead through a swap of the row's device, or continue an open one. Raises ZconsoleError."""
-    frame = ui.frame
-    if frame is None:
-        raise ZconsoleError("no pool was sampled yet; try again in a moment")
+    frame = ui.frame_shown()
     if pools := ui.app.view_state.options.pools:
         # A disk may hold other pools too, and a wrong disk be one of theirs.
         raise ZconsoleError(
