@@ -80,7 +80,10 @@ class Upkeep(FlowSession):
         if over := [frame.guid or frame.pool for frame in self.follow_up.scans_over()]:
             self._over |= set(over)
             begin_next(self.app, self.look_at_tunables, "tuned")
-        if self._is_time():
+        now, idle = self.backend.steady(), self.app.main_on_top and not self.jobs.live
+        # A look costs as much as a sample, and finds little.
+        if not idle or not 0 <= now - self._looked < LOOK_SECONDS:
+            self._looked = now
             begin_next(self.app, partial(self._look, update), "look")
 
     # Additions to the frames
@@ -152,17 +155,8 @@ class Upkeep(FlowSession):
         """Look at everything with the next round, as a flow may have changed it."""
         self._looked = self._read = float("-inf")
 
-    def _is_time(self) -> bool:
-        """Return whether to look now: a look costs as much as a sample, and finds little."""
-        now = self.backend.steady()
-        idle = self.app.main_on_top and not self.jobs.live
-        if idle and 0 <= now - self._looked < LOOK_SECONDS:
-            return False
-        self._looked = now
-        return True
-
     async def _look(self, update: Update) -> None:
-        """Reread everything if it may have changed, else only what changes by itself.
+        """Reread everything if it may have changed, else only what is known already.
 
         On most machines nothing is kept, and this only stats a few directories in a thread.
         """
@@ -172,10 +166,6 @@ class Upkeep(FlowSession):
         changed = mark is None or mark != self._mark or now - self._read >= READ_SECONDS
         if changed and self.app.main_on_top:  # otherwise swaps and windows are not read
             self._mark, self._read = mark, now
-        self._read_kept(update, changed)
-
-    def _read_kept(self, update: Update, changed: bool) -> None:
-        """Start the reads; without a change only those that concern something known already."""
         if changed or self.past != Past():
             begin_next(self.app, self.look_at_tunables, "tuned")
         if changed or self.autopilot is not None:
