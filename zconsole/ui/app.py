@@ -105,6 +105,8 @@ class Console(ThemedApp):
         self._notices = tuple(notices)
         self._behind = False
         self._painted = float("-inf")
+        self._status: HeaderStatus | None = None
+        """Status as of the last look at it; None before the first frame."""
         self._shown: HeaderStatus | None = None
         """Status in the header when everything was drawn last; None after only the header was."""
         self._timer: Timer | None = None
@@ -230,14 +232,13 @@ class Console(ThemedApp):
             self.main_screen.waiting("no pools are imported; waiting for one")
 
     def _header_status(self) -> HeaderStatus | None:
-        """Return the status now; None before the first frame."""
-        return self.view_state.status(self._clock(), self.feed.pace)
+        self._status = self.view_state.status(self._clock(), self.feed.pace)
+        return self._status
 
     @property
     def late(self) -> Line:
-        """Age of the data, once it is late; else empty."""
-        status = self._header_status()
-        return late_age(status) if status else ()
+        """Age of the data, as of the last look at it, once it is late; else empty."""
+        return late_age(self._status) if self._status else ()
 
     def _update_list(self) -> None:
         """Redraw a list over the main screen, with its new data or age."""
