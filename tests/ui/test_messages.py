@@ -10,7 +10,7 @@ from textual import events
 
 from tests.ui import frames
 from tests.ui.fakes import until, view_state
-from zconsole.ui.dialogs.screens import AskScreen
+from zconsole.ui.dialogs.screens import AskScreen, TextQuestion
 from zconsole.ui.messages import PAGE, SETTLES
 
 ODD = "x\x1b[31m\x1b]0;P\x07\x9b2J\u202eq"
@@ -177,7 +177,7 @@ async def test_a_complaint_goes_along_to_the_screen_that_asks_again():
 async def test_a_message_is_said_again_on_another_screen():
     async with view_state(frames.resilver()) as (app, pilot, read):
         for _ in range(2):
-            app.push_screen(AskScreen("ASK", lambda _: ()))
+            app.push_screen(AskScreen(TextQuestion("ASK", lambda *_: ())))
             await pilot.pause()
             app.notify("30 has no unit", timeout=60)
             app.messages.settle(app.screen, float("inf"))
@@ -194,7 +194,7 @@ async def test_a_complaint_waits_for_a_flow_that_is_slow_to_ask_again():
         async def _flow() -> None:
             app.notify("not a size")
             await asking.wait()
-            await app.push_screen_wait(AskScreen("ASK AGAIN", lambda _: ()))
+            await app.push_screen_wait(AskScreen(TextQuestion("ASK AGAIN", lambda *_: ())))
 
         app.begin_flow(_flow)
         await until(pilot, lambda: "not a size" in read())
@@ -202,7 +202,7 @@ async def test_a_complaint_waits_for_a_flow_that_is_slow_to_ask_again():
         asking.set()
         await until(pilot, lambda: "ASK AGAIN" in read())
         assert "not a size" in read()
-        await app.push_screen(AskScreen("ANOTHER", lambda _: ()))
+        await app.push_screen(AskScreen(TextQuestion("ANOTHER", lambda *_: ())))
         await pilot.pause()
         assert "not a size" not in read()
         await pilot.press("escape", "escape")

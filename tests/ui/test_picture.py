@@ -11,7 +11,7 @@ import pytest
 from tests.ui import frames
 from tests.ui.fakes import until, view_state
 from zconsole.errors import ZconsoleError
-from zconsole.ui.new_file import keep_picture
+from zconsole.ui.new_file import keep_new
 
 NOW = datetime(2026, 11, 24, 3, 4, 5)  # noqa: DTZ001 - a time on the wall
 
@@ -47,5 +47,5 @@ def test_a_full_disk_leaves_no_half_a_picture(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fdopen", full)
     with pytest.raises(ZconsoleError, match="No space left"):
-        keep_picture("<svg/>", tmp_path, NOW)
+        keep_new("<svg/>", tmp_path, NOW, "picture", "svg")
     assert list(tmp_path.iterdir()) == []

@@ -28,7 +28,7 @@ from zconsole.system.printable import clean
 from zconsole.timeline.feed import Feed, ReplayFeed, Update
 from zconsole.ui.actions.controller import ActionController
 from zconsole.ui.console_options import ConsoleOptions
-from zconsole.ui.dialogs.screens import Dialog, HelpScreen, PickScreen
+from zconsole.ui.dialogs.screens import Dialog, HelpScreen, PickList, PickScreen
 from zconsole.ui.display_format import UNIT_WORDS, DisplayFormat
 from zconsole.ui.keys import MAIN, MAIN_ONLY, bindings
 from zconsole.ui.main_screen import MainScreen
@@ -140,7 +140,7 @@ class Console(ThemedApp):
             slower, faster = map(look.keys.shown, ("slower", "faster"))
             self.notify(f"{slower} {faster} demo speed", timeout=15)
         if self._notices:
-            self.notify("\n".join(self._notices), severity="warning", markup=False)
+            self.notify("\n".join(self._notices), severity="warning")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return whether an action may run: those of the main screen only while that is on top.
@@ -182,9 +182,9 @@ class Console(ThemedApp):
                 words = f"{alert.text}. {key} leads through changing the disk"
             severity = _SEVERITIES.get(alert.severity, "information")
             said = clean(f"{alert.pool}: {words}")
-            self.notify(said, severity=severity, timeout=ALERT_SECONDS, markup=False)
+            self.notify(said, severity=severity, timeout=ALERT_SECONDS)
         for note in update.notes:
-            self.notify(clean(note), severity="warning", timeout=ALERT_SECONDS, markup=False)
+            self.notify(clean(note), severity="warning", timeout=ALERT_SECONDS)
         if update.ring and self._driver is not None:
             self._driver.write(update.ring)
             self._driver.flush()
@@ -326,7 +326,7 @@ class Console(ThemedApp):
         if not bays(self.view_state.frames):
             self.notify(NO_CHASSIS, timeout=6)
             return
-        row = self.devices.current.row if self.devices.current is not None else None
+        row = self.main_screen.row
         start = row.vdev.disk if row is not None else None
         self.push_screen(ChassisScreen(self.view_state, start, self.feed.lights), _go)
 
@@ -335,8 +335,7 @@ class Console(ThemedApp):
         from zconsole.ui.dialogs.what_if_screen import Question, WhatIfScreen
 
         if (frame := self.view_state.frame) is not None:
-            item = self.devices.current
-            question = Question("", frame, row=item.row if item is not None else None)
+            question = Question("", frame, row=self.main_screen.row)
             self.push_screen(WhatIfScreen(self.view_state, question))
 
     # Copies and pictures
@@ -364,17 +363,17 @@ class Console(ThemedApp):
             _copy(0)
         else:
             lines = [(Span(f" {what:<9} {look.text(text)}"),) for what, text in offers]
-            self.push_screen(PickScreen("COPY", lambda _: lines, wide=True), _copy)
+            self.push_screen(PickScreen(PickList("COPY", lambda *_: lines)), _copy)
 
     def action_picture(self) -> None:
         """Save a picture of the screen to the directory where the console was started."""
-        from zconsole.ui.new_file import keep_picture
+        from zconsole.ui.new_file import keep_new, portable
 
-        svg, now = self.export_screenshot(), datetime.now(self.view_state.look.zone)
+        svg, now = portable(self.export_screenshot()), datetime.now(self.view_state.look.zone)
 
         async def _keep() -> None:
             try:
-                path = await in_daemon_thread(keep_picture, svg, Path.cwd(), now)
+                path = await in_daemon_thread(keep_new, svg, Path.cwd(), now, "picture", "svg")
             except (OSError, ZconsoleError) as error:
                 self.notify(str(error), severity="error")
             else:
@@ -385,9 +384,8 @@ class Console(ThemedApp):
     def action_act(self, flow: str) -> None:
         """Start the flow of an action key for the row at the cursor."""
         if self.actions is not None:
-            item = self.devices.current
-            key = item.key if item is not None and item.row is not None else None
-            self.actions.start(self, flow, key)
+            row = self.main_screen.row
+            self.actions.start(self, flow, row.key if row is not None else "")
 
     # The console
 
@@ -396,7 +394,7 @@ class Console(ThemedApp):
         if not isinstance(self.screen, HelpScreen):
             about = self.screen if isinstance(self.screen, Dialog) else None
             typing = isinstance(self.screen.focused, Input)
-            help_screen = HelpScreen(self.view_state, about, self.feed.interval, typing=typing)
+            help_screen = HelpScreen(about, self.feed.interval, typing=typing)
             self.push_screen(help_screen)
 
     def action_pause(self) -> None:
@@ -431,7 +429,7 @@ class Console(ThemedApp):
             if (span := self.feed.playback.span) is None:
                 self.notify(NO_PLACES, timeout=4)
             else:
-                self.push_screen(GoToScreen(self.view_state, self.feed, span), _go)
+                self.push_screen(GoToScreen(self.feed, span), _go)
 
     def _move_in_recording(self, is_on: bool, move: Callable[[Playback], bool]) -> None:
         playback = self.feed.playback

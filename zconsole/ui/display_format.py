@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import tzinfo
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from zconsole import units
 from zconsole.keyed_text import KeyedText
 from zconsole.system.printable import clean
 from zconsole.ui.keys import SHIPPED, KeyTable
-from zconsole.ui.widgets.draw import Line, crop, fit, middle
+from zconsole.ui.widgets.draw import Line, Span, broken, crop, fit, middle
 from zconsole.units import date_of
 
 
@@ -169,6 +170,15 @@ class DisplayFormat:
     def crop(self, line: Line, width: int) -> Line:
         """Crop a line to ``width`` cells."""
         return crop(line, width, self.glyphs.ellipsis)
+
+    def wrapped(
+        self, outside: str, width: int, role: str = "", indent: str = " "
+    ) -> Iterator[Line]:
+        """Make text from outside safe, and wrap it to the width with a hanging indent."""
+        safe = self.text(outside)
+        indent += " " * (len(safe) - len(safe.lstrip(" ")))
+        for line in broken(safe.lstrip(" "), max(20, width - len(indent) - 1)):
+            yield (Span(indent + line, role),)
 
     def size(self, value: float | None) -> str:
         """Format bytes in the chosen unit; ``-`` if unknown."""

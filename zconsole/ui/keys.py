@@ -60,6 +60,8 @@ GROUPS = ("Move", "List", "Panes", "Pools", "Console", "Replay")
 """Groups of keys that only look."""
 MAIN = (*GROUPS, "Actions")
 """Groups of the main screen."""
+ANSWER = "Answer"
+"""Group of the keys of an input."""
 ACTS = "act"
 """Action of the keys that need pools which can be changed, including the log of commands."""
 EVERY_GROUP = tuple(dict.fromkeys((*GROUPS, *(key.group for key in _EVERY))))
@@ -108,9 +110,9 @@ class KeyTable:
         ``denied``: why nothing may be changed, empty if changes are allowed; None omits those keys.
         """
         why = f"; not now: {denied}" if denied else ""
-        rest = (k for k in self.looks if k.group not in ("Move", "Replay"))
-        alone = (k for k in rest if k.action not in ("command_palette", "back"))
-        alone = (k for k in alone if denied is not None or k.name != ACTS)
+        left_out = ("command_palette", "back", *([ACTS] if denied is None else ()))
+        looks = (k for k in self.looks if k.group not in ("Move", "Replay"))
+        alone = (k for k in looks if k.name not in left_out)
         for key in (*(() if denied is None else self.actions), *alone):
             more = f"{' '.join(map(shown, key.keys))}{why if key.group == 'Actions' else ''}"
             yield key.text[0].upper() + key.text[1:], more, key.action
@@ -144,12 +146,12 @@ class KeyTable:
 
     def _movable(self, title: str) -> Key:
         """Return the row with this title. Raises ValueError if there is none or it is fixed."""
-        rows = {key.title: key for key in self.rows}
-        if title not in rows:
-            raise ValueError(f"no such action; there are {', '.join(rows)}")
-        if rows[title].priority or rows[title].group == "Answer":
-            raise ValueError(f"{' '.join(map(shown, rows[title].keys))} cannot be another key")
-        return rows[title]
+        key = self._titled.get(title)
+        if key is None:
+            raise ValueError(f"no such action; there are {', '.join(self._titled)}")
+        if key.priority or key.group == ANSWER:
+            raise ValueError(f"{' '.join(map(shown, key.keys))} cannot be another key")
+        return key
 
 
 def _clashes(rows: Sequence[Key], fresh: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
@@ -177,7 +179,10 @@ MAIN_ONLY = frozenset(key.name for key in SHIPPED.rows if key.group in MAIN and 
 
 
 def bindings(*groups: str) -> list[BindingType]:
-    """Return the textual bindings of these groups; their titles are the ids in the keymap."""
+    """Return the textual bindings of these groups; their titles are the ids in the keymap.
+
+    Textual's own input binds the keys of an answer.
+    """
     from textual.binding import Binding  # keeps the command line free of textual
 
     return [
@@ -193,6 +198,7 @@ def bindings(*groups: str) -> list[BindingType]:
         )
         for group in groups
         for key in keys_of(group)
+        if group != ANSWER
     ]
 
 

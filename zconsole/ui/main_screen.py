@@ -12,7 +12,7 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from zconsole.config.settings import PANES
-from zconsole.timeline.frame import Frame, Pairs
+from zconsole.timeline.frame import Frame, Pairs, VdevRow
 from zconsole.ui.dialogs.screens import Prompt
 from zconsole.ui.panes.balance import BalancePane
 from zconsole.ui.panes.devices import SORTS, DeviceView
@@ -25,7 +25,7 @@ from zconsole.ui.panes.reasons import wanted_action
 from zconsole.ui.panes.scan import ScanPane
 from zconsole.ui.themed_app import begin
 from zconsole.ui.view_state import HeaderStatus, ViewState
-from zconsole.ui.widgets.draw import Line, Span
+from zconsole.ui.widgets.draw import Lines, Span
 from zconsole.ui.widgets.lines_view import FooterView, LinesView
 
 _FILTER = "show only: name, bay, serial, path, state, note"
@@ -51,7 +51,7 @@ class MainScreen(Screen[None]):
         self._details = details
         self._ready = ready
         self._status: HeaderStatus | None = None
-        self._header: tuple[Line, ...] = ()
+        self._header: Lines = ()
         self._drawn_for: Size | None = None
         """Size of the terminal for which everything was drawn; None if the last frames were not,
         as another screen covered this one or the terminal was too small."""
@@ -226,16 +226,21 @@ class MainScreen(Screen[None]):
                 return self.devices.has_focus
             case "fold":
                 return self.devices.has_focus or self._state.playback is not None
-            case "fold_in" | "fold_out":
+            case "sideways":
                 return isinstance(self.focused, Pane) and self.focused.goes_sideways
         return super().check_action(action, parameters)
 
+    @property
+    def row(self) -> VdevRow | None:
+        """The vdev at the cursor; None if there is none."""
+        item = self.devices.current
+        return item.row if item is not None else None
+
     def copies(self) -> Sequence[tuple[str, str]]:
         """Return the path, GUID and name of the row at the cursor."""
-        item = self.devices.current
-        if item is None or item.row is None:
+        if self.row is None:
             return ()
-        vdev = item.row.vdev
+        vdev = self.row.vdev
         offers = (("path", vdev.path), ("GUID", vdev.guid), ("name", vdev.name))
         return tuple((what, str(text)) for what, text in offers if text)
 
@@ -277,15 +282,10 @@ class MainScreen(Screen[None]):
         else:
             self.devices.fold(lambda folded, row: folded ^ row)
 
-    def action_fold_in(self) -> None:
-        """Go left in the focused pane: fold a row, or go back in time."""
+    def action_sideways(self, direction: int) -> None:
+        """Go left (-1) or right (1) in the focused pane: fold or unfold a row, or move in time."""
         if isinstance(self.focused, Pane):
-            self.focused.sideways(-1)
-
-    def action_fold_out(self) -> None:
-        """Go right in the focused pane: unfold a row, or go forward in time."""
-        if isinstance(self.focused, Pane):
-            self.focused.sideways(1)
+            self.focused.sideways(direction)
 
     def action_filter(self) -> None:
         """Open a prompt for a text; only rows with it are shown."""
@@ -347,7 +347,7 @@ class MainScreen(Screen[None]):
             first=wanted_action(frame),
             own=pane.keys if isinstance(pane, Pane) else (),
         )
-        position: tuple[Line, ...] = ()
+        position: Lines = ()
         if played is not None:
             position = (playback_line(played, state.look, width, ended=state.ended),)
         self._footer.share(position, typing if isinstance(self.focused, Input) else footer)

@@ -10,7 +10,7 @@ from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.widgets.draw import Line, Span, at_most, beside
+from zconsole.ui.widgets.draw import Line, Lines, Span, at_most, beside
 
 SETTLES = 0.5
 """Seconds in which a message moves on to another screen: a flow may complain, then ask again."""
@@ -94,7 +94,7 @@ class Messages:
         look: DisplayFormat,
         width: int,
         height: int,
-    ) -> tuple[Line, ...]:
+    ) -> Lines:
         """Return the messages of a screen, wrapped; newest first, as many as there is room for."""
         found: list[Line] = []
         for each in self.said:

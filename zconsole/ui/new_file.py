@@ -69,8 +69,3 @@ def portable(svg: str) -> str:
     """Return the picture without fonts from the network, and with stable names."""
     named = re.sub(r"terminal-\d+", "terminal-zconsole", _FACES.sub("", svg))
     return named.replace("Fira Code", _FONT)
-
-
-def keep_picture(svg: str, directory: Path, now: datetime) -> Path:
-    """Write a picture as a new file and return its path. Raises ZconsoleError if it can't."""
-    return keep_new(portable(svg), directory, now, "picture", "svg")

@@ -12,7 +12,8 @@ from zconsole.config.file import save
 from zconsole.config.settings import PANES
 from zconsole.errors import ZconsoleError
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.ui.dialogs.screens import PickScreen
+from zconsole.ui.dialogs.screens import PickList, PickScreen
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.main_screen import MainScreen
 from zconsole.ui.theme.files import DEFAULT, SIXTEEN, find_themes
 from zconsole.ui.themed_app import ThemedApp, begin
@@ -45,22 +46,24 @@ def choose_theme(app: ThemedApp) -> None:
     def _preview(index: int) -> None:
         app.theme = names[index]
 
-    lines = [(Span(f" {app.view_state.look.text(name)}"),) for name in names]
-    start = names.index(before) if before in names else 0
-    title = "THEMES  Enter keep, Esc undo"
-    about = partial(_kept_where, app)
-    app.push_screen(
-        PickScreen(title, lambda _: lines, start=start, moved=_preview, about=about), _done
+    themes = PickList(
+        "THEMES  Enter keep, Esc undo",
+        lambda look, _: [(Span(f" {look.text(name)}"),) for name in names],
+        start=names.index(before) if before in names else 0,
+        about=partial(_kept_where, app),
+        moved=_preview,
+        side=True,
     )
+    app.push_screen(PickScreen(themes), _done)
 
 
-def _kept_where(app: ThemedApp, _: int, width: int) -> list[Line]:
+def _kept_where(app: ThemedApp, _: int, look: DisplayFormat, width: int) -> list[Line]:
     """Tell where Enter saves the theme; as root, that file is the whole machine's."""
     options = app.view_state.options
     if not options.saves:
         said = "Enter keeps it for this run"
     elif options.config is not None:
-        said = f"Enter saves it to {app.view_state.look.text(str(options.config.path))}"
+        said = f"Enter saves it to {look.text(str(options.config.path))}"
     else:
         return []
     return [(Span(f" {line}", "dim"),) for line in broken(said, width - 2)]
@@ -98,7 +101,7 @@ async def _save(app: ThemedApp, settings: Values) -> None:
     try:
         await in_daemon_thread(_write)
     except (OSError, ZconsoleError) as error:
-        app.notify(f"not saved: {error}", severity="warning", timeout=8, markup=False)
+        app.notify(f"not saved: {error}", severity="warning", timeout=8)
         return
     config = replace(config, values={**config.values, **changes})
     app.view_state.options = replace(options, config=config)
@@ -106,7 +109,7 @@ async def _save(app: ThemedApp, settings: Values) -> None:
         f"{name} {' '.join(value) if isinstance(value, tuple) else value}"
         for name, value in changes.items()
     )
-    app.notify(f"saved to {config.path}: {said}", timeout=8, markup=False)
+    app.notify(f"saved to {config.path}: {said}", timeout=8)
 
 
 def _theme_of(app: ThemedApp) -> Values:

@@ -184,7 +184,8 @@ class ThemedApp(App[None]):
 
         Textual's own messages would cover data, and may contain escape sequences.
         """
-        safe = "\n".join(map(self.view_state.look.text, message.split("\n")))
+        look = self.view_state.look
+        safe = "\n".join(map(look.text, look.said(message).split("\n")))
         pages = len(wrapped(safe, severity, self.size.width))
         asked = self.NOTIFICATION_TIMEOUT if timeout is None else timeout
         lasts = asked if pages == 1 else max(asked, pages * PAGE)

@@ -18,7 +18,6 @@ from zconsole.sim.places import lights
 from zconsole.sim.source import World
 from zconsole.timeline.feed import Update
 from zconsole.ui.actions.controller import ActionController
-from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.actions.upkeep import Upkeep
 from zconsole.ui.app import Console
 from zconsole.ui.console_options import ConsoleOptions
@@ -135,16 +134,11 @@ class Acting:
         raise AssertionError(f"no {name} on the screen")
 
     @property
-    def upkeep(self) -> Upkeep:
-        """Return the console's background work, which must be loaded by now."""
+    def session(self) -> Upkeep:
+        """Return the session of its flows, which must be loaded by now."""
         assert self.app.actions is not None
-        assert self.app.actions.upkeep is not None
-        return self.app.actions.upkeep
-
-    @property
-    def session(self) -> FlowSession:
-        """Return the session that its flows share."""
-        return self.upkeep.session
+        assert self.app.actions.session is not None
+        return self.app.actions.session
 
     def use(self, backend: ActionBackend) -> None:
         """Replace the backend of actions."""
@@ -189,7 +183,7 @@ async def acting(
     async with app.run_test(size=size, notifications=notifications) as pilot:
         made = Acting(app, pilot, feed, backend)
         await made.rest()
-        while sampled and actions.upkeep is None:
+        while sampled and actions.session is None:
             await pilot.pause()
         yield made
 

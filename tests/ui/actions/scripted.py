@@ -23,12 +23,11 @@ from zconsole.sim.backends.actions import simulated_backend
 from zconsole.sim.source import World
 from zconsole.timeline.feed import Feed, Update
 from zconsole.timeline.session import Session
-from zconsole.ui.actions.session import FlowSession, PickList, TextQuestion
 from zconsole.ui.actions.tunables_pane import TunablesScreen
 from zconsole.ui.actions.upkeep import Upkeep
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.dialogs.confirm import Confirmation
-from zconsole.ui.dialogs.screens import PickScreen, TextScreen
+from zconsole.ui.dialogs.screens import PickList, PickScreen, TextQuestion, TextScreen
 from zconsole.ui.display_format import UNICODE, DisplayFormat
 from zconsole.ui.swap.swap_watch import SwapWatch
 from zconsole.ui.themed_app import ThemedApp, Work
@@ -113,7 +112,7 @@ class Background:
 
 
 class SilentApp:
-    """The parts of an app that a session and its upkeep need besides screens."""
+    """The parts of an app that a session needs besides screens."""
 
     main_on_top = True
 
@@ -132,7 +131,7 @@ class SilentApp:
             await self.workers.pop(0).work()
 
     def notify(self, message: str, **_: object) -> None:
-        self.messages.append(message)
+        self.messages.append(self.view_state.look.said(message))
 
     def withdraw(self, beginning: str) -> None:
         self.messages = [text for text in self.messages if not text.startswith(beginning)]
@@ -164,7 +163,7 @@ async def kept(backend: ActionBackend) -> None:
         await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_done(), keeper._loop))
 
 
-class ScriptedSession(FlowSession):
+class ScriptedSession(Upkeep):
     """A session whose questions are answered by a script."""
 
     def __init__(
@@ -195,7 +194,7 @@ class ScriptedSession(FlowSession):
         """Whether the plan that was to be run could only be read."""
         self.asked_for: str | None = None
         """Word that had to be typed for the plan that was to be run."""
-        self.upkeep = feed.contributor = Upkeep(self)
+        feed.contributor = self
         feed.hear = lambda update: self.silent.view_state.take(update, 0.0)
         feed.step(0.0)
 
@@ -246,8 +245,8 @@ class ScriptedSession(FlowSession):
     async def pick(self, choice: PickList) -> int | None:
         start = choice.start if choice.fill is None else await choice.fill()
         start = start if choice.picked is None else choice.picked
-        texts = [plain(line).strip() for line in choice.lines(WIDTH)]
-        about = choice.about(start, WIDTH) if choice.about else ()
+        texts = [plain(line).strip() for line in choice.lines(self.look, WIDTH)]
+        about = choice.about(start, self.look, WIDTH) if choice.about else ()
         reply = self._reply(choice.title, *texts, *about)
         if reply is ESC:
             return None
@@ -259,13 +258,13 @@ class ScriptedSession(FlowSession):
         return found[0]
 
     async def typed(self, question: TextQuestion) -> str | None:
-        reply = self._reply(question.title, *question.lines(WIDTH), question.example)
+        reply = self._reply(question.title, *question.lines(self.look, WIDTH), question.example)
         return cast("str | None", reply(question) if callable(reply) else reply)
 
     async def confirmed(self, *confirmations: Confirmation) -> bool:
         lines: list[Line | str] = []
         for each in confirmations:
-            lines += [each.title, *each.body(WIDTH), *each.checks]
+            lines += [each.title, *each.body(self.look, WIDTH), *each.checks]
         reply = self._reply(*lines)
         self.plans.append(self.shown[-1])
         if not isinstance(reply, Run):
@@ -278,7 +277,7 @@ class ScriptedSession(FlowSession):
         return True
 
     async def show(self, screen: Any) -> Any:
-        lines = screen._make(WIDTH) if isinstance(screen, TextScreen) else ()
+        lines = screen._make(self.look, WIDTH) if isinstance(screen, TextScreen) else ()
         reply = self._reply(type(screen).__name__, *lines)
         if isinstance(screen, PickScreen) and isinstance(reply, str):
             return [plain(line).strip().startswith(reply) for line in lines].index(True)

@@ -340,13 +340,13 @@ async def test_lights_are_tidied_and_what_became_of_them_said(monkeypatch):
     ui = ScriptedSession("mirror-scrub")
     lights = type(ui.backend.lights)
     monkeypatch.setattr(lights, "tidy", lambda self: ("the light of bay 1 is off",))
-    await ui.upkeep.tidy_lights()
+    await ui.tidy_lights()
 
     def broken(_: object) -> tuple[str, ...]:
         raise ZconsoleError("no disk answers")
 
     monkeypatch.setattr(lights, "tidy", broken)
-    await ui.upkeep.tidy_lights()
+    await ui.tidy_lights()
     assert ui.messages == ["the light of bay 1 is off", "lights of bays: no disk answers"]
 
 

@@ -33,7 +33,7 @@ def reading(said: list[str], name: str = NAME) -> Callable[[TunablesScreen], Non
     """Return an answer that reads the list of tunables, and the details on one."""
 
     def _read(screen: TunablesScreen) -> None:
-        said.append(text(screen._make(140)))
+        said.append(text(screen._make(LOOK, 140)))
         (row,) = (each for each in screen._now if each.setting.tunable.name == name)
         said.append(flat(text(about_lines(row, LOOK, 100, screen._held))))
 

@@ -32,6 +32,6 @@ async def test_rounds_are_shown_and_keys_answered(monkeypatch):
         await a.pilot.pause()
         assert "HELP" in a.screen
         assert a.app.view_state.frame.t >= shown + 180
-        assert a.upkeep.left_behind() == ()
+        assert a.session.left_behind() == ()
         assert given_up == []
         back.set()

@@ -19,7 +19,7 @@ KEYS = [("q", ExitCode.OK), ("ctrl+c", ExitCode.INTERRUPTED)]
 
 def behind(ui: ScriptedSession) -> str:
     """Return what the question lists; empty if nothing is asked."""
-    return flat("\n".join(span.text for span in ui.upkeep.left_behind()))
+    return flat("\n".join(span.text for span in ui.left_behind()))
 
 
 async def test_an_autopilot_is_said_to_end_with_the_console():

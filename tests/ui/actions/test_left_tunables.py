@@ -71,7 +71,7 @@ class Console(ScriptedSession):
         self.messages.clear()
         for _ in range(2):
             self.pass_time(1.0, 1.0)
-            await self.upkeep.look_at_tunables()
+            await self.look_at_tunables()
         return "\n".join(self.messages)
 
     async def until_idle(self) -> None:
@@ -84,7 +84,7 @@ class Console(ScriptedSession):
         said: list[str] = []
 
         def _read(screen: TunablesScreen) -> None:
-            screen._make(100)
+            screen._make(LOOK, 100)
             said.append(flat(text(about_lines(screen._now[0], LOOK, 100))))
 
         self.answers.extend((*map(asking, requests), _read))
@@ -125,7 +125,7 @@ async def test_what_it_set_itself_is_named_before_it_is_left(kernel):
     console = Console(kernel, SCANS)
     kernel.console(process_mark(os.getpid())).set({TIME: 5000}, 1.0)
     await console.heard()
-    asked = flat("\n".join(span.text for span in console.upkeep.left_behind()))
+    asked = flat("\n".join(span.text for span in console.left_behind()))
     assert "1 tunable set here stays changed" in asked
     assert "restored by zconsole in the background once no scan runs" in asked
 
@@ -271,7 +271,7 @@ async def test_what_is_set_is_said_before_and_after_in_the_same_words(kernel):
     assert console.messages == [f"Values set here: {at_end}"]
     stays = "was 3000: set to stay: nothing restores it before the next boot"
     assert stays in await console.pane("until")
-    assert console.upkeep.left_behind() == (), "what is to stay needs no question"
+    assert console.left_behind() == (), "what is to stay needs no question"
 
 
 async def test_what_auto_undo_would_do_is_said_also_while_it_is_on_for_others(kernel):

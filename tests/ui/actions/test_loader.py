@@ -53,7 +53,7 @@ async def test_what_acts_is_made_after_the_first_frame_and_once():
     feed = FakeFeed((frames.resilver(),))
     app = make_console(feed, ConsoleOptions(zone=UTC), UTF8, make_backend)
     async with app.run_test(size=(80, 24)) as pilot:
-        while app.actions.upkeep is None:
+        while app.actions.session is None:
             await pilot.pause()
         feed.put(frames.resilver())
         await pilot.pause()

@@ -86,18 +86,18 @@ def test_a_name_in_an_entry_cannot_act_on_the_terminal() -> None:
 
 def test_what_an_entry_is_about_is_told_whole() -> None:
     entries = [Entry("Put online", about="Runs: zpool online"), Entry("Detach", refused="no " * 40)]
-    assert plain(entry_about(entries, 0, LOOK, 60)[0]).strip() == "Put online: Runs: zpool online"
-    lines = entry_about(entries, 1, LOOK, 60)
+    assert plain(entry_about(entries[0], LOOK, 60)[0]).strip() == "Put online: Runs: zpool online"
+    lines = entry_about(entries[1], LOOK, 60)
     assert all(width_of(line) <= 60 for line in lines)
     assert " ".join(plain(line) for line in lines).split().count("no") == 40
-    assert entry_about([Entry("Replace", flow=replace_flow)], 0, LOOK, 60) == ()
+    assert entry_about(Entry("Replace", flow=replace_flow), LOOK, 60) == ()
 
 
 async def test_every_entry_says_what_it_would_do_or_why_it_cannot():
     ui = ScriptedSession("failed-disk")
     entries = row_entries(await ui.situation_now(), ui.key("bay05"))
-    for index, entry in enumerate(entries):
-        assert entry_about(entries, index, LOOK, 80), entry.text
+    for entry in entries:
+        assert entry_about(entry, LOOK, 80), entry.text
 
 
 async def test_what_is_not_possible_stands_behind_one_line_that_opens_it():
@@ -329,10 +329,10 @@ async def test_an_answer_about_a_menu_that_was_left_changes_no_other_one():
         async def pick(self, choice):
             shown.append(choice)
             if len(shown) > 1:
-                before = [plain(line) for line in choice.lines(80)]
+                before = [plain(line) for line in choice.lines(LOOK, 80)]
                 self.pass_time(7200.0, 1800.0)  # the scrub has ended by then
                 await shown[0].fill()
-                assert [plain(line) for line in choice.lines(80)] == before
+                assert [plain(line) for line in choice.lines(LOOK, 80)] == before
             return 1 if len(shown) == 1 else ESC
 
     shown = []

@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.factory import frame, mirror_pool
 from tests.table import rows
 from tests.ui.actions.scripted import AGREED, ESC, ScriptedSession, asking
-from tests.ui.drawn import plain
+from tests.ui.drawn import LOOK, plain
 from zconsole.cli.options import LIMITED_BY
 from zconsole.diagnosis.bottleneck.finding import ACTS, CAUSES, OUT_OF_REACH, Suggestion, Verdict
 from zconsole.pool.model import Scan
@@ -53,7 +53,7 @@ async def test_the_list_has_what_is_suggested_in_an_old_release():
     seen: list[str] = []
 
     def _look(screen: TunablesScreen) -> None:
-        seen.extend(plain(line) for line in screen._make(160))
+        seen.extend(plain(line) for line in screen._make(LOOK, 160))
 
     ui = ScriptedSession("scrub-delay", _look)
     ui.pass_time(40, 2)

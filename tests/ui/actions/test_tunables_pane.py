@@ -36,7 +36,7 @@ async def test_what_an_action_set_is_looked_at_with_the_next_round(monkeypatch):
     monkeypatch.setattr(FlowSession, "read_past", _read_past)
     await ui.wait(1.0, 1.0)
     assert looks == []
-    ui.upkeep.reread_soon()
+    ui.reread_soon()
     await ui.wait(1.0, 1.0)
     assert looks
 

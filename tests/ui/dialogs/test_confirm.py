@@ -22,7 +22,7 @@ def asking(a: Acting, *ways: str, typed: str | None = None) -> list[str]:
             ran.append(f"{title} {word}")
             yield Span("done")
 
-        return Confirmation(title, lambda _: [(Span("body"),)], _run, typed)
+        return Confirmation(title, lambda *_: [(Span("body"),)], _run, typed)
 
     a.app.push_screen(ConfirmScreen([_way(title) for title in ways]))
     return ran
@@ -30,7 +30,7 @@ def asking(a: Acting, *ways: str, typed: str | None = None) -> list[str]:
 
 async def test_what_is_asked_is_as_wide_as_the_screen():
     async with acting("mirror-scrub", size=(100, 30)) as a:
-        way = Confirmation("one", lambda width: [(Span(f"in {width} cells"),)], None)
+        way = Confirmation("one", lambda _, width: [(Span(f"in {width} cells"),)], None)
         a.app.push_screen(ConfirmScreen([way]))
         await a.rest()
         assert "in 100 cells" in a.screen

@@ -10,7 +10,14 @@ from tests.ui.fakes import FakeFeed, view_state
 from zconsole.ui.actions import log_flow, tunables_pane
 from zconsole.ui.dialogs import confirm, what_if_screen
 from zconsole.ui.dialogs.confirm import ConfirmScreen
-from zconsole.ui.dialogs.screens import AskScreen, Dialog, PickScreen, Prompt
+from zconsole.ui.dialogs.screens import (
+    AskScreen,
+    Dialog,
+    PickList,
+    PickScreen,
+    Prompt,
+    TextQuestion,
+)
 from zconsole.ui.panes import overview
 from zconsole.ui.panes.chassis import ChassisScreen
 from zconsole.ui.rebalance import flow
@@ -27,7 +34,7 @@ EVERY_MODULE = (
 """Importing them makes every dialog known as a subclass."""
 
 
-def _lines(_):
+def _lines(*_):
     return ((Span(" one"),),)
 
 
@@ -51,7 +58,7 @@ async def test_a_pointer_stands_before_the_line_at_the_cursor_and_moves_nothing(
     lines = [(Span("  one"),), (Span("two"),), (Span(" "), Span("three"))]
     for plain, pointer in ((False, "›"), (True, ">")):
         async with view_state(frames.resilver(), plain=plain) as (app, pilot, read):
-            app.push_screen(PickScreen("PICK", lambda _: lines, wide=True))
+            app.push_screen(PickScreen(PickList("PICK", lambda *_: lines)))
             await pilot.pause()
             seen = [read().splitlines()[1:4]]
             for _ in lines[1:]:
@@ -67,7 +74,7 @@ async def test_a_pointer_stands_before_the_line_at_the_cursor_and_moves_nothing(
 
 async def test_a_round_between_push_and_compose_paints_nothing_and_ends_nothing():
     async with view_state(frames.resilver()) as (app, pilot, read):
-        app.push_screen(PickScreen("PICK", _lines))
+        app.push_screen(PickScreen(PickList("PICK", _lines, side=True)))
         app.paint()
         app.action_overview()
         app.paint()
@@ -79,7 +86,7 @@ async def test_a_round_between_push_and_compose_paints_nothing_and_ends_nothing(
 
 async def test_an_answer_to_correct_is_added_to_and_not_replaced():
     async with view_state(frames.resilver()) as (app, pilot, _):
-        app.push_screen(screen := AskScreen("ASK", _lines, typed="30"))
+        app.push_screen(screen := AskScreen(TextQuestion("ASK", _lines, typed="30")))
         await pilot.pause()
         await pilot.press("m", "s")
         assert screen.query_one("#answer", Prompt).value == "30ms"
@@ -98,7 +105,7 @@ async def test_enter_on_an_empty_answer_says_that_nothing_changed():
 
 async def test_a_dialog_that_was_left_is_drawn_no_more(monkeypatch):
     async with view_state(frames.resilver()) as (app, pilot, _):
-        app.push_screen(screen := AskScreen("ASK", _lines))
+        app.push_screen(screen := AskScreen(TextQuestion("ASK", _lines)))
         await pilot.pause()
         await pilot.press("escape")
         await pilot.pause()
@@ -135,9 +142,7 @@ async def test_a_list_that_opens_at_its_end_is_full():
     async with view_state(frames.healthy(), size=(80, 24)) as (app, pilot, screen):
         lines = tuple((Span(f"line {n}"),) for n in range(40))
         about = ((Span("said"),),)
-        app.push_screen(
-            PickScreen("LIST", lambda _: lines, start=39, wide=True, about=lambda _i, _w: about)
-        )
+        app.push_screen(PickScreen(PickList("LIST", lambda *_: lines, 39, lambda *_: about)))
         await pilot.pause()
         await pilot.pause()
         shown = [line for line in screen().splitlines() if line.startswith("line")]
@@ -148,7 +153,7 @@ async def test_a_list_that_opens_at_its_end_is_full():
 async def test_what_is_said_of_a_line_stands_close_below_a_short_list():
     async with view_state(frames.healthy(), size=(80, 24)) as (app, pilot, screen):
         lines, about = ((Span("one"),), (Span("two"),)), ((Span("said"),),)
-        app.push_screen(PickScreen("LIST", lambda _: lines, wide=True, about=lambda _i, _w: about))
+        app.push_screen(PickScreen(PickList("LIST", lambda *_: lines, about=lambda *_: about)))
         await pilot.pause()
         await pilot.pause()
         assert [line.strip() for line in screen().splitlines()[:5]] == [

@@ -240,7 +240,7 @@ async def test_a_plan_is_copied_canceled_and_left_a_step_at_a_time():
     async with acting(SCENARIO) as a:
         said = await a.read(to_plan(a))
         assert "until-spread" not in said
-        assert a.app.screen.plan.refused is None
+        assert a.app.screen.new.plan.refused is None
         assert "5 % (even) is out of reach for these directories: all their files move" in said
         await a.press("y")
         assert a.app.clipboard.startswith("zconsole rebalance run ")

@@ -42,19 +42,17 @@ from zconsole.ui.rebalance.plan_screen import PlanScreen
 def test_a_choice_that_is_cut_is_told_whole():
     new, look = NewJob(replace(SETTINGS, rewrite_options="SC")), DisplayFormat()
     for width in (60, 80):
-        shown = [
-            *zip(ENTRIES, (entry_about(entry, new, look, width) for entry in ENTRIES), strict=True),
-        ]
-        for (entry, about), row in zip(shown, entry_lines(ENTRIES, new, look, width), strict=True):
+        for index, row in enumerate(entry_lines(ENTRIES, new, look, width)):
+            entry, about = ENTRIES[index], entry_about(ENTRIES, new, index, look, width)
             whole = " ".join(plain(line).strip() for line in about)
             assert whole.startswith(entry.label[:10]) == ("…" in plain(row))
-    lines = map(plain, entry_about(MORE[-1], new, look, 60))
+    lines = map(plain, entry_about(MORE[-1:], new, 0, look, 60))
     assert "not what snapshots or clones hold (2.5)" in " ".join(" ".join(lines).split())
 
 
 @rows("entry", ENTRIES)
 def test_each_choice_says_what_it_is_for_as_the_help_of_its_option_does(entry):
-    lines = entry_about(entry, NewJob(SETTINGS), DisplayFormat(), 100)
+    lines = entry_about((entry,), NewJob(SETTINGS), 0, DisplayFormat(), 100)
     assert HELP[entry.name][1:] in " ".join(" ".join(map(plain, lines)).split())
 
 
@@ -73,7 +71,7 @@ def test_three_things_are_asked_and_what_is_set_of_the_others_shows():
 
 
 def test_the_choice_of_lost_writes_says_when_it_applies():
-    lines = entry_about(RACES, NewJob(SETTINGS), DisplayFormat(), 80)
+    lines = entry_about((RACES,), NewJob(SETTINGS), 0, DisplayFormat(), 80)
     assert "NFS or SMB" in " ".join(map(plain, lines))
 
 
@@ -183,7 +181,7 @@ async def test_every_option_is_chosen_from_a_list_or_asked_for():
         "Rate limit", "nonsense", ESC,
         "More", "Engine", "copy: verified copies", "Rewrite", "-P: incremental sends do not grow",
         "Rewrite", "all blocks", "Risk", "accept", AGREED, ESC,
-        "Show the plan", lambda screen: made.append(screen.settings),
+        "Show the plan", lambda screen: made.append(screen.new.settings),
     )  # fmt: skip
     await rebalance_flow(ui, "")
     assert ui.messages == ["nonsense: not a size such as 200M"]

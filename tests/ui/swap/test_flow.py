@@ -101,7 +101,7 @@ async def test_the_wrong_disk_is_told_loudly_and_put_right():
         assert "WRONG DISK: put Slot 07 online again, then put Slot 08" in shown
         assert "Pull nothing else" in shown
         assert shown.index("Put Slot 07 (serial") < shown.index("Look at the machine again")
-        title = s.app.screen.query_one("#swap").line_at(0)
+        title = s.app.screen.query_one("#text").line_at(0)
         assert title[0].role == "badge-error"
         assert "raidz2-0 has no redundancy left." in shown.replace("\n", " ")
         assert "H light" not in shown
@@ -247,8 +247,8 @@ async def test_a_look_that_a_plan_overtakes_writes_nothing_down():
         await s.begin()
         screen = s.app.screen
         assert isinstance(screen, SwapScreen)
-        followed, context = screen._followed, s.session
-        view = followed._session.view
+        context = s.session
+        view = context.swaps.session.view
         await s.press("enter")
         await s.on(ConfirmScreen)
 
@@ -257,8 +257,8 @@ async def test_a_look_that_a_plan_overtakes_writes_nothing_down():
                 await asyncio.sleep(0.01)
             return await view(*args)
 
-        followed._session.view = _late
-        looking = asyncio.create_task(followed.look())
+        context.swaps.session.view = _late
+        looking = asyncio.create_task(screen.read())
         await s.press("right", "enter")
         await looking
         await s.settled()
@@ -275,8 +275,7 @@ async def test_the_first_sample_with_the_replacing_vdev_ends_the_step_however_lo
         await s.insert(s.swap.hands.drawer()[0].rpartition(" ")[2], "Slot 07")
         screen, context = s.app.screen, s.session
         assert isinstance(screen, SwapScreen)
-        followed = screen._followed
-        view, before = followed._session.view, followed.stage
+        view, before = context.swaps.session.view, screen.stage
         assert before is not None
         assert before.step == "replace"
 
@@ -285,7 +284,7 @@ async def test_the_first_sample_with_the_replacing_vdev_ends_the_step_however_lo
                 await asyncio.Event().wait()
             return await view(*args)
 
-        followed._session.view = _slow
+        context.swaps.session.view = _slow
         await s.press("enter")
         await s.on(ConfirmScreen)
         await s.press("right", "enter")
@@ -293,7 +292,7 @@ async def test_the_first_sample_with_the_replacing_vdev_ends_the_step_however_lo
         await s.press("escape")
         s.feed.step(1.0)
         await wait_for(s, lambda: "Wait until" in s.screen)
-        context.swaps.stages[followed.checklist.id] = before
+        context.swaps.stages[screen.checklist.id] = before
         (line,) = context.swaps.shown(context.frame)
         note = context.look.text(line.activity.note)
         assert note == "Slot 07: Wait for the resilver  (C continues)"
@@ -317,9 +316,9 @@ async def test_the_swap_of_another_pool_on_the_disk_is_begun_with_one_key_where_
         await s.do("X")
         screen = s.app.screen
         assert isinstance(screen, SwapScreen)
-        assert screen._followed.stage is not None
+        assert screen.stage is not None
         then = SwapDisk("d", str(next(iter(s.feed.world.pools[0].leaves())).guid), "tank")
-        screen._followed.stage = replace(screen._followed.stage, then=(then,))
+        screen.stage = replace(screen.stage, then=(then,))
         await s.press("n")
         assert "SWAP Slot 01" in await s.read(s.on(ConfirmScreen))
 

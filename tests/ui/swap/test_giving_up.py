@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from tests.ui.swap.steps import Swapping, keys_of, question, ran, swapping
 from zconsole.sim import commands
 from zconsole.ui.dialogs.confirm import ConfirmScreen
@@ -127,3 +129,14 @@ async def left_undone(s: Swapping, label: str = "not undone:") -> str:
     await s.press("escape")
     shown = " ".join((await s.read(s.pass_by())).split())
     return shown.partition(f"disk swap {label} ")[2]
+
+
+async def test_why_a_report_can_not_be_written_is_said(tmp_path, monkeypatch):
+    """It was lost where the directory may not be written to: nothing happened."""
+    tmp_path.chmod(0o777 if os.geteuid() == 0 else 0o555)  # root refuses what others may write to
+    monkeypatch.chdir(tmp_path)
+    async with swapping() as s:
+        await s.begin()
+        await s.do("X")
+        await s.press("enter")
+        assert "no report in" in await s.read(s.settled())

@@ -223,7 +223,7 @@ async def test_a_shelf_without_hands_offers_none():
 async def test_every_new_step_starts_at_its_top():
     async with swapping((60, 15)) as s:
         await s.begin()
-        view = s.app.screen.query_one("#swap", LinesView)
+        view = s.app.screen.query_one("#text", LinesView)
         await s.press("pagedown")
         assert view.scroll_offset.y
         await s.pass_by()

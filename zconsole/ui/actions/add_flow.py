@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import ClassVar
-
-from textual.binding import BindingType
 
 from zconsole.actions.add import (
     Layout,
@@ -23,13 +20,12 @@ from zconsole.actions.candidates import Candidate, judge_new
 from zconsole.actions.facts import with_smart
 from zconsole.actions.plan import Situation
 from zconsole.hardware.device import Device
-from zconsole.ui.actions.plan_lines import candidate_about, candidate_lines, wrapped
+from zconsole.ui.actions.plan_lines import candidate_about, candidate_lines
 from zconsole.ui.actions.replace_flow import OTHER, ask_path
-from zconsole.ui.actions.session import FlowSession, PickList
-from zconsole.ui.dialogs.screens import PickScreen
+from zconsole.ui.actions.session import FlowSession
+from zconsole.ui.dialogs.screens import PickList, PickScreen
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.keys import bindings
-from zconsole.ui.widgets.draw import Line, Span
+from zconsole.ui.widgets.draw import Line, Lines, Span
 from zconsole.units import counted, size
 
 MARK = "x"
@@ -62,35 +58,32 @@ def layout_text(layout: Layout, count: int, free: int) -> str:
         return f"{layout.kind} of {count} disks like the others{least}; {free} free"
     if count:
         return f"{layout.vclass}: a mirror of {count} disks"
-    return {"log": "log: single disks", "cache": "cache: single disks"}.get(
-        layout.vclass, "hot spare"
-    )
+    return "hot spare" if layout.vclass == "spare" else f"{layout.vclass}: single disks"
 
 
 def _layouts(
     ui: FlowSession, situation: Situation, found: Sequence[tuple[Layout, int]]
 ) -> PickList:
-    look = ui.look
     lacking = [why_not(situation, *each) for each in found]
 
-    def _about(index: int, width: int) -> tuple[Line, ...]:
+    def _about(index: int, look: DisplayFormat, width: int) -> Lines:
         layout, why = found[index][0], lacking[index]
         said = (*meaning(layout), permanent(situation, layout) or removable(situation, layout))
-        head = wrapped(f"Not now: {why}", "warning", look, width, " ") if why else ()
-        return (*head, *(line for text in said for line in wrapped(text, "", look, width, " ")))
+        head = look.wrapped(f"Not now: {why}", width, "warning") if why else ()
+        return (*head, *(line for text in said for line in look.wrapped(text, width)))
 
     near = member_bytes(situation)
     judged = _judged(situation, Layout("normal"), situation.facts.devices)
     free = sum(each.usable and not _is_small(each.device, near) for each in judged)
     texts = [layout_text(*each, free) for each in found]
 
-    def _lines(width: int) -> tuple[Line, ...]:
+    def _lines(look: DisplayFormat, width: int) -> Lines:
         return tuple(  # dim, with the reason, if it can't be added now
             look.crop((Span(f"  {text}: {why}", "dim") if why else Span(f"  {text}"),), width)
             for text, why in zip(texts, lacking, strict=True)
         )
 
-    return PickList(f"ADD TO {look.text(situation.pool.name)}", _lines, about=_about)
+    return PickList(f"ADD TO {ui.look.text(situation.pool.name)}", _lines, about=_about)
 
 
 def why_not(situation: Situation, layout: Layout, count: int) -> str | None:
@@ -136,7 +129,7 @@ class Marking:
             self.listed.append(Candidate(Device(path), cautions=("not examined yet",)))
         self.marked[path] = None
 
-    def lines(self, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+    def lines(self, look: DisplayFormat, width: int) -> Lines:
         """Return one line per device, with MARK before the marked ones, and one to type a path."""
         shown: list[Line] = []
         for each, line in zip(self.listed, candidate_lines(self.listed, look, width), strict=True):
@@ -154,25 +147,17 @@ class Marking:
         return f"{self.title}: {len(self.marked)}{wanted} marked{least}"
 
 
-class DevicesScreen(PickScreen):
+class DevicesScreen(PickScreen, groups=("Menu", "Devices")):
     """List to mark devices on; Enter continues with them, or with the one at the cursor."""
 
-    groups = ("Menu", "Devices")
-    BINDINGS: ClassVar[list[BindingType]] = bindings("Devices")
-
-    def __init__(self, marking: Marking, look: DisplayFormat, start: int) -> None:
-        self.marking, self._look = marking, look
-        super().__init__(
-            marking.title,
-            lambda width: marking.lines(look, width),
-            start=start,
-            wide=True,
-            about=lambda index, width: candidate_about(marking.listed, index, look, width),
-        )
+    def __init__(self, marking: Marking, start: int) -> None:
+        self.marking = marking
+        about = partial(candidate_about, marking.listed)
+        super().__init__(PickList(marking.title, marking.lines, start, about))
 
     def title_line(self, _: int) -> Line:
         """Return the title with the number of marked devices."""
-        return (Span(f" {self._look.text(self.marking.head)}", "title"),)
+        return (Span(f" {self.look.text(self.marking.head)}", "title"),)
 
     def action_mark(self) -> None:
         """Mark or unmark the device at the cursor, and move to the next."""
@@ -219,7 +204,7 @@ def _judged(situation: Situation, layout: Layout, devices: Iterable[Device]) -> 
 async def _devices(ui: FlowSession, marking: Marking) -> tuple[str, ...]:
     """Return the paths of the chosen devices; empty if the screen was left."""
     row = 0
-    while (chosen := await ui.show(DevicesScreen(marking, ui.look, row))) is not None:
+    while (chosen := await ui.show(DevicesScreen(marking, row))) is not None:
         if chosen < len(marking.listed):
             return tuple(marking.marked) or (marking.listed[chosen].device.path,)
         if (path := await ask_path(ui)) is not None:

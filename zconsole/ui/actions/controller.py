@@ -34,8 +34,8 @@ class ActionController:
 
     def __init__(self, feed: Feed, make_backend: MakeBackend | None = None) -> None:
         """Without ``make_backend`` the console is read-only, and its action keys say why."""
-        self.upkeep: Upkeep | None = None
-        """The console's recurring work; None until it is loaded."""
+        self.session: Upkeep | None = None
+        """The session of the flows, with its upkeep; None until it is loaded."""
         self._feed = feed
         self._make_backend = make_backend
         self._loading = asyncio.Lock()
@@ -58,15 +58,15 @@ class ActionController:
 
     def _why_denied(self, state: ViewState, source: Capabilities | None) -> str:
         """Return why nothing may be changed; empty if changes are allowed."""
-        acts = "" if self.upkeep is None else self.upkeep.session.backend.denied
+        acts = "" if self.session is None else self.session.backend.denied
         none = "" if self._make_backend else "this pool can only be watched from here"
         return state.why_denied(source, acts) or none
 
     def asks_to_leave(self, code: ExitCode) -> bool:
         """Ask before quitting with ``code`` if work is left behind; return whether it asked."""
-        return self.upkeep is not None and self.upkeep.asks_to_leave(code)
+        return self.session is not None and self.session.asks_to_leave(code)
 
-    def start(self, app: ThemedApp, flow: str, key: str | None) -> None:
+    def start(self, app: ThemedApp, flow: str, key: str) -> None:
         """Start a flow for the row with this key, or notify the operator why it can't start."""
         state = app.view_state
         if not app.main_on_top:
@@ -76,34 +76,33 @@ class ActionController:
         elif (make_backend := self._make_backend) is None:
             none = "no log of commands: " if flow == "log" else ""
             why = self._why_denied(state, state.source)
-            app.notify(f"{none}{why}", severity="warning", timeout=4, markup=False)
+            app.notify(f"{none}{why}", severity="warning", timeout=4)
         else:
-            app.begin_flow(partial(self._run, app, make_backend, flow, key or ""))
+            app.begin_flow(partial(self._run, app, make_backend, flow, key))
 
     async def _run(self, app: ThemedApp, make_backend: MakeBackend, flow: str, key: str) -> None:
         """Run a flow, and notify the operator of its errors."""
         try:
-            upkeep = await self._loaded(app, make_backend)
+            session = await self._loaded(app, make_backend)
             try:
-                await _flows()[flow](upkeep.session, key)
+                await _flows()[flow](session, key)
             finally:
-                upkeep.reread_soon()  # shows what the flow has changed
+                session.reread_soon()  # shows what the flow has changed
         except ZconsoleError as error:
             app.flow_failed()
-            app.notify(str(error), severity="error", markup=False)
+            app.notify(str(error), severity="error")
 
     async def _loaded(self, app: ThemedApp, make_backend: MakeBackend) -> Upkeep:
-        """Return the upkeep; the first call loads it in a thread, without blocking the console."""
+        """Return the session; the first call loads it in a thread, without blocking the console."""
         async with self._loading:
-            if self.upkeep is None:
-                self.upkeep = await in_daemon_thread(partial(self._load, app, make_backend))
-                self._feed.contributor = self.upkeep
-                begin(app, self.upkeep.look_at_tunables, group="tuned")
-                begin(app, self.upkeep.tidy_lights, group="lights")
-        return self.upkeep
+            if self.session is None:
+                self.session = await in_daemon_thread(partial(self._load, app, make_backend))
+                self._feed.contributor = self.session
+                begin(app, self.session.look_at_tunables, group="tuned")
+                begin(app, self.session.tidy_lights, group="lights")
+        return self.session
 
     def _load(self, app: ThemedApp, make_backend: MakeBackend) -> Upkeep:
-        from zconsole.ui.actions.session import FlowSession
         from zconsole.ui.actions.upkeep import Upkeep
         from zconsole.ui.swap.swap_watch import SwapWatch
 
@@ -112,7 +111,7 @@ class ActionController:
         state, backend = app.view_state, make_backend()
         make_swaps = state.options.swap
         swaps = SwapWatch(make_swaps and make_swaps(), backend, lambda: state.frames)
-        return Upkeep(FlowSession(app, self._feed, backend, swaps))
+        return Upkeep(app, self._feed, backend, swaps)
 
 
 def _flows() -> Mapping[str, Flow]:

@@ -28,23 +28,23 @@ class LatencyWindow:
     """The newest sample of a pool, and one from up to 2 * SPAN seconds earlier."""
 
     def __init__(self) -> None:
-        self._old: Sample | None = None
-        self._middle: Sample | None = None
-        self._new: Sample | None = None
+        self._kept: tuple[Sample, ...] = ()
+        """The older one, the one to follow it, and the newest."""
 
     def take(self, sample: Sample) -> None:
         """Keep the newest sample. Computes nothing, as it is called for every round."""
-        self._old, self._middle = self._old or sample, self._middle or sample
-        if sample.t - self._middle.t >= SPAN:
-            self._old, self._middle = self._middle, sample
-        self._new = sample
+        old, middle, _ = self._kept or (sample,) * 3
+        if sample.t - middle.t >= SPAN:
+            old, middle = middle, sample
+        self._kept = old, middle, sample
 
     @property
     def latency(self) -> float | None:
         """Latency of the requests between the two samples, in seconds; None with too few."""
-        if self._old is None or self._new is None:
+        if not self._kept:
             return None
-        found = since(histograms(self._new.pool), histograms(self._old.pool))
+        old, _, new = self._kept
+        found = since(histograms(new.pool), histograms(old.pool))
         return latency(found) if found else None
 
 

@@ -6,17 +6,16 @@ import asyncio
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from zconsole.errors import ZconsoleError
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.actions.session import FlowSession
-from zconsole.ui.dialogs.screens import Offers, PickScreen
+from zconsole.ui.dialogs.screens import Offers, PickList, PickScreen
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.widgets.draw import Line, Span, fit
+from zconsole.ui.widgets.draw import Line, Lines, Span, fit
 
-DONE = "done"
 AUTOPILOT = "autopilot"
 """The user shown for tunables set to hold a latency, and the first word of its entries."""
 
@@ -118,22 +117,16 @@ async def log_flow(ui: FlowSession, _: str) -> None:
     if not found:
         ui.app.notify("no command was run from a console yet", timeout=4)
         return
-    await ui.show(LogScreen(found, ui.look, ui.backend.clock()))
+    await ui.show(LogScreen(found, ui.backend.clock()))
 
 
-class LogScreen(PickScreen):
+class LogScreen(PickScreen, groups=()):
     """List of commands, with the one at the cursor in full below it."""
 
-    groups = ()
-
-    def __init__(self, found: Sequence[LoggedCommand], look: DisplayFormat, now: float) -> None:
+    def __init__(self, found: Sequence[LoggedCommand], now: float) -> None:
         self._found = found
-        super().__init__(
-            "COMMANDS RUN, newest first",
-            lambda width: log_lines(found, look, now, width),
-            wide=True,
-            about=lambda index, width: log_about(found[index], look, width),
-        )
+        lines, about = partial(log_lines, found, now), partial(log_about, found)
+        super().__init__(PickList("COMMANDS RUN, newest first", lines, about=about))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Disable Enter: the whole command is below the list already."""
@@ -144,28 +137,23 @@ class LogScreen(PickScreen):
         return (("command", self._found[self.view.cursor].command),)
 
 
-def log_lines(
-    found: Sequence[LoggedCommand], look: DisplayFormat, now: float, width: int
-) -> tuple[Line, ...]:
+def log_lines(found: Sequence[LoggedCommand], now: float, look: DisplayFormat, width: int) -> Lines:
     """Return one line per command: when it ended, its result, and the command."""
-    return tuple(look.crop(_line(each, look, now), width) for each in found)
+    lines: list[Line] = []
+    for each in found:
+        word, role = _word(each)
+        when = Span(f" {fit(look.when(each.t, now), _WHEN)} ", "dim")
+        lines.append((when, Span(fit(word, _RESULT), role), Span(f" {look.text(each.command)}")))
+    return tuple(look.crop(line, width) for line in lines)
 
 
-def _line(each: LoggedCommand, look: DisplayFormat, now: float) -> Line:
-    word, role = _word(each)
-    return (
-        Span(f" {fit(look.when(each.t, now), _WHEN)} ", "dim"),
-        Span(fit(word, _RESULT), role),
-        Span(f" {look.text(each.command)}"),
-    )
-
-
-def log_about(each: LoggedCommand, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+def log_about(found: Sequence[LoggedCommand], index: int, look: DisplayFormat, width: int) -> Lines:
     """Return the whole command and its result, wrapped to the width."""
+    each = found[index]
     by = f", by {each.user}" if each.user else ""
     return (
-        *wrapped(f"$ {each.command}", "bold", look, width, " "),
-        *wrapped(f"{each.result}{by}", _word(each)[1], look, width, " "),
+        *look.wrapped(f"$ {each.command}", width, "bold"),
+        *look.wrapped(f"{each.result}{by}", width, _word(each)[1]),
     )
 
 

@@ -21,11 +21,11 @@ from zconsole.actions.target import Target, find, key_of
 from zconsole.actions.trim import CHANGES, plan_work
 from zconsole.pool.model import MULTIHOST
 from zconsole.ui.actions.add_flow import add_flow
-from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.actions.replace_flow import attach_flow, batch_flow, replace_flow
-from zconsole.ui.actions.session import FlowSession, PickList, Planner
+from zconsole.ui.actions.session import FlowSession, Planner
+from zconsole.ui.dialogs.screens import PickList
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.widgets.draw import Line, Span, fit
+from zconsole.ui.widgets.draw import Line, Lines, Span, fit
 
 Flow = Callable[[FlowSession, str], Awaitable[bool]]
 """Asks the operator for details before a plan is made; returns False if it was left."""
@@ -88,51 +88,49 @@ async def run_menu(
     """
     picked: int | None = None
     while True:
-        menu = _Menu(ui, entries, folds)
-        if (picked := await ui.pick(menu.choice(title, picked))) is None:
+        if (chosen := await _pick_entry(ui, title, entries, picked, folds)) is None:
             return
-        entry = menu.entries[picked]
+        picked, entry = chosen
         if await (entry.flow(ui, key) if entry.flow else ui.confirm(*entry.planners)):
             return
 
 
-class _Menu:
-    """A menu as it is shown once: an answer that comes late changes its own entries only."""
+async def _pick_entry(
+    ui: FlowSession,
+    title: str,
+    make: Callable[[Situation], tuple[Entry, ...]],
+    picked: int | None,
+    folds: bool,
+) -> tuple[int, Entry] | None:
+    """Show the menu once, with the cursor on the entry picked before; return the one picked now.
 
-    def __init__(
-        self, ui: FlowSession, make: Callable[[Situation], tuple[Entry, ...]], folds: bool
-    ) -> None:
-        self._ui, self._make, self._folds = ui, make, folds
-        self._shown = ui.situation_shown()
-        entries = make(self._shown)
-        self._start = first_entry(entries)
-        self._behind = out_of_reach(entries) if folds else ()
-        # No entry is called impossible before the machine has answered.
-        self.entries = tuple(entry.unjudged for entry in entries)
+    An answer that comes late changes these entries only.
+    """
+    shown = ui.situation_shown()
+    first = make(shown)
+    # No entry is called impossible before the machine has answered.
+    entries = [entry.unjudged for entry in first]
+    behind = out_of_reach(first) if folds else []
 
-    async def _judge(self) -> int:
-        """Judge the entries by facts of the machine; return the new start. Raises ZconsoleError."""
-        now, _ = await asyncio.gather(
-            self._ui.situation_now(shown=self._shown), self._ui.read_windows()
-        )
-        self.entries = self._make(now)
-        self._behind = out_of_reach(self.entries) if self._folds else ()
-        return first_entry(self.entries)
+    async def _judge() -> int:
+        now, _ = await asyncio.gather(ui.situation_now(shown=shown), ui.read_windows())
+        entries[:] = make(now)
+        behind[:] = out_of_reach(entries) if folds else []
+        return first_entry(entries)
 
-    def choice(self, title: str, picked: int | None) -> PickList:
-        """Return the list to choose from; ``picked`` is the entry chosen before, if any."""
-        look = self._ui.look
-        return PickList(
-            title,
-            lambda width: menu_lines(self.entries, look, width),
-            start=self._start,
-            about=lambda index, width: entry_about(self.entries, index, look, width),
-            fill=self._judge,
-            offers=lambda index: [("command", text) for text in self.entries[index].commands],
-            behind=lambda: self._behind,
-            rest="that are not possible now",
-            picked=picked,
-        )
+    menu = PickList(
+        title,
+        partial(menu_lines, entries),
+        start=first_entry(first),
+        about=lambda index, look, width: entry_about(entries[index], look, width),
+        fill=_judge,
+        offers=lambda index: [("command", text) for text in entries[index].commands],
+        behind=lambda: behind,
+        rest="that are not possible now",
+        picked=picked,
+    )
+    picked = await ui.pick(menu)
+    return None if picked is None else (picked, entries[picked])
 
 
 def first_entry(entries: Sequence[Entry]) -> int:
@@ -142,9 +140,9 @@ def first_entry(entries: Sequence[Entry]) -> int:
     return (*wanted, *able, 0)[0]
 
 
-def out_of_reach(entries: Sequence[Entry]) -> tuple[int, ...]:
+def out_of_reach(entries: Sequence[Entry]) -> list[int]:
     """Return the indexes of impossible entries, except those that the pool's state calls for."""
-    return tuple(n for n, each in enumerate(entries) if each.refused and not each.wanted)
+    return [n for n, each in enumerate(entries) if each.refused and not each.wanted]
 
 
 def row_entries(situation: Situation, key: str) -> tuple[Entry, ...]:
@@ -159,7 +157,7 @@ def row_entries(situation: Situation, key: str) -> tuple[Entry, ...]:
     return tuple(entry.judged(situation) for entry in found)
 
 
-def menu_lines(entries: Sequence[Entry], look: DisplayFormat, width: int) -> tuple[Line, ...]:
+def menu_lines(entries: Sequence[Entry], look: DisplayFormat, width: int) -> Lines:
     """Return the lines of the menu; an impossible entry is dim and has its reason."""
     refused = (cell_len(entry.text) for entry in entries if entry.refused is not None)
     # Align the reasons, at most at half the width: a longer text pushes its own reason right.
@@ -167,13 +165,10 @@ def menu_lines(entries: Sequence[Entry], look: DisplayFormat, width: int) -> tup
     return tuple(_line(entry, column, look, width) for entry in entries)
 
 
-def entry_about(
-    entries: Sequence[Entry], index: int, look: DisplayFormat, width: int
-) -> tuple[Line, ...]:
+def entry_about(entry: Entry, look: DisplayFormat, width: int) -> Lines:
     """Return the effect of an entry, or the full reason why it can't be done now."""
-    entry = entries[index]
     said = entry.refused or entry.about
-    return tuple(wrapped(f"{entry.text}: {said}", "", look, width, " ")) if said else ()
+    return tuple(look.wrapped(f"{entry.text}: {said}", width)) if said else ()
 
 
 def _line(entry: Entry, column: int, look: DisplayFormat, width: int) -> Line:

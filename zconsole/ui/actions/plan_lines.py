@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.cells import cell_len
 
@@ -11,72 +11,67 @@ from zconsole.actions.plan import ActionPlan
 from zconsole.actions.target import Target
 from zconsole.pool.chassis import LeafDisk
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.widgets.draw import Line, Span, broken, fit, middle, short_names
+from zconsole.ui.widgets.draw import Line, Lines, Span, fit, short_names
 
 
-def plan_lines(plan: ActionPlan, denied: str, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+def plan_lines(plan: ActionPlan, denied: str, look: DisplayFormat, width: int) -> Lines:
     """Return the lines of a plan: objections, commands, effects, and what can't be undone."""
+    refused = plan.refused is not None
+    heading = "Would run" if refused else "To run by hand" if denied else "Will run"
+    blocks = [
+        ("Unavailable", [plan.refused or ""], "error"),
+        ("Instead", plan.alternatives if refused else (), ""),
+        ("Check first", plan.doubts, "warning"),
+        (heading, [step.command for step in plan.steps], "bold"),
+        ("Where the disks are", plan.where, "bold"),
+        ("What it would do" if refused else "What it does", plan.consequences, ""),
+        ("Cannot be undone", plan.not_undone, "warning"),
+        ("Known bugs of this OpenZFS", plan.hazards, "error"),
+        ("Warnings", plan.warnings, "warning"),
+        ("Unavailable", [denied], "error"),
+    ]
+    return block_lines(blocks, look, width)
+
+
+def block_lines(
+    blocks: Iterable[tuple[str, Sequence[str], str]], look: DisplayFormat, width: int
+) -> Lines:
+    """Return blocks of texts, each with its heading and role; those without text are left out."""
     lines: list[Line] = []
-    if plan.refused is not None:
-        lines += _block("Unavailable", (plan.refused,), "error", look, width)
-        lines += _block("Instead", plan.alternatives, "", look, width)
-    lines += _block("Check first", plan.doubts, "warning", look, width)
-    heading = "Would run" if plan.refused else "To run by hand" if denied else "Will run"
-    commands = tuple(step.command for step in plan.steps)
-    lines += _block(heading, commands, "bold", look, width)
-    lines += _block("Where the disks are", plan.where, "bold", look, width)
-    lines += _block(
-        "What it would do" if plan.refused else "What it does", plan.consequences, "", look, width
-    )
-    lines += _block("Cannot be undone", plan.not_undone, "warning", look, width)
-    lines += _block("Known bugs of this OpenZFS", plan.hazards, "error", look, width)
-    lines += _block("Warnings", plan.warnings, "warning", look, width)
-    if denied:
-        lines += _block("Unavailable", (denied,), "error", look, width)
+    for title, texts, role in blocks:
+        if any(texts):
+            lines.append((Span(f" {title}", "bold"),))
+            lines += (line for text in texts for line in look.wrapped(text, width, role, "  "))
     return tuple(lines)
 
 
-def wrapped(
-    text: str, role: str, look: DisplayFormat, width: int, indent: str = "  "
-) -> Iterator[Line]:
-    """Escape text from outside, and wrap it to the width with a hanging indent."""
-    safe = look.text(text)
-    indent += " " * (len(safe) - len(safe.lstrip(" ")))
-    room = max(20, width - len(indent) - 1)
-    for line in broken(safe.lstrip(" "), room):
-        yield (Span(indent + line, role),)
-
-
-def said_lines(said: Iterable[Span], look: DisplayFormat, width: int) -> tuple[Line, ...]:
+def said_lines(said: Iterable[Span], look: DisplayFormat, width: int) -> Lines:
     """Return text from outside, escaped and wrapped to the width, each part in its role."""
-    return tuple(line for s in said for line in wrapped(s.text, s.role, look, width))
+    return tuple(line for s in said for line in look.wrapped(s.text, width, s.role, "  "))
 
 
 def part(title: str, texts: Iterable[str], role: str) -> list[Span]:
     """Return texts under a heading, for ``said_lines``; empty without texts."""
-    found = [Span(f"  {text}", role) for text in texts]
+    found = [Span(f"  {text}", role) for text in texts if text]
     return [Span(title, "bold"), *found] if found else []
 
 
-def candidate_lines(
-    candidates: Sequence[Candidate], look: DisplayFormat, width: int
-) -> tuple[Line, ...]:
+def candidate_lines(candidates: Sequence[Candidate], look: DisplayFormat, width: int) -> Lines:
     """Return one line per device: what it is, and any objections to it."""
     names = _names(candidates, look, width)
     lines: list[Line] = []
     for candidate in candidates:
         start = _start(candidate, names, look)
         shown = look.cut(_said(candidate), max(4, width - cell_len(start)))
-        if candidate.usable:
-            lines.append((Span(start), Span(shown, "warning" if candidate.cautions else "dim")))
-        else:
-            lines.append((Span(f"{start}{shown}", "dim"),))
+        doubtful = candidate.usable and candidate.cautions
+        name = Span(start, "" if candidate.usable else "dim")
+        lines.append((name, Span(shown, "warning" if doubtful else "dim")))
     return tuple(lines)
 
 
 def candidate_about(
     candidates: Sequence[Candidate], index: int, look: DisplayFormat, width: int
-) -> tuple[Line, ...]:
+) -> Lines:
     """Return the path of a device and its full description, if its line had to be cut.
 
     The sector sizes come with their unit, since their column has no heading. Empty for an index
@@ -85,33 +80,31 @@ def candidate_about(
     if index >= len(candidates):
         return ()
     candidate = candidates[index]
-    name, said = look.text(device_name(candidate.device.path)), look.text(_said(candidate))
+    device, said = candidate.device, look.text(_said(candidate))
+    name = look.text(device_name(device.path))
     start = _start(candidate, _names(candidates, look, width), look)
-    device = candidate.device
-    both = f"sectors: {device.logical} bytes, {device.physical} physical"
-    sectors = both if device.logical and device.physical else ""
-    told = tuple(wrapped(sectors, "dim", look, width, " ")) if sectors else ()
+    told: Lines = ()
+    if device.logical and device.physical:
+        sectors = f"sectors: {device.logical} bytes, {device.physical} physical"
+        told = tuple(look.wrapped(sectors, width, "dim"))
     if name in start and cell_len(start + said) <= width:
         return told
-    path = wrapped(candidate.device.path, "bold", look, width, " ")
-    return (*path, *wrapped(said, "", look, width, " "), *told)
+    return (*look.wrapped(device.path, width, "bold"), *look.wrapped(said, width), *told)
 
 
 def swap_lines(
     swaps: Sequence[tuple[Target, str | None]], look: DisplayFormat, width: int
-) -> tuple[Line, ...]:
+) -> Lines:
     """Return one line per device: its state, and the path of its replacement."""
-    glyphs = look.glyphs
     room = max(12, width // 3)
-    short = short_names([look.text(old.name) for old, _ in swaps], room, glyphs.ellipsis)
+    short = short_names([look.text(old.name) for old, _ in swaps], room, look.glyphs.ellipsis)
     lines: list[Line] = []
     for old, new in swaps:
         start = f"  {fit(short[look.text(old.name)], room)} "
-        state = f"{fit(old.vdev.state, 9)} {glyphs.arrow} "
+        state = f"{fit(old.vdev.state, 9)} {look.glyphs.arrow} "
         left = max(4, width - cell_len(start + state) - 1)
-        said = look.text(device_name(new) if new else "stays")
-        shown = Span(middle(said, left, glyphs.ellipsis), "bold" if new else "dim")
-        lines.append((Span(start), Span(state, "dim"), shown))
+        said = look.middle(device_name(new) if new else "stays", left)
+        lines.append((Span(start), Span(state, "dim"), Span(said, "bold" if new else "dim")))
     return tuple(lines)
 
 
@@ -144,10 +137,3 @@ def _start(candidate: Candidate, names: Mapping[str, str], look: DisplayFormat) 
     sectors = f"{device.logical or '?'}/{device.physical or '?'}" if known else ""
     size = fit(look.size(device.size), 6, right=True)
     return f"  {names[device.path]} {size} {fit(sectors, 9)} "
-
-
-def _block(
-    title: str, texts: Iterable[str], role: str, look: DisplayFormat, width: int
-) -> list[Line]:
-    found = [line for text in texts for line in wrapped(text, role, look, width)]
-    return [(Span(f" {title}", "bold"),), *found] if found else []

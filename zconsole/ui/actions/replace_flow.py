@@ -25,9 +25,11 @@ from zconsole.ui.actions.plan_lines import (
     said_lines,
     swap_lines,
 )
-from zconsole.ui.actions.session import FlowSession, PickList, TextQuestion
+from zconsole.ui.actions.session import FlowSession
+from zconsole.ui.dialogs.screens import PickList, TextQuestion
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.reasons import resume_advice
-from zconsole.ui.widgets.draw import Line, Span
+from zconsole.ui.widgets.draw import Lines, Span
 
 BatchRan = Callable[[tuple[Swap, ...], Sequence[ExecutionEvent]], Awaitable[None]]
 """Called with the swaps of a plan and the events of its execution, even if that failed."""
@@ -86,13 +88,12 @@ async def replace_together(
     ``where`` names their location in the title. ``chosen`` maps keys to new devices, and may
     already hold some. ``ran`` is called with the results of the plan.
     """
-    look = ui.look
 
-    def _lines(width: int) -> tuple[Line, ...]:
+    def _lines(look: DisplayFormat, width: int) -> Lines:
         rows = swap_lines([(old, chosen.get(old.key)) for old in olds], look, width)
         return (*rows, (Span(f"  Plan these {len(chosen)}", "bold"),))
 
-    title = f"REPLACE DEVICES OF {look.text(where)}  Enter chooses"
+    title = f"REPLACE DEVICES OF {ui.look.text(where)}  Enter chooses"
     places = PickList(title, _lines, start=len(olds) if chosen else 0)
     while (row := await ui.pick(places)) is not None:
         if row == len(olds):
@@ -137,30 +138,27 @@ async def _pick_device(
 
     The disks and their temperatures are read while the list is already shown.
     """
-    listed: list[Candidate] | None = None
-    look = ui.look
+    listed: list[Candidate] = []
 
-    def _lines(width: int) -> tuple[Line, ...]:
-        if listed is None:
-            return ()
-        return (*candidate_lines(listed, look, width), (Span(f"  {OTHER}", "key"),))
+    def _lines(look: DisplayFormat, width: int) -> Lines:
+        other = ((Span(f"  {OTHER}", "key"),),) if devices.fill is None else ()
+        return (*candidate_lines(listed, look, width), *other)
 
     async def _fill() -> int:
-        nonlocal listed
-        if listed is None:
-            listed = await _candidates(ui, await ui.situation_now(), target, taken)
+        listed.extend(await _candidates(ui, await ui.situation_now(), target, taken))
+        devices.fill = None
         return 0
 
     devices = PickList(
-        look.text(title),
+        ui.look.text(title),
         _lines,
-        about=lambda index, width: candidate_about(listed or (), index, look, width),
+        about=partial(candidate_about, listed),
         fill=_fill,
-        behind=lambda: [n for n, each in enumerate(listed or ()) if not each.usable],
+        behind=lambda: [n for n, each in enumerate(listed) if not each.usable],
         rest="that can't be used here",
     )
     while (row := await ui.pick(devices)) is not None:
-        if listed is not None and row < len(listed):
+        if row < len(listed):
             return listed[row].device.path
         if path := await ask_path(ui):
             return path
@@ -197,7 +195,7 @@ async def ask_path(ui: FlowSession) -> str | None:
         return path
 
     asked = Span("Absolute path of a file or device, for a disk /dev/disk/by-id/…", "dim")
-    return await ui.ask(TextQuestion("PATH", partial(said_lines, [asked], ui.look)), _absolute)
+    return await ui.ask(TextQuestion("PATH", partial(said_lines, [asked])), _absolute)
 
 
 def _vdev(ui: FlowSession, key: str) -> tuple[Situation, Target]:
@@ -212,7 +210,8 @@ def _vdev(ui: FlowSession, key: str) -> tuple[Situation, Target]:
 def _device(ui: FlowSession, situation: Situation, key: str) -> Target:
     """Return the device to replace: the one at the cursor, or the only failed one below it.
 
-    For a spare or replacing group with a leftover, it is the group's first child.
+    For a spare or replacing group with a leftover, it is the group's first child. Raises
+    ZconsoleError if none or several failed.
     """
     target = find(situation.pool, key)
     if target is not None and target.vdev.children and leftover(target.vdev):
@@ -220,16 +219,11 @@ def _device(ui: FlowSession, situation: Situation, key: str) -> Target:
         target = find(situation.pool, first) if first else None
     if target is not None and not target.vdev.children:
         return target
-    return _only_failed(ui, situation, target)
-
-
-def _only_failed(ui: FlowSession, situation: Situation, below: Target | None) -> Target:
-    """Return the only failed device of a vdev or pool. Raises ZconsoleError for none or several."""
-    found = failed(situation.pool, below.key if below else None)
+    found = failed(situation.pool, target.key if target else None)
     if len(found) == 1:
         return found[0]
     if not found:
-        raise ZconsoleError(_why_none(ui, situation, below))
+        raise ZconsoleError(_why_none(ui, situation, target))
     names = ", ".join(target.name for target in found)
     raise ZconsoleError(f"{names} have failed: select one of them")
 

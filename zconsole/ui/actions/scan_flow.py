@@ -30,7 +30,8 @@ from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.menu import Entry, run_menu
 from zconsole.ui.actions.plan_lines import said_lines
-from zconsole.ui.actions.session import FlowSession, TextQuestion
+from zconsole.ui.actions.session import FlowSession
+from zconsole.ui.dialogs.screens import TextQuestion
 from zconsole.ui.widgets.draw import Span
 
 _DATES = (
@@ -75,7 +76,7 @@ def scan_entries(situation: Situation, windows: tuple[ScrubWindow, ...] = ()) ->
 
 async def dates_flow(ui: FlowSession, _: str) -> bool:
     """Ask for the dates of a scrub, then show the plan; return False if the question was left."""
-    lines = partial(said_lines, _DATES, ui.look)
+    lines = partial(said_lines, _DATES)
     question = TextQuestion("SCRUB WHAT WAS WRITTEN FROM … TO", lines, EXAMPLE)
 
     def _read(answer: str) -> ScrubDates:
@@ -92,7 +93,7 @@ async def window_flow(ui: FlowSession, _: str) -> bool:
     guid = ui.frame.guid if ui.frame else None
     now = next((window.hours for window in ui.windows if window.guid == guid), "")
     said = Span(f"Set now: {now}" if now else "No hours are set now.", "bold")
-    lines = partial(said_lines, (said, *_HOURS), ui.look)
+    lines = partial(said_lines, (said, *_HOURS))
     question = TextQuestion("SCRUB ONLY IN THESE HOURS", lines, "for example 22:00-06:00")
 
     def _read(answer: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from textual.screen import Screen
 
@@ -41,15 +41,12 @@ from zconsole.tunables.holds import Scans
 from zconsole.ui.actions.effects import EffectWatch
 from zconsole.ui.actions.plan_lines import part, plan_lines, said_lines
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
-from zconsole.ui.dialogs.screens import About, AskScreen, Behind, Fill, Lines, Offers, PickScreen
+from zconsole.ui.dialogs.screens import AskScreen, PickList, PickScreen, TextQuestion
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.rebalance.job_watch import JobWatch, News
 from zconsole.ui.swap.swap_watch import SwapWatch
 from zconsole.ui.themed_app import ThemedApp
 from zconsole.ui.widgets.draw import Span
-
-if TYPE_CHECKING:
-    from textual.notifications import SeverityLevel
 
 Answer = TypeVar("Answer")
 Planner = Callable[[Situation], ActionPlan]
@@ -61,44 +58,12 @@ HURRY = 0.5
 
 _ROLES = {
     "begun": "bold",
-    "output": "",
     "skipped": "dim",
     "warning": "warning",
     "failed": "error",
     "refused": "error",
     "done": "good",
 }
-
-
-@dataclass(slots=True)
-class PickList:
-    """A list to choose from; shown again, its cursor starts on the line chosen last."""
-
-    title: str
-    lines: Lines
-    start: int = 0
-    about: About | None = None
-    """Details on a line; without it the lines themselves say everything."""
-    fill: Fill | None = None
-    """Completes the lines while they are shown, and returns the new start. Raises ZconsoleError."""
-    behind: Behind = tuple
-    """Indexes of lines hidden behind one, such as unavailable ones, which ``rest`` describes."""
-    rest: str = ""
-    offers: Callable[[int], Offers] = lambda _: ()
-    """Texts that can be copied from the line at an index."""
-    topics: Sequence[tuple[str, str]] = ()
-    """Help on each line, as titles and texts."""
-    picked: int | None = None
-
-
-@dataclass(slots=True)
-class TextQuestion:
-    """A question answered by typing; asked again, it starts with the last answer, to correct it."""
-
-    title: str
-    lines: Lines
-    example: str = ""
-    typed: str = ""
 
 
 @dataclass(slots=True)
@@ -182,8 +147,7 @@ class FollowUp:
     def scans_over(self) -> Iterator[Frame]:
         """Yield the frames of pools whose last running scan has just ended."""
         for pool, frame in self._frames.items():
-            running = any(view.scan.active for view in frame.scans)
-            if running:
+            if any(view.scan.active for view in frame.scans):
                 self._scanning.add(pool)
             elif pool in self._scanning and not frame.problem:
                 self._scanning.discard(pool)
@@ -250,11 +214,15 @@ class FlowSession:
         state = self.app.view_state
         return state.why_denied(state.source, self.backend.denied)
 
-    def situation_shown(self) -> Situation:
-        """Return the pool as on the screen, without facts. Raises ZconsoleError before a sample."""
+    def frame_shown(self) -> Frame:
+        """Return the newest frame of the pool on show. Raises ZconsoleError before a sample."""
         if self.frame is None:
             raise ZconsoleError("no pool was sampled yet; try again in a moment")
-        return situation_of(self.frame, Facts())
+        return self.frame
+
+    def situation_shown(self) -> Situation:
+        """Return the pool as on the screen, without facts. Raises ZconsoleError before a sample."""
+        return situation_of(self.frame_shown(), Facts())
 
     async def situation_now(
         self, paths: tuple[str, ...] = (), shown: Situation | None = None
@@ -279,14 +247,15 @@ class FlowSession:
             for frame in state.frames
             if frame.absent or not frame.problem
         }
-        active = {
-            key: any(view.scan.active for view in frame.scans) and not frame.absent
+        running = {
+            key: frame.pool
             for key, frame in known.items()
+            if not frame.absent and any(view.scan.active for view in frame.scans)
         }
         return Scans(
-            {key: known[key].pool for key, runs in active.items() if runs},
-            {key: known[key].pool for key, runs in active.items() if not runs},
-            tuple(key for key in ended if not active.get(key)),
+            running,
+            {key: frame.pool for key, frame in known.items() if key not in running},
+            tuple(key for key in ended if key not in running),
             whole=not state.options.pools and len(known) == len(state.frames),
         )
 
@@ -330,23 +299,7 @@ class FlowSession:
 
     async def pick(self, choice: PickList) -> int | None:
         """Return the index of the chosen line, None if left. Raises what its ``fill`` raises."""
-
-        async def _fill(fill: Fill) -> int:
-            start = await fill()
-            return start if choice.picked is None else choice.picked
-
-        screen = PickScreen(
-            choice.title,
-            choice.lines,
-            start=choice.start if choice.picked is None else choice.picked,
-            wide=True,
-            about=choice.about,
-            topics=choice.topics,
-            fill=None if choice.fill is None else partial(_fill, choice.fill),
-            offers=choice.offers,
-            behind=choice.behind,
-            rest=choice.rest,
-        )
+        screen = PickScreen(choice)
         picked = await self.show(screen)
         if screen.failed is not None:
             raise screen.failed
@@ -368,8 +321,7 @@ class FlowSession:
 
     async def typed(self, question: TextQuestion) -> str | None:
         """Return the answer as typed, or None if the question was left."""
-        title, lines = question.title, question.lines
-        return await self.show(AskScreen(title, lines, question.example, question.typed))
+        return await self.show(AskScreen(question))
 
     async def confirm(
         self, *ways: Planner, paths: tuple[str, ...] = (), ran: Ran | None = None
@@ -399,13 +351,13 @@ class FlowSession:
         typed: str | None = None,
     ) -> bool:
         """Have a change confirmed that is not a plan; ``command`` does the same in a shell."""
-        denied, look = self.denied, self.look
+        denied = self.denied
         lines = [*said, *part("By hand", (command,), "bold")]
         lines += [Span(denied, "error")] if denied else []
         return await self.confirmed(
             Confirmation(
                 title,
-                lambda width: said_lines(lines, look, width),
+                partial(said_lines, lines),
                 run,
                 typed=typed,
                 barred=bool(denied),
@@ -421,15 +373,14 @@ class FlowSession:
 
     def show_error(self, problem: Exception | str) -> None:
         """Notify the operator of an error."""
-        self.app.notify(str(problem), severity="error", markup=False)
+        self.app.notify(str(problem), severity="error")
 
     def report_outcome(self, pool: str, text: str, *, ok: bool = True) -> None:
         """Notify the operator of an outcome, and record it as an event."""
         self.follow_up.record(
             pool, self.backend.clock(), text, OUTCOME, "notice" if ok else "error"
         )
-        severity: SeverityLevel = "information" if ok else "error"
-        self.app.notify(text, timeout=20, markup=False, severity=severity)
+        self.app.notify(text, timeout=20, severity="information" if ok else "error")
 
     def _heard(self, pool: str, news: News) -> None:
         """Record news of a job as an event of its pool."""
@@ -457,7 +408,7 @@ class FlowSession:
         denied = self.denied
         return Confirmation(
             plan.title,
-            lambda width: plan_lines(plan, denied, self.look, width),
+            partial(plan_lines, plan, denied),
             partial(self._carry_out, plan, facts, self.executor(paths), ran),
             plan.needs_typed,
             barred=plan.refused is not None or bool(denied),
@@ -516,20 +467,23 @@ class FlowSession:
         self.report_outcome(plan.pool, said, ok=outcome.ok)
 
 
-def _said(event: ExecutionEvent, plan: ActionPlan) -> list[Span]:
-    role = _ROLES.get(event.kind, "")
-    done = "Started." if plan.begins else "Done."
-    words = {
-        "begun": f"$ {event.text}",
-        "done": done,
-        "skipped": f"Not needed: {event.text}",
-        "refused": f"Not run: {event.text}",
-    }
-    said = [Span(words.get(event.kind, event.text), role)]
+def _said(event: ExecutionEvent, plan: ActionPlan) -> Iterator[Span]:
+    role, words = _ROLES.get(event.kind, ""), event.text
+    match event.kind:
+        case "begun":
+            words = f"$ {words}"
+        case "done":
+            words = "Started." if plan.begins else "Done."
+        case "skipped":
+            words = f"Not needed: {words}"
+        case "refused":
+            words = f"Not run: {words}"
+        case "failed" if event.step is not None:
+            words = "Failed. No further command was run."
+    yield Span(words, role)
     if event.kind == "refused" and event.step is not None:
         first = event.step is plan.steps[0]
         rest = "Nothing was changed: plan it again." if first else "No further command was run."
-        said = [*said, Span(rest, role)]
-    if event.kind == "failed" and event.step is not None:
-        said = [Span("Failed. No further command was run.", role)]
-    return [*said, Span(event.meaning, "warning")] if event.meaning else said
+        yield Span(rest, role)
+    if event.meaning:
+        yield Span(event.meaning, "warning")

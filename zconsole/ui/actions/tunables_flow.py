@@ -18,8 +18,8 @@ from zconsole.tunables.hold_latency import LEVERS
 from zconsole.tunables.holds import Hold, Setter, grouped, promise
 from zconsole.tunables.pilot import BELOW, HoldOrder, HoldPlan, order, plan, present, without_unit
 from zconsole.tunables.store import Change
-from zconsole.ui.actions.plan_lines import part, wrapped
-from zconsole.ui.actions.session import FlowSession, TextQuestion
+from zconsole.ui.actions.plan_lines import part
+from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.actions.tunables_pane import (
     ChangeEffect,
     TunableRow,
@@ -28,8 +28,10 @@ from zconsole.ui.actions.tunables_pane import (
     changes_text,
     question_lines,
 )
+from zconsole.ui.dialogs.screens import TextQuestion
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.advice import suggested
-from zconsole.ui.widgets.draw import Line, Span
+from zconsole.ui.widgets.draw import Lines, Span
 from zconsole.units import duration, percent
 
 ACTS = "Acts on every pool of this machine, at once."
@@ -53,18 +55,21 @@ _NO_DISK = ("cpu", "metadata")
 
 async def tunables_flow(ui: FlowSession, _: str) -> None:
     """Show the tunables pane until it is left with Esc."""
-    row: int | None = None
-    while True:
+    now: dict[str, Setting] = {}
+
+    async def _read() -> None:
+        """Read the values, which others may set meanwhile, and what is known of who set them."""
         found = await in_daemon_thread(ui.backend.control.list)
+        now.update((each.tunable.name, each) for each in found if each.value is not None)
         await ui.read_past()
-        settings = tuple(setting for setting in found if setting.value is not None)
-        if not settings:
-            raise ZconsoleError("this machine has no ZFS tunables")
         await ui.read_autopilot()
-        if row is None:
-            advised = (_suggestion_of(ui, each.tunable.name) for each in settings)
-            row = next((index for index, found in enumerate(advised) if found), 0)
-        screen = _screen(ui, settings, row)
+
+    await _read()
+    if not now:
+        raise ZconsoleError("this machine has no ZFS tunables")
+    row = next((row for row, name in enumerate(now) if _suggestion_of(ui, name)), 0)
+    while True:
+        screen = TunablesScreen(partial(_shown, ui, now), row, partial(running, ui), _read)
         picked = await ui.show(screen)
         if picked is None:
             return
@@ -72,7 +77,7 @@ async def tunables_flow(ui: FlowSession, _: str) -> None:
         try:
             match screen.request:
                 case "set":
-                    await _ask_value(ui, settings[picked])
+                    await _ask_value(ui, list(now.values())[picked])
                 case "restore":
                     await _restore(ui)
                 case "hold":
@@ -83,28 +88,10 @@ async def tunables_flow(ui: FlowSession, _: str) -> None:
                     await _preset(ui, name)
         except ZconsoleError as error:
             ui.show_error(error)
+        await _read()
 
 
-def _screen(ui: FlowSession, settings: tuple[Setting, ...], row: int) -> TunablesScreen:
-    """Return the screen of tunables; it rereads the values, which others may set meanwhile."""
-    now = {setting.tunable.name: setting for setting in settings}
-
-    async def _renew() -> None:
-        found = await in_daemon_thread(ui.backend.control.list)
-        now.update((each.tunable.name, each) for each in found if each.tunable.name in now)
-        await ui.read_past()
-        await ui.read_autopilot()
-
-    return TunablesScreen(
-        lambda: _shown(ui, tuple(now.values())),
-        lambda: ui.look,
-        row,
-        partial(running, ui),
-        _renew,
-    )
-
-
-def _shown(ui: FlowSession, settings: tuple[Setting, ...]) -> tuple[TunableRow, ...]:
+def _shown(ui: FlowSession, settings: Mapping[str, Setting]) -> tuple[TunableRow, ...]:
     """Return the tunables with their newest changes, and the effects on the pool on show."""
     frame = ui.frame
     changes = ui.past.changes
@@ -113,8 +100,7 @@ def _shown(ui: FlowSession, settings: tuple[Setting, ...]) -> tuple[TunableRow, 
         effect = ui.effects.effect(frame, change, changes) if frame else None
         return ChangeEffect(change, effect, sum(each.t == change.t for each in changes))
 
-    def _shown_one(setting: Setting) -> TunableRow:
-        name = setting.tunable.name
+    def _shown_one(name: str, setting: Setting) -> TunableRow:
         newest = [change for change in reversed(changes) if change.name == name][:2]
         done = tuple(map(_done, newest))
         restored = len(done) > 1 and not setting.ours and setting.value == newest[0].after
@@ -131,7 +117,7 @@ def _shown(ui: FlowSession, settings: tuple[Setting, ...]) -> tuple[TunableRow, 
             advice = f"{ui.look.glyphs.arrow} {setting.tunable.exact(found.value)}"
         return replace(row, suggested=found.beside, advice=advice)
 
-    return tuple(map(_shown_one, settings))
+    return tuple(_shown_one(name, setting) for name, setting in settings.items())
 
 
 def _suggestion_of(ui: FlowSession, name: str) -> Suggestion | None:
@@ -162,7 +148,7 @@ async def _ask_value(ui: FlowSession, setting: Setting) -> None:
     """Ask until the answer is a permitted value, or the question is left."""
     name, tunable = setting.tunable.name, setting.tunable
     found = _suggestion_of(ui, name)
-    lines = partial(question_lines, setting, found.beside if found else "", ui.look)
+    lines = partial(question_lines, setting, found.beside if found else "")
 
     def _read(answer: str) -> int:
         if (value := tunable.number(answer)) is None:
@@ -207,10 +193,9 @@ async def _confirm_values(
 ) -> None:
     control, live = ui.backend.control, ui.backend.parameters.read
     now = {each.tunable.name: each for each in await in_daemon_thread(control.list)}
-    arrow = ui.look.glyphs.arrow
-    changes = [_change(name, live(name), value, arrow) for name, value in values.items()]
+    changes = [_change(ui, name, live(name), value) for name, value in values.items()]
     remarks = (_ends_autopilot(ui, values), *_tried(ui, values), *remarks)
-    said = part("Warnings", filter(None, remarks), "warning")
+    said = part("Warnings", remarks, "warning")
     held = {name: value for name, value in values.items() if named(name).guarded and value}
     here = Hold(Setter.CONSOLE, "here", own=True)
     guard = Hold(Setter.GUARD, "here", own=True, seconds=FROZEN)
@@ -221,8 +206,7 @@ async def _confirm_values(
         for name, value in values.items()
     ]
     sentences = (f"{said[0].upper()}{said[1:]}." for said in dict.fromkeys(would))
-    effects = [*[aims] * bool(aims), ACTS, *sentences]
-    said += [*_will_set(ui, changes), *part("What it does", effects, "")]
+    said += [*_will_set(ui, changes), *part("What it does", (aims, ACTS, *sentences), "")]
 
     async def _run(_: str | None) -> AsyncIterator[Span]:
         plain = {n: v for n, v in values.items() if n not in held}
@@ -265,8 +249,8 @@ def _ends_autopilot(ui: FlowSession, names: Iterable[str]) -> str:
     )
 
 
-def _change(name: str, before: int | None, after: int | None, arrow: str) -> str:
-    tunable = named(name)
+def _change(ui: FlowSession, name: str, before: int | None, after: int | None) -> str:
+    tunable, arrow = named(name), ui.look.glyphs.arrow
     unit = "" if tunable.unit in ("0/1", BYTES) else f" {tunable.unit}"
     return f"{name}  {tunable.exact(before)} {arrow} {tunable.exact(after)}{unit}"
 
@@ -279,8 +263,7 @@ async def _restore(ui: FlowSession) -> None:
     if not kept:
         await in_daemon_thread(control.check_saved)
         raise ZconsoleError("nothing to restore: no tunable was set here")
-    arrow = ui.look.glyphs.arrow
-    changes = [_change(s.tunable.name, s.value, s.original, arrow) for s in ours if s.ours]
+    changes = [_change(ui, s.tunable.name, s.value, s.original) for s in ours if s.ours]
     said = _will_set(ui, [*changes, *(f"{name}  set by another version" for name in foreign)])
     changed = [f"{s.tunable.name}  {s.tunable.exact(s.value)}" for s in ours if not s.ours]
     said += part("Stays: changed by somebody else since", changed, "dim")
@@ -291,7 +274,7 @@ async def _restore(ui: FlowSession) -> None:
         if s.hold and s.hold.by is Setter.CONSOLE and s.hold.process and not s.hold.own
     }
     held = [f"{', '.join(names)}: {text}" for text, names in grouped(others).items()]
-    said += part("Warnings", filter(None, [ends, *held]), "warning")
+    said += part("Warnings", [ends, *held], "warning")
 
     async def _run(_: str | None) -> AsyncIterator[Span]:
         for done in await in_daemon_thread(partial(control.restore, ui.backend.clock())):
@@ -310,7 +293,7 @@ async def _until_the_end(ui: FlowSession) -> None:
     goes = await in_daemon_thread(ui.backend.control.until, frame.guid)
     held = Hold(Setter.CONSOLE, "here", own=True, until=frame.guid)
     said = promise(held if goes else Hold(Setter.COMMAND), ui.scans())
-    ui.app.notify(f"Values set here: {said}", markup=False)
+    ui.app.notify(f"Values set here: {said}")
 
 
 def likely_limit(frame: Frame) -> str | None:
@@ -391,7 +374,7 @@ def _cost(ui: FlowSession, status: Status) -> str:
     return f"Cost: {rates} at best (-{percent(lost)}){eta}."
 
 
-def _asked(ui: FlowSession, width: int) -> tuple[Line, ...]:
+def _asked(ui: FlowSession, look: DisplayFormat, width: int) -> Lines:
     texts = (
         "Type the latency that 95 % of the applications' synchronous requests should stay within,"
         " with its unit (20ms). Scans then go as fast as that allows. Values for times of the day"
@@ -400,7 +383,7 @@ def _asked(ui: FlowSession, width: int) -> tuple[Line, ...]:
         "A pool that can't lose another device is not slowed below OpenZFS's defaults, whatever the"
         f" latency. To allow that, add {BELOW}.",
     )
-    return tuple(line for text in texts for line in wrapped(text, "", ui.look, width))
+    return tuple(line for text in texts for line in look.wrapped(text, width, "", "  "))
 
 
 def _now(ui: FlowSession) -> str:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from rich.cells import cell_len
-from textual.binding import BindingType
 
 from zconsole import units
 from zconsole.output.tunables import notes
@@ -16,12 +14,10 @@ from zconsole.tunables.control import Setting
 from zconsole.tunables.effect import TunableEffect
 from zconsole.tunables.holds import Setter
 from zconsole.tunables.store import Change
-from zconsole.ui.actions.plan_lines import wrapped
-from zconsole.ui.dialogs.screens import PickScreen
+from zconsole.ui.dialogs.screens import PickList, PickScreen
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.keys import bindings
 from zconsole.ui.themed_app import Work, begin_next
-from zconsole.ui.widgets.draw import Line, Span, fit
+from zconsole.ui.widgets.draw import Line, Lines, Span, fit
 from zconsole.units import percent
 
 UNCLEAR = "no clear effect"
@@ -74,22 +70,19 @@ class TunableRow:
     """The same in a word or two: for the list."""
 
 
-class TunablesScreen(PickScreen):
+class TunablesScreen(PickScreen, groups=("Tunables",)):
     """List of tunables with details on one; ``request`` tells with which key it was left."""
 
-    groups = ("Tunables",)
     about_share = 2  # a value set here has a long story: who restores it, what it did
-    BINDINGS: ClassVar[list[BindingType]] = bindings("Tunables")
 
     def __init__(
         self,
         shown: Callable[[], Sequence[TunableRow]],
-        look: Callable[[], DisplayFormat],
         start: int,
         held: Callable[[], str],
         renew: Work,
     ) -> None:
-        """The callables are called at each drawing, as values and units may change meanwhile.
+        """The callables are called at each drawing, as values may change meanwhile.
 
         ``held`` describes the autopilot, or how to start it. ``renew`` rereads the values.
         """
@@ -97,14 +90,14 @@ class TunablesScreen(PickScreen):
         self._held = ""
         self._renew = renew
 
-        def _lines(width: int) -> tuple[Line, ...]:
+        def _lines(look: DisplayFormat, width: int) -> Lines:
             self._now, self._held = shown(), held()
-            return tunable_lines(self._now, look(), width)
+            return tunable_lines(self._now, look, width)
 
-        def _about(index: int, width: int) -> tuple[Line, ...]:
-            return about_lines(self._now[index], look(), width, self._held)
+        def _about(index: int, look: DisplayFormat, width: int) -> Lines:
+            return about_lines(self._now[index], look, width, self._held)
 
-        super().__init__("TUNABLES", _lines, start=start, wide=True, about=_about)
+        super().__init__(PickList("TUNABLES", _lines, start, _about))
         self.request = "set"
 
     def draw(self) -> None:
@@ -136,7 +129,7 @@ def _unit(text: str, width: int) -> str:
     return f"{fit(text, _UNIT)} " if width >= _UNITS_FROM else ""
 
 
-def tunable_lines(shown: Sequence[TunableRow], look: DisplayFormat, width: int) -> tuple[Line, ...]:
+def tunable_lines(shown: Sequence[TunableRow], look: DisplayFormat, width: int) -> Lines:
     """Return one line per tunable of this kernel: value, default, unit, change, meaning."""
     names = _names(shown)
     return tuple(_line(each, names, look, width) for each in shown)
@@ -186,34 +179,32 @@ def _said(shown: TunableRow, room: int) -> str:
     return "; ".join(filter(None, (said + ends, tunable.meaning)))
 
 
-def about_lines(
-    shown: TunableRow, look: DisplayFormat, width: int, pilot: str = ""
-) -> tuple[Line, ...]:
+def about_lines(shown: TunableRow, look: DisplayFormat, width: int, pilot: str = "") -> Lines:
     """Return details on a tunable: when it is restored, its range, and its newest change.
 
     ``pilot`` describes the autopilot.
     """
     setting, tunable = shown.setting, shown.setting.tunable
     said = f"{SET_HERE} set here, was {tunable.exact(setting.original)}: {shown.promise}"
-    ours = wrapped(said, "notice", look, width, " ") if setting.ours else []
+    ours = look.wrapped(said, width, "notice") if setting.ours else []
     steered = setting.hold is not None and setting.hold.by is Setter.AUTOPILOT
     # A small screen cuts the end: the restoring of a value comes before hints.
     first = [] if steered or shown.suggested else ours
-    lines = [*first, *(wrapped(pilot, "notice", look, width, " ") if pilot else ())]
-    lines += wrapped(f"{allowed(setting)}; {_acts(tunable)}", "bold", look, width, " ")
+    lines = [*first, *(look.wrapped(pilot, width, "notice") if pilot else ())]
+    lines += look.wrapped(f"{allowed(setting)}; {_acts(tunable)}", width, "bold")
     harm = "; ".join(notes(setting))
     if shown.suggested:
         for text, role in ((f"Suggested: {shown.suggested}", "notice"), (harm, "")):
-            lines += wrapped(text, role, look, width, " ") if text else ()
+            lines += look.wrapped(text, width, role) if text else ()
         harm = ""
     lines += () if first else ours
     if not setting.ours and setting.default not in (None, setting.value):
         said = f"{CHANGED} not the default, and not set here"
-        lines += wrapped(said, "warning", look, width, " ")
+        lines += look.wrapped(said, width, "warning")
     for said in _effects(shown, look):
-        lines += wrapped(said, "notice", look, width, " ")
+        lines += look.wrapped(said, width, "notice")
     meaning = "; ".join(filter(None, (harm, tunable.meaning)))
-    lines += wrapped(meaning, "", look, width, " ")
+    lines += look.wrapped(meaning, width)
     return tuple(lines)
 
 
@@ -257,9 +248,7 @@ def _judged(figures: str, share: float, is_clear: bool) -> str:
     return f"{figures} ({_signed(share)})" if is_clear else f"{figures}: {WITHIN}"
 
 
-def question_lines(
-    setting: Setting, suggested: str, look: DisplayFormat, width: int
-) -> tuple[Line, ...]:
+def question_lines(setting: Setting, suggested: str, look: DisplayFormat, width: int) -> Lines:
     """Return what to know before typing a value, and the suggested value, if any."""
     texts = [
         setting.tunable.meaning,
@@ -269,7 +258,7 @@ def question_lines(
         *notes(setting),
     ]
     said = (f"{text[0].upper()}{text[1:].removesuffix('.')}." for text in texts)
-    return tuple(line for text in said for line in wrapped(text, "", look, width))
+    return tuple(line for text in said for line in look.wrapped(text, width, "", "  "))
 
 
 def allowed(setting: Setting) -> str:

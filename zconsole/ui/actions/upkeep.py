@@ -6,10 +6,9 @@ before the console quits.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from zconsole.actions.growth import plan_expand, space_gained
 from zconsole.actions.scrub_window import hours_added
@@ -32,17 +31,12 @@ from zconsole.tunables.holds import (
     restored_later,
 )
 from zconsole.tunables.pilot import scanning
-from zconsole.ui.actions.plan_lines import said_lines
 from zconsole.ui.actions.session import FlowSession, UnderWay
-from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
+from zconsole.ui.dialogs.confirm import ConfirmScreen, question
 from zconsole.ui.rebalance.job_watch import message_start
 from zconsole.ui.themed_app import begin, begin_next
 from zconsole.ui.widgets.draw import Span
 from zconsole.units import counted, latency, percent
-
-if TYPE_CHECKING:
-    from textual.notifications import SeverityLevel
-
 
 ALL_POOLS_SECONDS = 60.0
 """Seconds between two requests for all pools, for a console of some that would restore tunables."""
@@ -59,54 +53,50 @@ class LeaveScreen(ConfirmScreen):
     """Asks whether to quit, and lists the work that goes on or ends then."""
 
 
-class Upkeep:
-    """Watches what consoles and jobs keep on this machine, and adds it to the feed's frames."""
+class Upkeep(FlowSession):
+    """The session of a console: beside its flows, it watches what is kept on this machine."""
 
-    def __init__(self, session: FlowSession) -> None:
-        self.session = session
-        self._looked = self._read = float("-inf")
-        """Times of the last look, and of the last full read (seconds of the steady clock)."""
-        self._mark: object = None
-        """The change mark at the last full read."""
-        self._asked_all = float("-inf")
-        """Time of the last request for all pools (seconds of the steady clock)."""
-        self._ended: set[str] = set()
-        """Pools whose scan has ended since the last look at the tunables."""
-        self._left_reported = ""
-        """Last message about tunables that should have been restored."""
+    _looked = _read = float("-inf")
+    """Times of the last look, and of the last full read (seconds of the steady clock)."""
+    _mark: object = None
+    """The change mark at the last full read."""
+    _asked_all = float("-inf")
+    """Time of the last request for all pools (seconds of the steady clock)."""
+    _over: frozenset[str] = frozenset()
+    """Pools whose scan has ended since the last look at the tunables."""
+    _left_reported = ""
+    """Last message about tunables that should have been restored."""
 
     def take(self, update: Update) -> None:
         """Process a round before it is shown: report ended plans, and look for changes if due."""
-        session = self.session
-        app, follow_up = session.app, session.follow_up
-        follow_up.take(update)
-        session.effects.take(update)
-        for plan, outcome in follow_up.ended():
-            session.ended(plan, outcome)
+        self.follow_up.take(update)
+        self.effects.take(update)
+        for plan, outcome in self.follow_up.ended():
+            self.ended(plan, outcome)
             if outcome.ok and plan.action == "replace":
                 offer = partial(self._offer_growth, plan.pool)
                 # The pool may be gone by then, which must not end the console.
-                begin(app, offer, group="growth", exit_on_error=False)
-        if over := [frame.guid or frame.pool for frame in follow_up.scans_over()]:
-            self._ended.update(over)
-            begin_next(app, self.look_at_tunables, "tuned")
-        if self._is_time():
-            if session.backend.change_mark is None:
-                self._read_kept(update)
-            else:
-                begin_next(app, partial(self._look, update), "look")
+                begin(self.app, offer, group="growth", exit_on_error=False)
+        if over := [frame.guid or frame.pool for frame in self.follow_up.scans_over()]:
+            self._over |= set(over)
+            begin_next(self.app, self.look_at_tunables, "tuned")
+        now, idle = self.backend.steady(), self.app.main_on_top and not self.jobs.live
+        # A look costs as much as a sample, and finds little.
+        if not idle or not 0 <= now - self._looked < LOOK_SECONDS:
+            self._looked = now
+            begin_next(self.app, partial(self._look, update), "look")
 
     # Additions to the frames
 
     def additions(self, frame: Frame) -> Additions:
         """Return the activities, events and flags of consoles and jobs for a pool's frame."""
-        session, pool = self.session, frame.pool
-        jobs, swaps = session.jobs.shown(pool, frame.t), session.swaps.shown(frame)
+        pool = frame.pool
+        jobs, swaps = self.jobs.shown(pool, frame.t), self.swaps.shown(frame)
         scrub = self._scrub_hours(frame)
-        set_here = session.effects.events(frame, session.past.changes)
-        events = (*set_here, *session.follow_up.events(pool))
-        holds = session.past.holds  # the autopilot has a flag of its own
-        ours = [n for n in session.past.in_place if holds[n].by is not Setter.AUTOPILOT]
+        set_here = self.effects.events(frame, self.past.changes)
+        events = (*set_here, *self.follow_up.events(pool))
+        holds = self.past.holds  # the autopilot has a flag of its own
+        ours = [n for n in self.past.in_place if holds[n].by is not Setter.AUTOPILOT]
         return Additions(
             activities=(
                 *jobs,
@@ -117,14 +107,14 @@ class Upkeep:
             ),
             events=tuple(event for event in events if event.t <= frame.t),
             flags=(f"{counted(len(ours), 'tunable').upper()} SET",) if ours else (),
-            pulled=session.swaps.pulled(pool),
+            pulled=self.swaps.pulled(pool),
             hours=scrub.hours,
             set_here=tuple(ours),
         )
 
     def _scrub_hours(self, frame: Frame) -> Additions:
         """Return the hours to which the pool's scrub keeps, and their line; nothing without any."""
-        window = next((w for w in self.session.windows if w.guid == frame.guid), None)
+        window = next((w for w in self.windows if w.guid == frame.guid), None)
         if window is None:
             return Additions()
         scrubs = (view.scan for view in frame.scans if view.scan.function == "scrub")
@@ -132,20 +122,20 @@ class Upkeep:
         inside = day_hours(window.hours).includes(local_time(frame.t))
         # What pauses it is written before it is paused: only a later reading tells who did. ZFS
         # gives the time of the pause in whole seconds.
-        if not inside and since is not None and self.session.windows_read < since + 1.0:
+        if not inside and since is not None and self.windows_read < since + 1.0:
             window = replace(window, paused=True)
         return hours_added(frame, window)
 
     def _autopilot(self, frame: Frame) -> tuple[ActivityView, ...]:
         """Return the activity line of the autopilot, if it steers the scan of this pool."""
-        session, held = self.session, self.session.autopilot
+        held = self.autopilot
         if held is None or (held.pools and frame.seen.name not in held.pools):
             return ()
-        waits, pace = session.effects.latency(), held.pace
+        waits, pace = self.effects.latency(), held.pace
         if held.misses(waits, frame.t):
-            lost = session.effects.rate_lost(frame)
+            lost = self.effects.rate_lost(frame)
             pace = f"unreachable, rate -{percent(lost)}" if lost else "scan can't go slower"
-        note = f"{pace}; {session.look.keys.shown('tunables', 'hold-latency')} stops it"
+        note = f"{pace}; {self.look.keys.shown('tunables', 'hold-latency')} stops it"
         # A fixed width keeps the text behind it from moving.
         reached = "few requests" if waits is None else f"{latency(waits):<{_REACHED}}"
         state = f"target {held.held}, now {reached}"
@@ -153,10 +143,10 @@ class Upkeep:
 
     def _set_here(self, frame: Frame) -> tuple[ActivityView, ...]:
         """Return the activity line of tunables set from here, while no scan line mentions them."""
-        names = self.session.past.in_place
+        names = self.past.in_place
         if not names or any(view.scan.active for view in frame.scans):
             return ()
-        note = f"{len(names)} ({self.session.look.keys.shown('tunables')} lists them)"
+        note = f"{len(names)} ({self.look.keys.shown('tunables')} lists them)"
         return (ActivityView(Activity("tunables", SET_HERE, note=note)),)
 
     # Looking
@@ -165,130 +155,111 @@ class Upkeep:
         """Look at everything with the next round, as a flow may have changed it."""
         self._looked = self._read = float("-inf")
 
-    def _is_time(self) -> bool:
-        """Return whether to look now: a look costs as much as a sample, and finds little."""
-        now = self.session.backend.steady()
-        idle = self.session.app.main_on_top and not self.session.jobs.live
-        if idle and 0 <= now - self._looked < LOOK_SECONDS:
-            return False
-        self._looked = now
-        return True
-
     async def _look(self, update: Update) -> None:
-        """Reread everything if it may have changed, else only what changes by itself.
+        """Reread everything if it may have changed, else only what is known already.
 
         On most machines nothing is kept, and this only stats a few directories in a thread.
         """
-        backend = self.session.backend
+        backend = self.backend
         mark = await in_daemon_thread(backend.change_mark) if backend.change_mark else None
         now = backend.steady()
         changed = mark is None or mark != self._mark or now - self._read >= READ_SECONDS
-        if changed and self.session.app.main_on_top:  # otherwise swaps and windows are not read
+        if changed and self.app.main_on_top:  # otherwise swaps and windows are not read
             self._mark, self._read = mark, now
-        self._read_kept(update, changed)
-
-    def _read_kept(self, update: Update, changed: bool = True) -> None:
-        """Start the reads; without a change only those that concern something known already."""
-        app, session = self.session.app, self.session
-        if changed or session.past != Past():
-            begin_next(app, self.look_at_tunables, "tuned")
-        if changed or session.autopilot is not None:
-            begin_next(app, session.read_autopilot, "autopilot")
-        if changed or self.session.jobs.may_change({frame.pool for frame in update.frames}):
-            begin_next(app, partial(self._look_at_jobs, update), "jobs")
-        if app.main_on_top:  # only the main screen shows them
-            if changed or session.swaps.may_change:
-                begin_next(app, self._look_at_swaps, "swaps")
+        if changed or self.past != Past():
+            begin_next(self.app, self.look_at_tunables, "tuned")
+        if changed or self.autopilot is not None:
+            begin_next(self.app, self.read_autopilot, "autopilot")
+        if changed or self.jobs.may_change({frame.pool for frame in update.frames}):
+            begin_next(self.app, partial(self._look_at_jobs, update), "jobs")
+        if self.app.main_on_top:  # only the main screen shows them
+            if changed or self.swaps.may_change:
+                begin_next(self.app, self._look_at_swaps, "swaps")
             if changed:
-                begin_next(app, session.read_windows, "windows")
+                begin_next(self.app, self.read_windows, "windows")
 
     async def _look_at_jobs(self, update: Update) -> None:
         for frame in update.frames:
-            for news in await self.session.jobs.look(frame.pool):
-                said = self.session.look.said(news.text)
-                self.session.app.notify(said, severity=news.severity, timeout=15, markup=False)
+            for news in await self.jobs.look(frame.pool):
+                self.app.notify(news.text, severity=news.severity, timeout=15)
 
     async def _look_at_swaps(self) -> None:
-        if text := await self.session.swaps.look():
-            said = self.session.look.said(text)
-            self.session.app.notify(said, severity="warning", timeout=15, markup=False)
+        if text := await self.swaps.look():
+            self.app.notify(text, severity="warning", timeout=15)
 
     async def look_at_tunables(self) -> None:
         """Restore tunables that are due, and report them and those that a vanished console left."""
-        session, backend = self.session, self.session.backend
-        await session.read_past()
-        # A copy: more scans may end while this waits.
-        ended, scans, holds = set(self._ended), session.scans(self._ended), session.past.holds
+        await self.read_past()
+        # More scans may end while this waits.
+        over, scans, holds = self._over, self.scans(self._over), self.past.holds
         left = {name: hold for name, hold in holds.items() if hold.is_left}
         # A console of some pools does not see whether the others scan.
-        if left and session.app.view_state.options.pools and not session.denied:
+        if left and self.app.view_state.options.pools and not self.denied:
             scans = await self._with_every_pool(scans)
         due = [name for name, hold in holds.items() if is_due(hold, scans)]
-        if not session.denied and (due or left):
+        if not self.denied and (due or left):
             try:
                 # This writes to the kernel, and may wait for a lock that another process holds.
                 done = await in_daemon_thread(
-                    partial(backend.control.settle, backend.clock(), scans)
+                    partial(self.backend.control.settle, self.backend.clock(), scans)
                 )
             except (OSError, ZconsoleError) as error:
-                keys = session.look.keys.shown("tunables", "restore")
+                keys = self.look.keys.shown("tunables", "restore")
                 self._report_left(
                     f"{', '.join(due)} not restored: {error}. To retry: {keys}.", True
                 )
                 return
-            await session.read_past()
+            await self.read_past()
             if said := _settled(done, holds):
-                session.app.notify(said, timeout=20, markup=False)
-            left = {name: hold for name, hold in left.items() if name in session.past.holds}
+                self.app.notify(said, timeout=20)
+            left = {name: hold for name, hold in left.items() if name in self.past.holds}
         stays = [f"{', '.join(names)}: {text}" for text, names in grouped(left, scans).items()]
-        if stays and session.denied:
+        if stays and self.denied:
             by_hand = "To restore now: zconsole tunables restore"
-            stays.append(f"not by this console ({session.denied}). {by_hand}")
+            stays.append(f"not by this console ({self.denied}). {by_hand}")
         self._report_left("; ".join(stays))
-        self._ended -= ended
+        self._over -= over
 
     async def _with_every_pool(self, scans: Scans) -> Scans:
         """Return the scans with all pools taken into account, for a console that shows some."""
-        now = self.session.backend.steady()
+        now = self.backend.steady()
         if scans.running or 0 <= now - self._asked_all < ALL_POOLS_SECONDS:
             return scans
         self._asked_all = now
-        pools, whole = await self.session.backend.every_pool()
+        pools, whole = await self.backend.every_pool()
         return replace(scans, whole=True) if whole and not scanning(pools) else scans
 
     def _report_left(self, text: str, failed: bool = False) -> None:
         """Report tunables that are not restored; the same message only once."""
         if text and text != self._left_reported:
-            severity: SeverityLevel = "error" if failed else "warning"
-            self.session.app.notify(text, severity=severity, timeout=20, markup=False)
+            self.app.notify(text, severity="error" if failed else "warning", timeout=20)
         self._left_reported = text
 
     async def tidy_lights(self) -> None:
         """Switch off lights whose time is over, relight others after a reboot, and report it."""
-        if self.session.denied:
+        if self.denied:
             return
         try:
-            said = await in_daemon_thread(self.session.backend.lights.tidy)
+            said = await in_daemon_thread(self.backend.lights.tidy)
         except (OSError, ZconsoleError) as error:
             said = (f"lights of bays: {error}",)
         try:
-            await in_daemon_thread(self.session.backend.windows.resume)
+            await in_daemon_thread(self.backend.windows.resume)
         except (OSError, ZconsoleError) as error:
             said = (*said, f"hours of scrubs: {error}")
         for text in said:
-            self.session.app.notify(text, timeout=15, markup=False)
+            self.app.notify(text, timeout=15)
 
     async def _offer_growth(self, pool: str) -> None:
         """After a vdev's last disk was replaced by a larger one, report the space it could gain."""
-        session = self.session
-        situation = await session.refresher()(pool, session.backend.steady())
+        situation = await self.refresher()(pool, self.backend.steady())
         for top in data_vdevs(situation.pool.root):
             key = key_of(situation.pool, top)
             plan = plan_expand(situation, key) if key else None
             if plan is not None and plan.refused is None and space_gained(situation, top):
-                key = session.look.keys.shown("actions")
+                key = self.look.keys.shown("actions")
                 gain = f"{plan.title}: {plan.consequences[0]}. Select it, then press {key}."
-                session.report_outcome(pool, gain)
+                self.report_outcome(pool, gain)
 
     # Quitting
 
@@ -297,18 +268,14 @@ class Upkeep:
 
         It doesn't ask again over its own question: pressing the keys twice confirms.
         """
-        app, look = self.session.app, self.session.look
         behind = self.left_behind()
-        if not behind or isinstance(app.screen, LeaveScreen):
+        if not behind or isinstance(self.app.screen, LeaveScreen):
             return False
 
-        async def _quit(_: str | None) -> AsyncIterator[Span]:
-            app.exit(return_code=code)
-            yield Span("")  # the screen runs an async generator
+        async def _quit() -> None:
+            self.app.exit(return_code=code)
 
-        body = partial(said_lines, behind, look)
-        confirmation = Confirmation("Quit?", body, _quit, verb="Quit")
-        app.push_screen(LeaveScreen([confirmation]))
+        self.app.push_screen(LeaveScreen([question("Quit?", behind, _quit, verb="Quit")]))
         return True
 
     def left_behind(self) -> tuple[Span, ...]:
@@ -316,16 +283,15 @@ class Upkeep:
 
         Empty if nothing is left behind.
         """
-        session = self.session
-        said = [line for each in session.under_way for line in _of_plan(each)]
-        if (held := session.autopilot) is not None:
+        said = [line for each in self.under_way for line in _of_plan(each)]
+        if (held := self.autopilot) is not None:
             then = autopilot_promise(bool(held.watch))
             said.append(Span(f"The autopilot (latency target {held.held}) {then}."))
-        own = {name: session.past.holds[name] for name in session.past.own}
-        for later, names in grouped(own, session.scans(), restored_later).items():
+        own = {name: self.past.holds[name] for name in self.past.own}
+        for later, names in grouped(own, self.scans(), restored_later).items():
             said.extend(self._kept(later, names, any(own[name].until for name in names)))
-        shown = session.look.keys.shown
-        for job in session.jobs.live:
+        shown = self.look.keys.shown
+        for job in self.jobs.live:
             goes_on = "goes on in the background"
             then = self._then(f"ends with this demo; a real one {goes_on}", goes_on)
             text = f"{message_start(job.job)}is {job.state}; it {then}."
@@ -335,7 +301,7 @@ class Upkeep:
 
     def _kept(self, later: str, names: Sequence[str], at_end: bool) -> Iterator[Span]:
         """Yield lines on the tunables that this console holds and leaves changed when it ends."""
-        one, way = len(names) == 1, self.session.look.keys.shown
+        one, way = len(names) == 1, self.look.keys.shown
         stays = f"{counted(len(names), 'tunable')} set here stay{'s' * one} changed; {later}"
         yield Span(self._then(f"{stays} (not in this demo: it ends)", stays) + ".", "warning")
         at_end_too = f" when the scan ends: {way('tunables', 'restore-at-end')};" * (not at_end)
@@ -347,7 +313,7 @@ class Upkeep:
 
     def _then(self, in_demo: str, otherwise: str) -> str:
         """Return the text that applies: in a demo, the simulated machine ends with the console."""
-        source = self.session.app.view_state.source
+        source = self.app.view_state.source
         return in_demo if source is not None and "DEMO" in source.flags else otherwise
 
 

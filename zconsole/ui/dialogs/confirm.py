@@ -5,14 +5,12 @@ That shows the full description with Cancel focused, then streams the output.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, cast
 
-from textual import events, on
+from textual import events, getters, on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.css.query import QueryType
@@ -22,10 +20,8 @@ from textual.widget import Widget
 from textual.widgets import Button, Input
 
 from zconsole.errors import ZconsoleError
-from zconsole.ui.actions.plan_lines import said_lines, wrapped
-from zconsole.ui.dialogs.screens import Dialog, Offers, Prompt
-from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.keys import bindings
+from zconsole.ui.actions.plan_lines import said_lines
+from zconsole.ui.dialogs.screens import Dialog, Drawing, Offers, Prompt
 from zconsole.ui.panes.help import help_key, key_row, titled_keys
 from zconsole.ui.themed_app import ThemedApp, begin
 from zconsole.ui.widgets.draw import Line, Span
@@ -38,6 +34,8 @@ _NO_POINTER = "  "
 class ChoiceButton(Button):
     """A button on one line, with a pointer before its label while it has the focus."""
 
+    app = getters.app(ThemedApp)
+
     def __init__(self, label: str, *, id: str) -> None:  # noqa: A002
         super().__init__(label, id=id, compact=True)
 
@@ -47,20 +45,27 @@ class ChoiceButton(Button):
 
     def render(self) -> Content:
         """Return the label after the pointer, or after blanks."""
-        glyphs = cast("ThemedApp", self.app).view_state.look.glyphs
+        glyphs = self.app.view_state.look.glyphs
         mark = f"{glyphs.pointer} " if self.has_focus else _NO_POINTER
         return Content(mark) + Content.from_text(self.label)
 
 
-class ButtonScreen(Dialog[ScreenResultType]):
+class ButtonScreen(Dialog[ScreenResultType], groups=("Buttons",)):
     """A screen with buttons below its text: Left and Right move among them, as Tab does.
 
     Shift+Tab goes to the text from any of them.
     """
 
-    groups: ClassVar[tuple[str, ...]] = ("Buttons",)
     read_first = True
-    BINDINGS: ClassVar[list[BindingType]] = bindings("Buttons")
+
+    def show_keys(self, keys: Sequence[Line], warning: Line = (), *, typing: bool = False) -> None:
+        """Draw the keys, as many as fit; help and the last of them always fit.
+
+        ``typing``: ``?`` would be typed, so F1 opens the help.
+        """
+        ends = (*help_key(self.look, typing=typing), Span("  "), *keys[-1])
+        line = key_row(keys[:-1], ends, self.app.size.width)
+        self.footer.show((warning, line) if warning else (line,))
 
     def action_button(self, direction: int) -> None:
         """Focus the next button in a direction; from elsewhere, the first."""
@@ -97,21 +102,13 @@ class ButtonScreen(Dialog[ScreenResultType]):
         return super().check_action(action, parameters)
 
 
-def hints(parts: Sequence[Line], look: DisplayFormat, width: int, *, typing: bool = False) -> Line:
-    """Return the keys and their words, as many as fit; help and the last key always fit.
-
-    ``typing``: ``?`` would be typed, so F1 opens the help.
-    """
-    return key_row(parts[:-1], (*help_key(look, typing=typing), Span("  "), *parts[-1]), width)
-
-
 @dataclass(frozen=True, slots=True)
 class Confirmation:
     """Something that can be confirmed and run."""
 
     title: str
-    body: Callable[[int], Sequence[Line]]
-    """Its description for a width."""
+    body: Drawing
+    """Its description."""
     run: Callable[[str | None], AsyncIterator[Span]]
     """Runs it, given the typed text; yields lines of output, neither cleaned nor wrapped."""
     typed: str | None = None
@@ -128,14 +125,34 @@ class Confirmation:
     """Whether the screen closes after the run; otherwise its output stays."""
 
 
-class ConfirmScreen(ButtonScreen[None]):
+def question(
+    title: str,
+    said: Sequence[Span],
+    do: Callable[[], Awaitable[object]] | None = None,
+    *,
+    verb: str = "Yes",
+    typed: str | None = None,
+    barred: bool = False,
+    commands: tuple[str, ...] = (),
+) -> Confirmation:
+    """Return a question whose answer runs no plan: the screen closes once ``do`` is done."""
+
+    async def _run(_: str | None) -> AsyncIterator[Span]:
+        if do is not None:
+            await do()
+        yield Span("")
+
+    body = partial(said_lines, said)
+    return Confirmation(title, body, _run, typed, barred, verb, commands, leaves=True)
+
+
+class ConfirmScreen(ButtonScreen[None], groups=("Plan", "Result", "Buttons")):
     """A screen that shows a plan, or one of several alternatives, and runs it once confirmed."""
 
     # Typing on, or pressing Enter twice, must not run anything.
     AUTO_FOCUS = "#cancel"
 
-    groups = ("Plan", "Result", "Buttons")
-    BINDINGS: ClassVar[list[BindingType]] = bindings("Plan", "Result")
+    _typed = getters.query_one(Prompt)
 
     def __init__(self, confirmations: Sequence[Confirmation]) -> None:
         super().__init__()
@@ -145,18 +162,16 @@ class ConfirmScreen(ButtonScreen[None]):
         self._state = "asking"
         """asking, running or over."""
         self._checks_shown = False
-        self._warning: Line = ()
-        """Why the last key did nothing, until the next key."""
 
     def compose(self) -> ComposeResult:
         """Yield the description, then Cancel, the input, Run and the rest in the order of Tab."""
-        yield LinesView(id="plan-text", focusable=True)
+        yield LinesView(id="text", focusable=True)
         with Horizontal(id="choice"):
             yield ChoiceButton("Cancel", id="cancel")
             yield Prompt(id="typed")
             yield ChoiceButton("Run", id="run")
             yield ChoiceButton("Another way", id="other")
-        yield FooterView(id="hint")
+        yield FooterView(id="keys")
 
     @property
     def help_groups(self) -> tuple[str, ...]:
@@ -179,13 +194,9 @@ class ConfirmScreen(ButtonScreen[None]):
         """The alternative that is shown."""
         return self._confirmations[self._index]
 
-    @property
-    def _view(self) -> LinesView:
-        return self.query_one("#plan-text", LinesView)
-
     def on_mount(self) -> None:
         """Show whether there is more below after layout and whenever the text is scrolled."""
-        self.watch(self._view, "scroll_y", self._show_hint, init=False)
+        self.watch(self.text, "scroll_y", self._show_hint, init=False)
         self.call_after_refresh(self._show_hint)
 
     def on_resize(self) -> None:
@@ -196,7 +207,7 @@ class ConfirmScreen(ButtonScreen[None]):
     @on(events.DescendantBlur)
     def show_focus(self, event: events.DescendantFocus | events.DescendantBlur) -> None:
         """Show whether the text has the focus, and what Enter does there."""
-        if event.widget is self._view and self._state == "asking":
+        if event.widget is self.text and self._state == "asking":
             self.update()
 
     def action_other_way(self) -> None:
@@ -205,7 +216,7 @@ class ConfirmScreen(ButtonScreen[None]):
             self._warn("There is no other way")
         elif self._state == "asking":
             self._index = (self._index + 1) % len(self._confirmations)
-            self._view.edge(-1)
+            self.text.edge(-1)
             self.update()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -234,23 +245,19 @@ class ConfirmScreen(ButtonScreen[None]):
 
         Enter on the text shows the preconditions, which are only counted at first.
         """
-        if event.key == "enter" and self._state == "asking" and self.focused is self._view:
+        if event.key == "enter" and self._state == "asking" and self.focused is self.text:
             event.stop()
             if self._checks_shown or not self.confirmation.checks:
                 self._warn("Tab goes to the buttons")
             else:
                 self._checks_shown = True
                 self.update()
-                self._view.edge(1)
+                self.text.edge(1)
         elif self._asks_for_word and event.is_printable and event.character:
             event.stop()
             event.prevent_default()
             self.set_focus(self._typed)  # at once: the next key may already be here
             self._typed.insert_text_at_cursor(event.character)
-
-    @property
-    def _typed(self) -> Input:
-        return self.query_one("#typed", Input)
 
     @property
     def _asks_for_word(self) -> bool:
@@ -260,7 +267,7 @@ class ConfirmScreen(ButtonScreen[None]):
         return needed and self._state == "asking"
 
     def on_input_changed(self) -> None:
-        """Clear the warning about the last key."""
+        """Drop the warning about the last key."""
         self._show_hint()
 
     def on_input_submitted(self) -> None:
@@ -299,13 +306,13 @@ class ConfirmScreen(ButtonScreen[None]):
         width = self.app.size.width
         confirmation = self.confirmation
         asking = self._state == "asking"
-        title, *more = wrapped(confirmation.title, "title", self.look, width, " ")
+        title, *more = self.look.wrapped(confirmation.title, width, "title")
         if asking:
-            lines = (*confirmation.body(width), *self._checks(width))
+            lines = (*confirmation.body(self.look, width), *self._checks(width))
         else:
             said = self._output or [Span(self.look.glyphs.ellipsis, "dim")]
             lines = said_lines(said, self.look, width)
-        self._view.show((*more, *lines), title)
+        self.text.show((*more, *lines), title)
         self._typed.display = self._asks_for_word
         self._typed.placeholder = f'type "{self.look.text(confirmation.typed)}" to confirm'
         self.query_one("#choice").display = asking
@@ -313,8 +320,8 @@ class ConfirmScreen(ButtonScreen[None]):
         run.display, run.label = asking and not confirmation.barred, confirmation.verb
         other.display = asking and len(self._confirmations) > 1
         if not asking:
-            self.set_focus(self._view)
-            self._view.edge(1)
+            self.set_focus(self.text)
+            self.text.edge(1)
         self._show_hint()
 
     def _checks(self, width: int) -> Sequence[Line]:
@@ -326,16 +333,12 @@ class ConfirmScreen(ButtonScreen[None]):
             head: Line = (Span(" Preconditions (rechecked at run)", "bold"),)
             return (head, *said_lines([Span(text, "dim") for text in checks], self.look, width))
         said = f"{counted(len(checks), 'precondition')}, rechecked at run"
-        if self.focused is self._view:
-            return tuple(wrapped(said, "", self.look, width, f" {self.look.glyphs.pointer} "))
-        return tuple(wrapped(f"{said} (Shift-Tab, Enter: show)", "dim", self.look, width, " "))
+        if self.focused is self.text:
+            return tuple(self.look.wrapped(said, width, "", f" {self.look.glyphs.pointer} "))
+        return tuple(self.look.wrapped(f"{said} (Shift-Tab, Enter: show)", width, "dim"))
 
     def _show_hint(self) -> None:
-        width, typing = self.app.size.width, self._asks_for_word
-        line = hints(self._keys(), self.look, width, typing=typing)
-        lines = (self._warning, line) if self._warning else (line,)
-        self._warning = ()
-        self.query_one("#hint", FooterView).show(lines)
+        self.show_keys(self._keys(), typing=self._asks_for_word)
 
     def _keys(self) -> list[Line]:
         """Return the keys that work now, the most important first and Esc last."""
@@ -344,7 +347,7 @@ class ConfirmScreen(ButtonScreen[None]):
             return [key("back", "close; the command runs on")]
         if self._state == "over":
             return [key("close-result"), key("back", "back")]
-        if self.focused is self._view:
+        if self.focused is self.text:
             keys = [key("next-pane", "buttons")]
             if self.confirmation.checks and not self._checks_shown:
                 keys.insert(0, key("press-button", "show preconditions"))
@@ -355,9 +358,10 @@ class ConfirmScreen(ButtonScreen[None]):
             keys.insert(0, (Span("Type ", "key"), Span(word, "dim")))
         elif (count := len(self._confirmations)) > 1:
             keys.insert(1, key("other-way", f"another way ({self._index + 1} of {count})"))
-        more = [key("down", "more")] if self._view.has_more else []
+        more = [key("down", "more")] if self.text.has_more else []
         return [*more, *keys, key("back", "cancel")]
 
     def _warn(self, text: str) -> None:
-        self._warning = (Span(f" {text}", "warning"),)
-        self._show_hint()
+        """Say why the last key did nothing, until the next key."""
+        warning = (Span(f" {text}", "warning"),)
+        self.show_keys(self._keys(), warning, typing=self._asks_for_word)

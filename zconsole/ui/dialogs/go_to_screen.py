@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta, tzinfo
-from operator import itemgetter
-from typing import ClassVar
 
+from textual import getters
 from textual.app import ComposeResult
 from textual.widgets import Input
 
@@ -16,10 +15,10 @@ from zconsole.pool.model import Event
 from zconsole.system.printable import clean
 from zconsole.timeline.feed import ReplayFeed
 from zconsole.ui.dialogs.screens import PickView, Prompt, TextScreen
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.events import event_line
 from zconsole.ui.panes.reasons import called_names
 from zconsole.ui.themed_app import begin
-from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.lines_view import FooterView
 from zconsole.units import counted, date_of, parse_duration, percent
@@ -73,11 +72,11 @@ def _dated(typed: str, now: float, zone: tzinfo | None) -> tuple[float, ...]:
         raise UsageError(f"type a time as in {EXAMPLES}") from None
 
 
-class GoToScreen(TextScreen[float | None]):
+class GoToScreen(TextScreen[float | None], groups=("Answer",)):
     """Returns the time that was typed, or that of the event at the cursor; None after Esc."""
 
     AUTO_FOCUS = "#prompt"
-    groups: ClassVar[tuple[str, ...]] = ("Answer",)
+    view = getters.query_one(PickView)
     topics = (
         ("14:05", "that time of day, nearest to what is shown now; also 14:05:30"),
         ("2026-03-01 14:05", "that date and time"),
@@ -86,12 +85,12 @@ class GoToScreen(TextScreen[float | None]):
         ("nothing typed", "the event at the cursor, which Up and Down move"),
     )
 
-    def __init__(self, state: ViewState, feed: ReplayFeed, span: tuple[float, float]) -> None:
+    def __init__(self, feed: ReplayFeed, span: tuple[float, float]) -> None:
         """``span`` is the first and the last time of the recording."""
         super().__init__("GO TO", self._lines)
-        self._state, self._feed, self._span = state, feed, span
-        self._events: Sequence[tuple[float, str, Event]] = ()
-        """Time, pool and event of each line."""
+        self._feed, self._span = feed, span
+        self._events: Sequence[tuple[str, Event]] = ()
+        """Pool and event of each line."""
         self._moved = False
         self._failure = ""
         """Why no more events can be read; empty if they can."""
@@ -125,18 +124,18 @@ class GoToScreen(TextScreen[float | None]):
 
     def draw(self) -> None:
         """Draw the events found so far; until it is moved, the cursor is on the last one before."""
-        view, self._drawn = self.query_one(PickView), self._reached
+        view, self._drawn = self.view, self._reached
         found = [
-            (event.t, pool, event)
+            (pool, event)
             for pool, events in self._feed.events.items()
             for event in events
             if event.t >= self._span[0]
         ]
-        self._events = sorted(found, key=itemgetter(0))
+        self._events = sorted(found, key=lambda pair: pair[1].t)
         if not self._moved:
-            view.cursor = max(0, sum(t <= self._now for t, _, _ in self._events) - 1)
+            view.cursor = max(0, sum(event.t <= self._now for _, event in found) - 1)
         width = self.app.size.width
-        view.show(self._lines(width), self.title_line(width))
+        view.show(self._lines(self.look, width), self.title_line(width))
         view.reveal()
         self.show_keys()
 
@@ -161,21 +160,20 @@ class GoToScreen(TextScreen[float | None]):
             said += f" so far, {percent(share)} of the recording read"
         return (Span(f" GO TO  {said}", "title"),)
 
-    def _lines(self, width: int) -> Sequence[Line]:
-        look = self.look
-        names = {frame.pool: called_names(frame) for frame in self._state.frames}
+    def _lines(self, look: DisplayFormat, width: int) -> Sequence[Line]:
+        names = {frame.pool: called_names(frame) for frame in self.app.view_state.frames}
         several = len(self._feed.events.keys() | names.keys()) > 1  # also one that has left
         days = {date_of(t, look.zone).date() for t in self._span}
         form = "%H:%M:%S " if len(days) == 1 else "%d %b %H:%M:%S "
         return tuple(
             event_line(
                 event._replace(text=f"{pool}: {event.text}") if several else event,
-                date_of(t, look.zone).strftime(form),
+                date_of(event.t, look.zone).strftime(form),
                 names.get(pool, {}),
                 look,
                 width,
             )
-            for t, pool, event in self._events
+            for pool, event in self._events
         )
 
     def on_input_submitted(self, message: Input.Submitted) -> None:
@@ -184,11 +182,11 @@ class GoToScreen(TextScreen[float | None]):
             try:
                 self.dismiss(time_typed(typed, self._now, self._span, self.look.zone))
             except UsageError as error:
-                self.app.notify(str(error), severity="warning", markup=False)
+                self.app.notify(str(error), severity="warning")
         else:
             self.action_open()
 
     def action_open(self) -> None:
         """Close the screen with the event at the cursor, also after a double click."""
         if self._events:
-            self.dismiss(self._events[self.query_one(PickView).cursor][0])
+            self.dismiss(self._events[self.view.cursor][1].t)

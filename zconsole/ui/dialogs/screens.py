@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
+from textual import getters
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.screen import ScreenResultType
 from textual.widgets import Input
@@ -17,16 +18,15 @@ from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings
 from zconsole.ui.panes.help import help_lines, keys_line, legend_lines, screen_help_lines
 from zconsole.ui.themed_app import ThemedApp, TypedAheadScreen, begin
-from zconsole.ui.view_state import ViewState
-from zconsole.ui.widgets.draw import Line, Span, at_most, spread
+from zconsole.ui.widgets.draw import Line, Lines, Span, at_most, spread
 from zconsole.ui.widgets.lines_view import SCROLL_MARKS, CursorView, FooterView, LinesView
 
-Lines = Callable[[int], Sequence[Line]]
-"""Returns lines for a width."""
+Drawing = Callable[[DisplayFormat, int], Sequence[Line]]
+"""Draws lines in a display format, for a width."""
 Offers = Sequence[tuple[str, str]]
 """Texts that can be copied, each as (kind, text)."""
-About = Callable[[int, int], Sequence[Line]]
-"""Returns details about the line at an index, for a width."""
+About = Callable[[int, DisplayFormat, int], Sequence[Line]]
+"""Returns details about the line at an index, in a display format, for a width."""
 Fill = Callable[[], Awaitable[int]]
 """Loads missing parts of a list; returns the index to start at. Raises ZconsoleError."""
 Behind = Callable[[], Collection[int]]
@@ -36,24 +36,39 @@ _REST = -1
 
 
 class Dialog(TypedAheadScreen[ScreenResultType]):
-    """A screen of lines, which are made for its width."""
+    """A screen of lines, which are made for its width, above a line of keys."""
 
+    app = getters.app(ThemedApp)
+    text = getters.query_one(LinesView)
+    """The view of its lines, the first of its views."""
+    footer = getters.query_one(FooterView)
     groups: ClassVar[tuple[str, ...]] = ()
-    """Its own groups in the table of keys, for its help and its line of keys."""
+    """Its own groups in the table of keys: those it binds, helps with and lists."""
     lives: ClassVar[bool] = False
     """Whether it is redrawn with each round of frames."""
     topics: Sequence[tuple[str, str]] = ()
     """Topics that its help explains before the keys: a word on the screen, and its explanation."""
 
+    def __init_subclass__(cls, groups: tuple[str, ...] | None = None, **options: Any) -> None:
+        """Name the groups of a screen, and bind their keys; by default those of its base."""
+        if groups is not None:
+            cls.groups, cls.BINDINGS = groups, bindings(*groups)
+        super().__init_subclass__(**options)
+
     @property
     def look(self) -> DisplayFormat:
         """The current display format."""
-        return cast("ThemedApp", self.app).view_state.look
+        return self.app.view_state.look
 
     @property
     def help_groups(self) -> tuple[str, ...]:
         """The groups of keys that its help covers now."""
         return self.groups
+
+    def compose(self) -> ComposeResult:
+        """Yield the view and the keys."""
+        yield LinesView(id="text", focusable=True)
+        yield FooterView(id="keys")
 
     def copies(self) -> Offers:
         """Return the texts that can be copied here."""
@@ -67,7 +82,7 @@ class Dialog(TypedAheadScreen[ScreenResultType]):
         """Draw the screen, and handle the keys that were typed before it was ready."""
         self.composed = True
         self.update()
-        cast("ThemedApp", self.app).screen_ready(self)
+        self.app.screen_ready(self)
 
     def on_resize(self) -> None:
         """Draw for the new size."""
@@ -87,22 +102,17 @@ class Dialog(TypedAheadScreen[ScreenResultType]):
 
 
 class TextScreen(Dialog[ScreenResultType]):
-    """Lines under a title, to scroll through."""
+    """Drawing under a title, to scroll through."""
 
-    def __init__(self, title: str, lines: Lines) -> None:
+    def __init__(self, title: str, lines: Drawing) -> None:
         super().__init__()
         self._title_text = title
         self._make = lines
 
-    def compose(self) -> ComposeResult:
-        """Yield the view and the keys."""
-        yield LinesView(id="text", focusable=True)
-        yield FooterView(id="keys")
-
     def draw(self) -> None:
         """Redraw the lines."""
         width = self.app.size.width
-        self.query_one("#text", LinesView).show(self._make(width), self.title_line(width))
+        self.text.show(self._make(self.look, width), self.title_line(width))
         self.show_keys()
 
     def title_line(self, _: int) -> Line:
@@ -111,34 +121,26 @@ class TextScreen(Dialog[ScreenResultType]):
 
     def aged_title(self, width: int) -> Line:
         """Return the title, with the age of the data at its end if they are late."""
-        title, late = self.title_line(width), cast("ThemedApp", self.app).late
-        # The scroll marks come after it.
-        return (
-            spread(title, late, width - SCROLL_MARKS, self.look.glyphs.ellipsis) if late else title
-        )
+        title, late = self.title_line(width), self.app.late
+        room = width - SCROLL_MARKS  # which come after it
+        return spread(title, late, room, self.look.glyphs.ellipsis) if late else title
 
     def show_keys(self) -> None:
         """Draw the keys that work here."""
         typing = isinstance(self.focused, Input)
         line = keys_line(self.groups, self.look, self.app.size.width, typing=typing)
-        self.query_one("#keys", FooterView).show((line,))
+        self.footer.show((line,))
 
 
 _HELP_PARTS = ("HELP", "LEGEND")
 
 
-class HelpScreen(TextScreen[None]):
+class HelpScreen(TextScreen[None], groups=("Help",)):
     """The help in two parts, of which one is shown."""
 
-    groups = ("Help",)
-    BINDINGS: ClassVar[list[BindingType]] = bindings("Help")
-
-    def __init__(
-        self, state: ViewState, about: Dialog[Any] | None, interval: float, *, typing: bool = False
-    ) -> None:
+    def __init__(self, about: Dialog[Any] | None, interval: float, *, typing: bool = False) -> None:
         """``about`` is the screen to explain; None for the main one. ``typing``: in an input."""
         super().__init__(_HELP_PARTS[0], self._lines)
-        self._state = state
         # Kept as they are now: a dialog's keys may change with its question.
         self._groups = about.help_groups if about else ("Answer",) if typing else None
         self._topics = about.topics if about else ()
@@ -148,20 +150,19 @@ class HelpScreen(TextScreen[None]):
     def action_turn(self) -> None:
         """Show the other part, from its top."""
         self._title_text = _HELP_PARTS[1 - _HELP_PARTS.index(self._title_text)]
-        self.query_one("#text", LinesView).edge(-1)
+        self.text.edge(-1)
         self.update()
 
-    def _lines(self, width: int) -> tuple[Line, ...]:
-        look = self._state.look
+    def _lines(self, look: DisplayFormat, width: int) -> Lines:
         if self._title_text == _HELP_PARTS[1]:
             return legend_lines(look, width, self._interval)
         if self._groups is None:
-            return help_lines(look, width, self._state.denied)
+            return help_lines(look, width, self.app.view_state.denied)
         return screen_help_lines(self._groups, look, width, self._topics, typing=self._typing)
 
 
 class PickView(CursorView):
-    """Lines with a cursor, marked by a pointer; reports where the cursor goes."""
+    """Drawing with a cursor, marked by a pointer; reports where the cursor goes."""
 
     def __init__(self, start: int, moved: Callable[[int], None] | None = None) -> None:
         super().__init__(id="pick", focusable=True)
@@ -184,59 +185,64 @@ class PickView(CursorView):
             self._moved(self.cursor)
 
 
-class PickScreen(TextScreen[int | None]):
+@dataclass(slots=True)
+class PickList:
+    """A list to choose from; shown again, its cursor starts on the line chosen last."""
+
+    title: str
+    lines: Drawing
+    start: int = 0
+    about: About | None = None
+    """Details on the line at the cursor; without it the lines themselves say everything."""
+    fill: Fill | None = None
+    """Completes the lines while they are shown, and returns the new start. Raises ZconsoleError.
+
+    Nothing is picked before it is done, and without lines no key acts until then."""
+    behind: Behind = tuple
+    """Indexes of lines hidden behind one, such as unavailable ones, which ``rest`` describes."""
+    rest: str = ""
+    offers: Callable[[int], Offers] = lambda _: ()
+    """Texts that can be copied from the line at an index."""
+    topics: Sequence[tuple[str, str]] = ()
+    """Help on each line, as titles and texts."""
+    barred: Mapping[int, str] = field(default_factory=dict)
+    """Drawing that can't be picked now, each with the reason."""
+    moved: Callable[[int], None] = lambda _: None
+    """Called with the index at the cursor when that has moved."""
+    side: bool = False
+    """Whether it is beside the main screen, which stays in sight."""
+    picked: int | None = None
+
+
+class PickScreen(TextScreen[int | None], groups=("Menu",)):
     """A list over the main screen; returns the index picked, or None after Esc."""
 
-    groups: ClassVar[tuple[str, ...]] = ("Menu",)
     lives = True
     about_share: ClassVar[int] = 3
     """Details about the line at the cursor may take one in so many lines of the screen."""
-    BINDINGS: ClassVar[list[BindingType]] = bindings("Menu")
+    view = getters.query_one(PickView)
+    about = getters.query_one("#about", LinesView)
 
-    def __init__(
-        self,
-        title: str,
-        lines: Lines,
-        *,
-        start: int = 0,
-        wide: bool = False,
-        moved: Callable[[int], None] | None = None,
-        about: About | None = None,
-        barred: Mapping[int, str] | None = None,
-        topics: Sequence[tuple[str, str]] = (),
-        fill: Fill | None = None,
-        offers: Callable[[int], Offers] = lambda _: (),
-        behind: Behind = tuple,
-        rest: str = "",
-    ) -> None:
-        """``moved`` is called with the index at the cursor; ``about`` adds details about a line.
-
-        ``barred`` has lines that can't be picked now, each with the reason. ``fill`` loads missing
-        parts of the lines; nothing is picked before it is done, and without lines no key acts until
-        then. ``offers`` returns the texts to copy for the line at an index. ``topics`` are
-        explanations of lines for the help. If there are several lines ``behind``, one line at the
-        end stands for them; ``rest`` describes them.
-        """
+    def __init__(self, choice: PickList) -> None:
+        super().__init__(choice.title, choice.lines)
         self.failed: ZconsoleError | None = None
-        """Why ``fill`` failed; the screen was left then."""
-        self._fill, self._touched, self._picked = fill, False, False
-        self.topics = topics
-        self._offers = offers
-        super().__init__(title, lines)
-        self.add_class("wide" if wide else "side")
-        self._start = start
-        self._preview = moved
-        self._about = about
-        self._barred = barred or {}
-        self._behind, self._rest, self._opened = behind, rest, False
+        """Why the list could not be completed; the screen was left then."""
+        self.topics = choice.topics
+        self._choice, self._fill = choice, choice.fill
+        self._touched = choice.picked is not None
+        """Whether the operator has placed the cursor."""
+        self._picked = self._opened = False
+        """Whether Enter was pressed during loading, and whether hidden lines are shown."""
         self._listed: Sequence[int] = ()
         """Index of each line, in the order shown."""
+        self.set_class(choice.side, "side")
 
     def compose(self) -> ComposeResult:
         """Yield the list, and below it the details about the line at the cursor."""
+        start, picked = self._choice.start, self._choice.picked
         self._list(self.app.size.width)
         with Vertical(id="picked"):
-            yield PickView(self._line_of(self._start), self._moved)
+            yield PickView(self._line_of(start if picked is None else picked), self._moved)
             yield LinesView(id="about")
         yield FooterView(id="keys")
 
@@ -245,14 +251,9 @@ class PickScreen(TextScreen[int | None]):
         title = super().title_line(width)
         return title if self._fill is None else (*title, Span("  reading the pool", "dim"))
 
-    @property
-    def view(self) -> PickView:
-        """The list."""
-        return self.query_one(PickView)
-
     def copies(self) -> Offers:
         """Return the texts that can be copied from the line at the cursor."""
-        return () if self._index == _REST else self._offers(self._index)
+        return () if self._index == _REST else self._choice.offers(self._index)
 
     def draw(self) -> None:
         """Redraw the lines."""
@@ -262,22 +263,22 @@ class PickScreen(TextScreen[int | None]):
         self.view.styles.max_height = self.view.line_count() + 2
         heights = [len(self._said(index)) for index in range(self.view.line_count())]
         # As high as the longest details, so that nothing jumps while the cursor moves.
-        self.query_one("#about").styles.height = max(heights, default=0)
+        self.about.styles.height = max(heights, default=0)
         self._show_about()
         self.show_keys()
 
     def _list(self, width: int) -> Sequence[Line]:
         """Return the lines as shown, with folded lines, or the line for them, at the end."""
-        lines, behind = self._make(width), sorted(self._behind())
+        lines, behind = self._make(self.look, width), sorted(self._choice.behind())
         shown = [index for index in range(len(lines)) if index not in behind]
         folded = len(behind) > 1 and not self._opened
         self._listed = [*shown, *([_REST] if folded else behind)]
-        more: Line = (Span(f"  {len(behind)} more {self._rest}", "dim"),)
+        more: Line = (Span(f"  {len(behind)} more {self._choice.rest}", "dim"),)
         return [more if index == _REST else lines[index] for index in self._listed]
 
     def _line_of(self, index: int) -> int:
         """Return the line that shows an index now, unfolding the folded lines if necessary."""
-        if index in self._behind():
+        if index in self._choice.behind():
             self._opened = True
             self._list(self.app.size.width)
         return self._listed.index(index) if index in self._listed else max(index, 0)
@@ -292,7 +293,7 @@ class PickScreen(TextScreen[int | None]):
         """Start to load missing parts; textual then also calls the handler of Dialog."""
         if self._fill is not None:
             # Without any line, keys have nothing to act on yet and are held back.
-            self.holds = not self._make(self.app.size.width)
+            self.holds = not self._make(self.look, self.app.size.width)
             begin(self, partial(self._fill_in, self._fill), group="fill")
 
     async def _fill_in(self, fill: Fill) -> None:
@@ -302,17 +303,16 @@ class PickScreen(TextScreen[int | None]):
             self.failed = error
             self.dismiss(None)
             return
-        # Stay where the operator moved the cursor during loading.
+        # Stay where the operator moved the cursor before or during loading.
         at = self._index if self._touched else start
         self._fill, self.holds = None, False
         self._list(self.app.size.width)
         self.view.cursor = self._line_of(at)
         self.update()
         self.view.reveal()
-        # Enter was pressed during loading.
         if self._picked:
             self.action_open()
-        cast("ThemedApp", self.app).go_on()
+        self.app.go_on()
 
     def on_resize(self) -> None:
         """Draw for the new width, once the list has it."""
@@ -321,14 +321,14 @@ class PickScreen(TextScreen[int | None]):
     def _moved(self, line: int) -> None:
         self._touched = True
         self._show_about()
-        if self._preview is not None:
-            self._preview(self._listed[line])
+        self._choice.moved(self._listed[line])
 
     def _show_about(self) -> None:
-        self.query_one("#about", LinesView).show(self._said(self.view.cursor))
+        self.about.show(self._said(self.view.cursor))
 
     def _said(self, line: int) -> Sequence[Line]:
-        if self._about is None or line >= len(self._listed):
+        about = self._choice.about
+        if about is None or line >= len(self._listed):
             return ()
         index = self._listed[line]
         if index == _REST:
@@ -336,7 +336,7 @@ class PickScreen(TextScreen[int | None]):
         width, height = self.view.size.width or self.app.size.width, self.app.size.height
         free = height - self.view.line_count() - 3  # its title, the gap and the keys
         most = max(1, free, height // self.about_share)
-        return at_most(most, self._about(index, width), self.look.glyphs.ellipsis)
+        return at_most(most, about(index, self.look, width), self.look.glyphs.ellipsis)
 
     def action_open(self) -> None:
         """Return the index at the cursor once all is loaded, or say why it can't be picked."""
@@ -347,8 +347,8 @@ class PickScreen(TextScreen[int | None]):
         if index == _REST:
             self._opened = True
             self.update()
-        elif why := self._barred.get(index):
-            self.app.notify(f"not now: {why}", markup=False)
+        elif why := self._choice.barred.get(index):
+            self.app.notify(f"not now: {why}")
         else:
             self.dismiss(index)
 
@@ -365,31 +365,36 @@ class Prompt(Input):
         self.cursor_blink = False
 
 
-class AskScreen(TextScreen[str | None]):
+@dataclass(slots=True)
+class TextQuestion:
+    """A question answered by typing; asked again, it starts with the last answer, to correct it."""
+
+    title: str
+    lines: Drawing
+    example: str = ""
+    """Shown while nothing is typed."""
+    typed: str = ""
+
+
+class AskScreen(TextScreen[str | None], groups=("Answer",)):
     """A question and a line for the answer; returns None when left."""
 
     AUTO_FOCUS = "#answer"
-    groups: ClassVar[tuple[str, ...]] = ("Answer",)
 
-    def __init__(self, title: str, lines: Lines, example: str = "", typed: str = "") -> None:
-        """``example`` is shown while nothing is typed; ``typed`` is a former answer to correct."""
-        super().__init__(title, lines)
-        self._example = example
-        self._typed = typed
+    def __init__(self, question: TextQuestion) -> None:
+        super().__init__(question.title, question.lines)
+        self._question = question
 
     def compose(self) -> ComposeResult:
         """Yield the question and the answer."""
         yield LinesView(id="question")
-        yield Prompt(self._typed, placeholder=self._example, id="answer")
+        yield Prompt(self._question.typed, placeholder=self._question.example, id="answer")
         yield FooterView(id="keys")
 
     def draw(self) -> None:
         """Redraw the question."""
-        width = self.app.size.width
-        view, lines = self.query_one("#question", LinesView), self._make(width)
-        view.styles.height = len(lines) + 1
-        view.show(lines, self.title_line(width))
-        self.show_keys()
+        super().draw()
+        self.text.styles.height = self.text.line_count() + 1
 
     def on_input_submitted(self, message: Input.Submitted) -> None:
         """Return the answer; None, with a message, if nothing was typed."""

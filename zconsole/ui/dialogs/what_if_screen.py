@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import zip_longest
 
 from textual.app import ComposeResult
@@ -28,7 +28,7 @@ from zconsole.ui.panes.advice import paragraph
 from zconsole.ui.panes.balance import fill_role
 from zconsole.ui.themed_app import begin
 from zconsole.ui.view_state import ViewState
-from zconsole.ui.widgets.draw import Line, Span, beside, fit, spread
+from zconsole.ui.widgets.draw import Line, Lines, Span, beside, fit, spread
 from zconsole.ui.widgets.graph import bar
 from zconsole.ui.widgets.lines_view import FooterView, LinesView
 from zconsole.units import percent
@@ -44,7 +44,7 @@ _WIDEST = 160
 """Most columns the table takes: numbers far from their names are hard to follow."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Question:
     """The typed question, its pool, and the known history of the pool."""
 
@@ -61,10 +61,7 @@ class WhatIfScreen(TextScreen[None]):
     AUTO_FOCUS = "#prompt"
 
     def __init__(self, state: ViewState, question: Question) -> None:
-        def _lines(width: int) -> tuple[Line, ...]:
-            return whatif_lines(self._question, state.look, width)
-
-        super().__init__(f"WHAT IF  {state.look.text(question.frame.pool)}", _lines)
+        super().__init__(f"WHAT IF  {state.look.text(question.frame.pool)}", self._lines)
         self._question = question
         self._past = state.options.past
 
@@ -80,7 +77,7 @@ class WhatIfScreen(TextScreen[None]):
 
     def on_input_changed(self, message: Input.Changed) -> None:
         """Answer the new text."""
-        self._question = replace(self._question, text=message.value)
+        self._question.text = message.value
         self.update()
 
     def copies(self) -> Offers:
@@ -95,16 +92,19 @@ class WhatIfScreen(TextScreen[None]):
             return ()
         return (("command", command_of(question)),)
 
+    def _lines(self, look: DisplayFormat, width: int) -> Lines:
+        return whatif_lines(self._question, look, width)
+
     async def _recall(self) -> None:
         frame = self._question.frame
         reports = await self._past(frame.guid) if self._past and frame.guid else ()
         if frame.root is not None:
-            known = paces(frame.root, [view.scan for view in frame.scans], reports)
-            self._question = replace(self._question, paces=known)
+            scans = [view.scan for view in frame.scans]
+            self._question.paces = paces(frame.root, scans, reports)
             self.update()
 
 
-def whatif_lines(question: Question, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+def whatif_lines(question: Question, look: DisplayFormat, width: int) -> Lines:
     """Return the answer in lines of at most ``width`` cells, or the error in its place."""
     root = question.frame.root
     if root is None:

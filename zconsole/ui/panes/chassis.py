@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import groupby
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from textual.app import ComposeResult
-from textual.binding import BindingType
 
 from zconsole.pool.chassis import Enclosure, LeafDisk, Lights, Slot, SlotKey, SlotLights, layout_of
 from zconsole.timeline.frame import Frame, VdevRow
 from zconsole.ui.dialogs.screens import Offers, TextScreen
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.keys import bindings
 from zconsole.ui.panes.device_columns import note_words, state_words
 from zconsole.ui.themed_app import begin
 from zconsole.ui.view_state import ViewState
@@ -281,12 +279,10 @@ class ChassisView(LinesView):
         self._go(direction * self.line_count(), 0)
 
 
-class ChassisScreen(TextScreen[tuple[str, str] | None]):
+class ChassisScreen(TextScreen[tuple[str, str] | None], groups=("Chassis",)):
     """Screen with the map; returns the pool and the key of the chosen device."""
 
-    groups: ClassVar[tuple[str, ...]] = ("Chassis",)
     lives = True
-    BINDINGS: ClassVar[list[BindingType]] = bindings("Chassis")
 
     def __init__(
         self,
@@ -295,7 +291,7 @@ class ChassisScreen(TextScreen[tuple[str, str] | None]):
         ask: Callable[[], Awaitable[Lights]],
     ) -> None:
         """``start`` is the disk to begin at; ``ask`` queries the enclosures for lights."""
-        super().__init__("CHASSIS", lambda _: ())
+        super().__init__("CHASSIS", lambda *_: ())
         self._state = state
         self._ask = ask
         self._lights: Lights = {}

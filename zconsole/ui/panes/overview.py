@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
-from textual.binding import BindingType
 from textual.widgets import Input
 
 from zconsole import units
 from zconsole.timeline.frame import SCRUB_HOURS, SET_HERE, Frame
-from zconsole.ui.dialogs.screens import Offers, PickScreen, Prompt
+from zconsole.ui.dialogs.screens import Offers, PickList, PickScreen, Prompt
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.keys import bindings
 from zconsole.ui.panes.balance import fill_role
 from zconsole.ui.panes.header import health_word
 from zconsole.ui.panes.reasons import as_called, bays_of
@@ -292,11 +290,8 @@ _NARROW = (
 sparkline."""
 
 
-class OverviewScreen(PickScreen):
+class OverviewScreen(PickScreen, groups=("Menu", "Overview")):
     """List of pools; returns the index of the chosen one in the view state."""
-
-    groups = ("Menu", "Overview")
-    BINDINGS: ClassVar[list[BindingType]] = bindings("Overview")
 
     def __init__(self, state: ViewState) -> None:
         self._state = state
@@ -305,7 +300,7 @@ class OverviewScreen(PickScreen):
         self._at = state.pool
         """Pool at the cursor, or the last one before nothing matched."""
         start = place_of(state.pool, self._shown)
-        super().__init__("POOLS", self._lines, start=start, wide=True, about=self._reasons)
+        super().__init__(PickList("POOLS", self._lines, start, about=self._reasons))
 
     def title_line(self, width: int) -> Line:
         """Return the headings."""
@@ -368,12 +363,12 @@ class OverviewScreen(PickScreen):
             self.on_input_submitted()
         return had
 
-    def _reasons(self, index: int, width: int) -> Sequence[Line]:
+    def _reasons(self, index: int, look: DisplayFormat, width: int) -> Sequence[Line]:
         if index >= len(self._shown):
             return ()
-        return overview_about(self._shown[index], self._state.look, width)
+        return overview_about(self._shown[index], look, width)
 
-    def _lines(self, width: int) -> Sequence[Line]:
+    def _lines(self, look: DisplayFormat, width: int) -> Sequence[Line]:
         if not self._shown:
             return ((Span(" nothing matches", "dim"),),)
-        return overview_lines(self._shown, self._state.look, width)
+        return overview_lines(self._shown, look, width)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 from zconsole.errors import ZconsoleError
-from zconsole.rebalance.backend import JobView
 from zconsole.rebalance.planning.settings import EVEN, Limits, Settings
-from zconsole.ui.actions.session import FlowSession, PickList
+from zconsole.ui.actions.session import FlowSession
+from zconsole.ui.dialogs.screens import PickList
 from zconsole.ui.rebalance.folder_screen import Folders, FoldersScreen
 from zconsole.ui.rebalance.job_screen import JobListScreen, JobScreen
 from zconsole.ui.rebalance.options import (
@@ -31,107 +32,94 @@ from zconsole.ui.rebalance.plan_screen import PlanScreen
 
 
 async def rebalance_flow(ui: FlowSession, _: str) -> None:
-    """Show the rebalance jobs of the pool on show, and start new ones. Raises ZconsoleError."""
-    if ui.frame is not None:
-        await RebalanceFlow(ui, ui.frame.pool).run()
+    """Show the rebalance jobs of the pool on show until left, and start new ones.
+
+    Raises ZconsoleError.
+    """
+    pool = ui.frame_shown().pool
+    await ui.jobs.look(pool)
+    jobs = ui.jobs.of(pool)
+    # The cursor starts on the newest job that is not finished, else on the newest.
+    unfinished = (i + 1 for i, job in enumerate(jobs) if job.state != "finished")
+    first = next(unfinished, min(1, len(jobs)))
+    screen = JobListScreen(ui, pool, first)
+    while (picked := await ui.show(screen)) is not None:
+        before = len(ui.jobs.of(pool))
+        if picked == 0:
+            try:
+                await _new_job(ui, pool)
+            except ZconsoleError as error:  # back to the list
+                ui.show_error(error)
+        else:
+            await ui.show(JobScreen(ui, pool, screen.shown[picked - 1].job))
+        await ui.jobs.look(pool)
+        now = len(ui.jobs.of(pool))
+        new = max(0, now - before)  # above the others
+        screen = JobListScreen(ui, pool, min(picked + new, now))
 
 
-@dataclass(frozen=True, slots=True)
-class RebalanceFlow:
-    """Rebalance of one pool, the one on show when the key was pressed."""
-
-    ui: FlowSession
-    pool: str
-
-    async def run(self) -> None:
-        """Show the list of jobs until it is left. Raises ZconsoleError."""
-        await self.ui.jobs.look(self.pool)
-        jobs = self._jobs()
-        # The cursor starts on the newest job that is not finished, else on the newest.
-        unfinished = (i + 1 for i, job in enumerate(jobs) if job.state != "finished")
-        first = next(unfinished, min(1, len(jobs)))
-        screen = JobListScreen(self.ui, self.pool, first)
-        while (picked := await self.ui.show(screen)) is not None:
-            before = len(self._jobs())
-            if picked == 0:
-                try:
-                    await self._new()
-                except ZconsoleError as error:  # back to the list
-                    self.ui.show_error(error)
-            else:
-                await self._attach(screen.shown[picked - 1].job)
-            await self.ui.jobs.look(self.pool)
-            new = max(0, len(self._jobs()) - before)  # above the others
-            screen = JobListScreen(self.ui, self.pool, min(picked + new, len(self._jobs())))
-
-    def _jobs(self) -> tuple[JobView, ...]:
-        return self.ui.jobs.jobs.get(self.pool, ())
-
-    async def _new(self) -> None:
-        rebalance_backend = self.ui.jobs.rebalance_backend
-        roots = rebalance_backend.roots(self.pool)
-        if not roots:
-            raise ZconsoleError(f"no dataset of {self.pool} is mounted; mount one first")
-        # By default a job stops once the vdevs are even.
-        folders, settings = Folders(roots), Settings((), limits=Limits(until_spread=EVEN))
-        while True:
-            explorer = await rebalance_backend.explore()
-            dirs = await self.ui.show(FoldersScreen(self.ui, self.pool, folders, explorer))
-            if dirs is None:
-                return
-            job, settings = await self._plan(replace(settings, dirs=dirs))
-            if job is not None:
-                await self._attach(job)
-                return
-
-    async def _plan(self, settings: Settings) -> tuple[str | None, Settings]:
-        """Show the options, then their plan; return the job, if one was started, and settings."""
-        new, look = NewJob(settings), self.ui.look
-        options = PickList(
-            "REBALANCE  options",
-            lambda width: option_lines(new, look, width),
-            start=PLAN,
-            about=lambda index, width: option_about(new, index, look, width),
-            topics=option_topics(),
-        )
-        while (picked := await self.ui.pick(options)) is not None:
-            if picked == OTHERS:
-                await self._more(new)
-                continue
-            if picked != PLAN:
-                await self._set(new, ASKED[picked])
-                continue
-            new.plan = None
-            while await self.ui.show(PlanScreen(self.ui, self.pool, new)):
-                try:
-                    job = await self.ui.jobs.rebalance_backend.start(new.settings)
-                except ZconsoleError as error:  # back to the plan
-                    self.ui.show_error(error)
-                else:
-                    return job, new.settings
-        return None, new.kept()
-
-    async def _more(self, new: NewJob) -> None:
-        """Show the other options until they are left."""
-        look = self.ui.look
-        options = PickList(
-            "REBALANCE  more options",
-            lambda width: entry_lines(MORE, new, look, width),
-            about=lambda index, width: entry_about(MORE[index], new, look, width),
-            topics=option_topics(),
-        )
-        while (picked := await self.ui.pick(options)) is not None:
-            await self._set(new, MORE[picked])
-
-    async def _set(self, new: NewJob, entry: OptionChoice | Limit) -> None:
-        """Ask for the value of an entry; change nothing if the question is left."""
-        if isinstance(entry, Limit):
-            new.limit(await ask_limit(self.ui, entry, new.settings.limits))
+async def _new_job(ui: FlowSession, pool: str) -> None:
+    """Choose directories and options, then start a job and show it."""
+    backend = ui.jobs.rebalance_backend
+    roots = backend.roots(pool)
+    if not roots:
+        raise ZconsoleError(f"no dataset of {pool} is mounted; mount one first")
+    # By default a job stops once the vdevs are even.
+    folders, settings = Folders(roots), Settings((), limits=Limits(until_spread=EVEN))
+    while True:
+        screen = FoldersScreen(ui, pool, folders, await backend.explore())
+        if (dirs := await ui.show(screen)) is None:
             return
-        settings = await ask_choice(self.ui, entry, new.settings)
-        is_risk = settings.accept_races and not new.settings.accept_races
-        if not is_risk or await ask_races(self.ui):
-            new.take(settings)
+        new = NewJob(replace(settings, dirs=dirs))
+        if (job := await _planned_job(ui, pool, new)) is not None:
+            await ui.show(JobScreen(ui, pool, job))
+            return
+        settings = new.kept()
 
-    async def _attach(self, job: str) -> None:
-        await self.ui.show(JobScreen(self.ui, self.pool, job))
+
+async def _planned_job(ui: FlowSession, pool: str, new: NewJob) -> str | None:
+    """Show the options, then their plan; return the job once one was started."""
+    options = PickList(
+        "REBALANCE  options",
+        partial(option_lines, new),
+        start=PLAN,
+        about=partial(option_about, new),
+        topics=option_topics(),
+    )
+    while (picked := await ui.pick(options)) is not None:
+        if picked == OTHERS:
+            await _more(ui, new)
+            continue
+        if picked != PLAN:
+            await _set(ui, new, ASKED[picked])
+            continue
+        new.plan = None
+        while await ui.show(PlanScreen(ui, pool, new)):
+            try:
+                return await ui.jobs.rebalance_backend.start(new.settings)
+            except ZconsoleError as error:  # back to the plan
+                ui.show_error(error)
+    return None
+
+
+async def _more(ui: FlowSession, new: NewJob) -> None:
+    """Show the other options until they are left."""
+    options = PickList(
+        "REBALANCE  more options",
+        partial(entry_lines, MORE, new),
+        about=partial(entry_about, MORE, new),
+        topics=option_topics(),
+    )
+    while (picked := await ui.pick(options)) is not None:
+        await _set(ui, new, MORE[picked])
+
+
+async def _set(ui: FlowSession, new: NewJob, entry: OptionChoice | Limit) -> None:
+    """Ask for the value of an entry; change nothing if the question is left."""
+    if isinstance(entry, Limit):
+        new.limit(await ask_limit(ui, entry, new.settings.limits))
+        return
+    settings = await ask_choice(ui, entry, new.settings)
+    is_risk = settings.accept_races and not new.settings.accept_races
+    if not is_risk or await ask_races(ui):
+        new.take(settings)

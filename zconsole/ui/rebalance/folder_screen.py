@@ -5,30 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import ClassVar
 
+from textual import getters
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.timer import Timer
 
 from zconsole.errors import ZconsoleError
 from zconsole.pool.what_if import outlook
 from zconsole.rebalance.backend import DirectoryListing, Explorer, Measured
 from zconsole.timeline.frame import Frame
-from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.dialogs.screens import Dialog, PickView
 from zconsole.ui.display_format import DisplayFormat, count
-from zconsole.ui.keys import bindings
 from zconsole.ui.panes.help import titled_keys
 from zconsole.ui.themed_app import begin
-from zconsole.ui.widgets.draw import Line, Span, fit, joined, middle, width_of
+from zconsole.ui.widgets.draw import Line, Lines, Span, fit, joined, width_of
 from zconsole.ui.widgets.graph import bar
 from zconsole.ui.widgets.lines_view import FooterView, LinesView
 from zconsole.units import percent
 
 PATIENCE = 10.0
 """Seconds after which a directory that was asked for is reported as not answering."""
+
+
+UNKNOWN = Measured("", None, 0, done=False)
+"""Size of a directory that was not measured yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class FolderRow:
     open: bool
     dataset: str = ""
     """Dataset of a mountpoint whose path does not tell its name."""
-    size: Measured | None = None
+    size: Measured = UNKNOWN
     problem: str = ""
 
 
@@ -112,35 +113,24 @@ class Folders:
         found: list[FolderRow] = []
         for point, source in self.roots.items():
             dataset = "" if source == point.strip("/") else source
-            found += (self._row(point, point, 0, now, dataset), *self._below(point, 1, now))
+            found += self._tree(point, point, 0, now, dataset)
         return tuple(found)
 
     def marked_bytes(self) -> tuple[int, bool]:
         """Return the known size of all marked directories in bytes, and whether it is complete."""
-        found = [self.sizes.get(path) for path in self.marked]
-        size = sum(entry.bytes or 0 for entry in found if entry is not None)
-        return size, all(entry is not None and entry.done for entry in found)
+        found = [self.sizes.get(path, UNKNOWN) for path in self.marked]
+        return sum(each.bytes or 0 for each in found), all(each.done for each in found)
 
-    def _below(self, path: str, depth: int, now: float) -> Iterator[FolderRow]:
-        if path not in self.opened or path not in self.listed:
-            return
-        for name in self.listed[path].names:
-            child = str(PurePosixPath(path, name))
-            yield self._row(child, name, depth, now)
-            yield from self._below(child, depth + 1, now)
-
-    def _row(self, path: str, name: str, depth: int, now: float, dataset: str = "") -> FolderRow:
-        is_open = path in self.opened
-        return FolderRow(
-            path,
-            name,
-            depth,
-            self._mark(path),
-            is_open,
-            dataset,
-            self.sizes.get(path),
-            self._problem(path, now) if is_open else "",
-        )
+    def _tree(
+        self, path: str, name: str, depth: int, now: float, dataset: str = ""
+    ) -> Iterator[FolderRow]:
+        """Yield the line of a directory, and those unfolded below it."""
+        is_open, mark, size = path in self.opened, self._mark(path), self.sizes.get(path, UNKNOWN)
+        problem = self._problem(path, now) if is_open else ""
+        yield FolderRow(path, name, depth, mark, is_open, dataset, size, problem)
+        if is_open and path in self.listed:
+            for child in self.listed[path].names:
+                yield from self._tree(str(PurePosixPath(path, child)), child, depth + 1, now)
 
     def _problem(self, path: str, now: float) -> str:
         listing = self.listed.get(path)
@@ -192,12 +182,11 @@ _OLD = 5
 _BARS_FROM = 70
 
 
-class FoldersScreen(Dialog[tuple[str, ...] | None]):
+class FoldersScreen(Dialog[tuple[str, ...] | None], groups=("Directories",)):
     """Screen for choosing directories; returns the chosen ones, or None if left."""
 
-    groups = ("Directories",)
     topics = TOPICS
-    BINDINGS: ClassVar[list[BindingType]] = bindings("Directories")
+    view = getters.query_one(PickView)
 
     def __init__(
         self,
@@ -221,16 +210,10 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
         """Yield the heading, the tree and the footer."""
         yield LinesView(id="head")
         yield PickView(0, self._moved)
-        yield FooterView(id="hint")
-
-    @property
-    def view(self) -> PickView:
-        """The view of the tree."""
-        return self.query_one(PickView)
+        yield FooterView(id="keys")
 
     def on_mount(self) -> None:
         """Start to list and measure the mountpoints."""
-        self.view.focus()
         for point in self._folders.roots:
             self._explorer.used(point)  # needs no walk of the dataset
         for path in self._folders.opened:
@@ -257,7 +240,8 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
     def draw(self) -> None:
         """Draw the tree as known now, with the cursor on the same directory."""
         self._timer = None
-        here = self._folders.at = self._at_cursor() or self._folders.at
+        row = self._row
+        here = self._folders.at = row.path if row else self._folders.at
         self._rows = self._folders.rows(self._clock())
         paths = [row.path for row in self._rows]
         if here in paths:
@@ -266,18 +250,18 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
         pool = self.look.text(self._pool)
         title: Line = (Span(" REBALANCE ", "focus"), Span(f" {pool}: choose directories", "title"))
         aged = is_aged(self._rows)
-        self.query_one("#head", LinesView).show((title, folder_head(self.look, width, aged)))
+        self.text.show((title, folder_head(self.look, width, aged)))
         self.view.show(folder_lines(self._rows, self.look, width))
         self._show_hint()
 
-    def _hint(self, width: int) -> tuple[Line, ...]:
+    def _hint(self, width: int) -> Lines:
         if self._said:
-            return tuple(wrapped(self._said, "warning", self.look, width, " "))
+            return tuple(self.look.wrapped(self._said, width, "warning"))
         marked = self._folders.marked
-        here = self._at_cursor() or ""
+        here = self._row.path if self._row else ""
         words = {"back": "back"} if marked else {"back": "back", "go-on": "choose this"}
         if not marked and here in self._folders.roots:
-            name = middle(self.look.text(here), width // 3, self.look.glyphs.ellipsis)
+            name = self.look.middle(here, width // 3)
             words["go-on"] = f"choose all of {name}"
         if here in marked:
             words["mark"] = "unmark"
@@ -290,21 +274,17 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
         if why := self._mark_words(width // 2):
             parts.insert(0, (Span(why),))
         keys: Line = (Span(" "), *joined(parts, "  ", width - 2)[0])
-        even = wrapped(self._evening, "dim", self.look, width, " ") if self._evening else ()
-        aged: tuple[Line, ...] = ((Span(AGED, "dim"),),) if is_aged(self._rows) else ()
+        even = self.look.wrapped(self._evening, width, "dim") if self._evening else ()
+        aged: Lines = ((Span(AGED, "dim"),),) if is_aged(self._rows) else ()
         return (*even, *aged, keys)
 
     def _mark_words(self, room: int) -> str:
         """Explain the mark of the directory at the cursor if a mark elsewhere caused it."""
-        here = self._at_cursor()
-        above = self._folders.included(here) if here else ""
-        if above:
+        row = self._row
+        if row is not None and (above := self._folders.included(row.path)):
             head = "included via "
-            shown = middle(self.look.text(above), room - len(head), self.look.glyphs.ellipsis)
-            return f"{head}{shown}"
-        index = self.view.cursor
-        is_partly = index < len(self._rows) and self._rows[index].mark == "+"
-        return "partly: marked inside" if is_partly else ""
+            return f"{head}{self.look.middle(above, room - len(head))}"
+        return "partly: marked inside" if row is not None and row.mark == "+" else ""
 
     def _moved(self, _: int) -> None:
         """Update the footer for the directory at the cursor."""
@@ -312,12 +292,13 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
         self._show_hint()
 
     def _show_hint(self) -> None:
-        lines = self._hint(self.app.size.width)
-        self.query_one("#hint", FooterView).show(lines)
+        self.footer.show(self._hint(self.app.size.width))
 
-    def _at_cursor(self) -> str | None:
+    @property
+    def _row(self) -> FolderRow | None:
+        """The line at the cursor; None before there is any."""
         index = self.view.cursor
-        return self._rows[index].path if index < len(self._rows) else None
+        return self._rows[index] if index < len(self._rows) else None
 
     def _unfold(self, path: str) -> None:
         if self._folders.open(path, self._clock()):
@@ -327,29 +308,28 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
 
     def action_mark(self) -> None:
         """Mark or unmark the directory at the cursor; the cursor stays, so that the mark shows."""
-        if path := self._at_cursor():
-            self._said = self._folders.mark(path)
+        if row := self._row:
+            self._said = self._folders.mark(row.path)
             self.update()
 
     def action_unfold(self) -> None:
         """Show the directories inside the one at the cursor."""
-        if path := self._at_cursor():
-            self._unfold(path)
+        if row := self._row:
+            self._unfold(row.path)
             self.update()
 
     def action_fold_up(self) -> None:
         """Fold the directory at the cursor, or the one it is in."""
-        if path := self._at_cursor():
-            closed = self._folders.close(path)
+        if here := self._row:
+            closed = self._folders.close(here.path)
             self._rows = self._folders.rows(self._clock())
             self.view.cursor = [row.path for row in self._rows].index(closed)
             self.update()
 
     def action_go_on(self) -> None:
         """Return the marked directories, or the one at the cursor if none is marked."""
-        here = self._at_cursor()
-        chosen = tuple(self._folders.marked) or ((here,) if here else ())
-        if chosen:
+        row = self._row
+        if chosen := tuple(self._folders.marked) or ((row.path,) if row else ()):
             self.dismiss(chosen)
 
 
@@ -378,33 +358,30 @@ def folder_head(look: DisplayFormat, width: int, aged: bool = False) -> Line:
 
 def is_aged(rows: Sequence[FolderRow]) -> bool:
     """Return whether any directory's share of data older than the newest vdev is known."""
-    return any(row.size is not None and row.size.old is not None for row in rows)
+    return any(row.size.old is not None for row in rows)
 
 
-def folder_lines(rows: Sequence[FolderRow], look: DisplayFormat, width: int) -> tuple[Line, ...]:
+def folder_lines(rows: Sequence[FolderRow], look: DisplayFormat, width: int) -> Lines:
     """Return one line per directory: mark, size, files, old part, share of the largest, name."""
-    largest = max((row.size.bytes or 0 if row.size else 0 for row in rows), default=0)
+    largest = max((row.size.bytes or 0 for row in rows), default=0)
     aged = is_aged(rows)
     return tuple(_folder(row, largest, look, width, aged) for row in rows)
 
 
 def _folder(row: FolderRow, largest: int, look: DisplayFormat, width: int, aged: bool) -> Line:
     size = row.size
-    known = size is not None and size.bytes is not None
-    figure = f"{look.size(size.bytes)}{'' if size.done else '+'}" if known and size else ""
-    files = count(size.files, "") if size is not None and size.files else ""
+    figure = "" if size.bytes is None else f"{look.size(size.bytes)}{'' if size.done else '+'}"
+    files = count(size.files) if size.files else ""
     head: list[Span] = [
         Span(f" [{row.mark}]", "key" if row.mark == "x" else "dim"),
         Span(f" {fit(figure, look.number + 1, right=True)}"),
         Span(f" {fit(files, 5, right=True)} ", "dim"),
     ]
     if aged:
-        old = ""
-        if size is not None and size.old is not None and size.bytes:
-            old = percent(size.old / size.bytes)
+        old = percent(size.old / size.bytes) if size.old is not None and size.bytes else ""
         head.append(Span(f"{fit(old, _OLD, right=True)} "))
     if width >= _BARS_FROM:
-        share = (size.bytes or 0) / largest if known and size and largest else 0.0
+        share = (size.bytes or 0) / largest if largest else 0.0
         head += [*bar(share, _BAR, look.glyphs), Span(" ")]
     glyphs = look.glyphs
     fold = glyphs.sorted if row.open else glyphs.folded
@@ -412,5 +389,5 @@ def _folder(row: FolderRow, largest: int, look: DisplayFormat, width: int, aged:
     lead = f"{'  ' * row.depth}{fold} "
     room = max(4, width - width_of(head) - len(lead) - (len(tail) + 2 if tail else 0) - 1)
     role = {"x": "key", "-": "bold"}.get(row.mark, "")
-    name = middle(look.text(row.name), room, glyphs.ellipsis)
+    name = look.middle(row.name, room)
     return (*head, Span(lead, "dim"), Span(name, role), Span(f"  {tail}" if tail else "", "dim"))

@@ -6,31 +6,35 @@ is refreshed twice a second; leaving it changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from textual import events
-from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.screen import ScreenResultType
 
 from zconsole import units
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.backend import REPLACED, JobView, own_days
-from zconsole.ui.actions.plan_lines import said_lines, wrapped
 from zconsole.ui.actions.session import FlowSession
-from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
-from zconsole.ui.dialogs.screens import Dialog, Offers, PickScreen
+from zconsole.ui.dialogs.confirm import question
+from zconsole.ui.dialogs.screens import Dialog, Offers, PickList, PickScreen
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.keys import bindings, keys_of
+from zconsole.ui.keys import keys_of
 from zconsole.ui.panes.help import help_key, key_row, short_key
 from zconsole.ui.rebalance.job_watch import message_start, reason
-from zconsole.ui.rebalance.options import LIMITS, MIN_FREE, RATE, TARGET, Limit, ask_limit
+from zconsole.ui.rebalance.options import (
+    LIMITS,
+    MIN_FREE,
+    RATE,
+    TARGET,
+    Limit,
+    ask_limit,
+    dirs_text,
+)
 from zconsole.ui.themed_app import begin
-from zconsole.ui.widgets.draw import Line, Span, crop, fit, indented, joined, middle, width_of
+from zconsole.ui.widgets.draw import Line, Lines, Span, fit, indented, joined, width_of
 from zconsole.ui.widgets.graph import bar
-from zconsole.ui.widgets.lines_view import FooterView, LinesView
 from zconsole.units import counted, percent
 
 NEW = "New job: choose directories, see the plan, run it"
@@ -51,9 +55,9 @@ def _state_word(job: JobView) -> str:
     return "interrupted" if job.interrupted else job.state
 
 
-def job_rows(jobs: Sequence[JobView], look: DisplayFormat, width: int) -> tuple[Line, ...]:
+def job_rows(jobs: Sequence[JobView], look: DisplayFormat, width: int) -> Lines:
     """Return a line for a new job, then one line per job."""
-    new = crop((Span(f"  {NEW}", "key"),), width, look.glyphs.ellipsis)
+    new = look.crop((Span(f"  {NEW}", "key"),), width)
     return (new, *(_row(job, look, width) for job in jobs))
 
 
@@ -71,9 +75,8 @@ def _row(job: JobView, look: DisplayFormat, width: int) -> Line:
     if job.state in ("waiting", "finished", "stopped") and reason(job):
         facts.append(look.text(reason(job)))
     facts.append(" ".join(look.text(path) for path in job.settings.dirs))
-    room = max(1, width - width_of(head))
-    text = fit("  ".join(facts), room, ellipsis=look.glyphs.ellipsis).rstrip()
-    return (*head, Span(text, "" if job.live or job.interrupted else "dim"))
+    said = look.cut("  ".join(facts), max(1, width - width_of(head)))
+    return (*head, Span(said, "" if job.live or job.interrupted else "dim"))
 
 
 _NAME = 15
@@ -86,7 +89,7 @@ Fills = Mapping[str, float | None]
 
 def job_title(job: JobView, look: DisplayFormat) -> Line:
     """Return the title: the job, its engine and its directories."""
-    dirs = "  ".join(look.text(path) for path in job.settings.dirs)
+    dirs = dirs_text(job.settings, look)
     return (Span(f" REBALANCE  {job.job}  {job.engine}  {dirs}", "title"),)
 
 
@@ -106,14 +109,14 @@ def job_lines(
         *((Span(f" {look.text(note)}", "warning"),) for note in job.notes),
         *_named(job, look, width),
     ]
-    return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
+    return tuple(look.crop(line, width) for line in lines)
 
 
 def _progress(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator[Line]:
     word = _state_word(job)
-    known = job.goal is not None
-    done = f"{look.size(job.bytes_handled)} of {look.size(job.goal)} logical" if known else ""
-    tail = f"  {done} "
+    tail = "   "
+    if job.goal is not None:
+        tail = f"  {look.size(job.bytes_handled)} of {look.size(job.goal)} logical "
     head = (
         Span(f" {fit(word, 11)} ", ROLES.get(job.state, "bold")),
         Span(f"{percent(job.share, 1):>7}  "),
@@ -122,14 +125,14 @@ def _progress(job: JobView, now: float, look: DisplayFormat, width: int) -> Iter
     yield (*head, *bar(job.share, room, look.glyphs), Span(tail))
     why = reason(job)
     if why and why != word:
-        yield from wrapped(why, ROLES.get(job.state, ""), look, width, " ")
+        yield from look.wrapped(why, width, ROLES.get(job.state, ""))
     if job.ended is not None:
         said = f" Ended {look.when(job.ended, now)}"
         if job.began is not None:  # includes pauses
             said += f", {units.duration(job.ended - job.began)} after it began"
         yield (Span(said),)
     if rest := _rest(job, look):
-        yield from wrapped(rest, "bold", look, width, " ")
+        yield from look.wrapped(rest, width, "bold")
 
 
 def _rest(job: JobView, look: DisplayFormat) -> str:
@@ -158,22 +161,16 @@ def _pace(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator
         parts.append((Span("ETA ", "dim"), *eta))
     if job.files_total is not None:
         parts.append((Span(_files(job)),))
-    endless = job.settings.aim == "balance"  # which usually has a target
-    set_ones = [
-        limit
-        for limit in LIMITS
-        if getattr(job.limits, limit.name) is not None or (limit is TARGET and endless)
-    ]
-    for limit in set_ones:
-        if limit is TARGET and job.limits.until_spread is None:
-            if job.ended is None:
-                parts.append((Span("until all files are done", "bold"),))
-            continue
-        label = f"{limit.label[0].lower()}{limit.label[1:]} "
-        parts.append((Span(label, "dim"), Span(limit.shown(job.limits, look), "bold")))
+    for limit in LIMITS:
+        if getattr(job.limits, limit.name) is not None:
+            label = f"{limit.label[0].lower()}{limit.label[1:]} "
+            parts.append((Span(label, "dim"), Span(limit.shown(job.limits, look), "bold")))
+        elif limit is TARGET and job.settings.aim == "balance" and job.ended is None:
+            # Jobs of this aim usually have a target.
+            parts.append((Span("until all files are done", "bold"),))
     yield from ((Span(" "), *line) for line in joined(parts, "   ", width - 2))
     if job.current and job.state == "running":
-        path = middle(look.text(job.current), max(8, width - 7), look.glyphs.ellipsis)
+        path = look.middle(job.current, max(8, width - 7))
         yield (Span(" now  ", "dim"), Span(path))
 
 
@@ -192,19 +189,18 @@ def _moved(job: JobView, fills: Fills, look: DisplayFormat, width: int) -> Itera
     """Yield the fill of each vdev as a bar, with its fill before the job and the difference."""
     if not job.before:
         return
-    known = [fills.get(name) for name in job.before]
+    known = [fill for name in job.before if (fill := fills.get(name)) is not None]
     spread = max(job.before.values()) - min(job.before.values())
     head = f" Vdevs since the job began: spread {percent(spread, 1)} then"
-    if all(fill is not None for fill in known):
-        present = [fill for fill in known if fill is not None]
-        head += f", {percent(max(present) - min(present), 1)} now"
+    if len(known) == len(job.before):
+        head += f", {percent(max(known) - min(known), 1)} now"
     yield (Span(head, "bold"),)
     room = max(4, width - _NAME - 34)
     for name, before in job.before.items():
         now = fills.get(name)
         change = "" if now is None else f"{round(now * 100, 1) - round(before * 100, 1):+z.1f}"
         yield (
-            Span(f"  {fit(middle(look.text(name), _NAME, look.glyphs.ellipsis), _NAME)} "),
+            Span(f"  {fit(look.middle(name, _NAME), _NAME)} "),
             *bar(before if now is None else now, room, look.glyphs),
             Span(f" {percent(now, 1):>8}"),
             Span(f"  was {percent(before, 1):>7}", "dim"),
@@ -219,9 +215,8 @@ def _left_out(
     if not total:
         return
     ordered = sorted(reasons.items(), key=lambda pair: -pair[1])
-    counts = [f"{n:,} " if len(ordered) > 1 else "" for _, n in ordered]
-    named = zip(counts, (look.text(why) for why, _ in ordered), strict=True)
-    parts: list[Line] = [(Span(f"{n}{why}", role),) for n, why in named]
+    several = len(ordered) > 1
+    parts = [(Span(f"{n:,} " * several + look.text(why), role),) for why, n in ordered]
     head = f" {word} {total:,}: "
     yield from indented(Span(head, "bold"), joined(parts, ", ", width - len(head) - 1))
 
@@ -245,7 +240,7 @@ def _named(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
     for file in job.left_out:
         role = "error" if file["outcome"] == "failed" else "dim"
         text = f"{file['outcome']}: {file['path']}: {file['reason'] or ''}"
-        yield from wrapped(text, role, look, width, "  ")
+        yield from look.wrapped(text, width, role, "  ")
     more = sum(job.failed.values()) + job.files_unmoved - len(job.left_out)
     if more > 0:
         way = f"{look.keys.shown('copy')} copies the command that lists more"
@@ -300,11 +295,9 @@ ASKED = {limit.name: limit for limit in (RATE, TARGET, MIN_FREE)}
 """Limits that can be changed while the job runs."""
 
 
-class SteeringScreen(Dialog[ScreenResultType]):
+class SteeringScreen(Dialog[ScreenResultType], groups=("Job",)):
     """A screen with keys that control a job."""
 
-    groups: ClassVar[tuple[str, ...]] = ("Job",)
-    BINDINGS: ClassVar[list[BindingType]] = bindings("Job")
     _no_job = "this job is unknown"
     """What is said of a key without a job."""
     _reply = ""
@@ -322,13 +315,13 @@ class SteeringScreen(Dialog[ScreenResultType]):
 
     async def _refresh(self) -> None:
         for news in await self._ui.jobs.look(self._pool):
-            self.app.notify(self.look.said(news.text), severity=news.severity, markup=False)
+            self.app.notify(news.text, severity=news.severity)
         self.update()
 
-    def _hint(self) -> tuple[Line, ...]:
+    def _hint(self) -> Lines:
         """Return what the last key led to, and the keys."""
         problem = self._reply or self._ui.jobs.problem
-        said = wrapped(problem, "warning", self.look, self.app.size.width, " ") if problem else ()
+        said = self.look.wrapped(problem, self.app.size.width, "warning") if problem else ()
         if reason := self._ui.denied:
             head = f" {self.look.text(reason)}:"
             return (*said, (Span(head, "warning"), *self._keys(frozenset(), len(head))))
@@ -383,11 +376,6 @@ class SteeringScreen(Dialog[ScreenResultType]):
 
     async def _ask_stop(self, job: JobView) -> None:
         backend, look = self._ui.jobs.rebalance_backend, self.look
-
-        async def _stop(_: str | None) -> AsyncIterator[Span]:
-            await backend.order(job.job, "stop")
-            yield Span("Stopped.")
-
         command = f"{backend.command} rebalance stop {job.job}"
         ends = (
             "The job ends, and its process with it. Files moved so far keep their new place."
@@ -396,35 +384,27 @@ class SteeringScreen(Dialog[ScreenResultType]):
         leave = look.keys.shown("back", "hold")
         pause = f"Only for a while? {leave}: a paused job keeps its process, which waits."
         said = [Span(ends), *[Span(pause)] * (job.state != "paused"), Span(f"$ {command}", "key")]
-        question = Confirmation(
-            f"Stop rebalance job {job.job}?",
-            partial(said_lines, said, look),
-            _stop,
-            verb="Stop",
-            commands=(command,),
-            leaves=True,
-        )
-        await self.app.push_screen_wait(ConfirmScreen([question]))
+        stop, title = partial(backend.order, job.job, "stop"), f"Stop rebalance job {job.job}?"
+        await self._ui.confirmed(question(title, said, stop, verb="Stop", commands=(command,)))
 
     async def _ask(self, limit: Limit, job: JobView) -> None:
         if changed := await ask_limit(self._ui, limit, job.limits):
             await self._ui.jobs.rebalance_backend.order(job.job, None, changed)
 
 
-class JobListScreen(SteeringScreen[int | None], PickScreen):
+class JobListScreen(SteeringScreen[int | None], PickScreen, groups=("Menu", "Job")):
     """List of a pool's jobs; returns the index of the line chosen, 0 for a new job."""
 
-    groups = ("Menu", "Job")
     _no_job = "put the cursor on a job"
 
     def __init__(self, ui: FlowSession, pool: str, start: int) -> None:
-        self.shown = ui.jobs.jobs.get(pool, ())
+        self.shown = ui.jobs.of(pool)
         """The jobs as drawn last."""
         title = f"REBALANCE  {ui.look.text(pool)}"
-        super().__init__(ui, pool, title, self._rows, start=start, wide=True)
+        super().__init__(ui, pool, PickList(title, self._rows, start))
 
-    def _rows(self, width: int) -> Sequence[Line]:
-        return job_rows(self.shown, self._ui.look, width)
+    def _rows(self, look: DisplayFormat, width: int) -> Sequence[Line]:
+        return job_rows(self.shown, look, width)
 
     @property
     def job(self) -> JobView | None:
@@ -434,7 +414,7 @@ class JobListScreen(SteeringScreen[int | None], PickScreen):
 
     def draw(self) -> None:
         """Draw the jobs as they are now, with the cursor on the same one."""
-        at, self.shown = self.job, self._ui.jobs.jobs.get(self._pool, ())
+        at, self.shown = self.job, self._ui.jobs.of(self._pool)
         if at is not None:
             ids = [job.job for job in self.shown]
             self.view.cursor = ids.index(at.job) + 1 if at.job in ids else 0
@@ -442,7 +422,7 @@ class JobListScreen(SteeringScreen[int | None], PickScreen):
 
     def show_keys(self) -> None:
         """Draw the keys that control the job at the cursor."""
-        self.query_one("#keys", FooterView).show(self._hint())
+        self.footer.show(self._hint())
 
     def _moved(self, line: int) -> None:
         super()._moved(line)
@@ -457,11 +437,6 @@ class JobScreen(SteeringScreen[None]):
         super().__init__(ui, pool)
         self._job = job
 
-    def compose(self) -> ComposeResult:
-        """Yield the job and the footer."""
-        yield LinesView(id="job", focusable=True)
-        yield FooterView(id="hint")
-
     def copies(self) -> Offers:
         """Return the job's id, status command, directories and journal."""
         command = f"{self._ui.jobs.rebalance_backend.command} rebalance status {self._job}"
@@ -473,14 +448,13 @@ class JobScreen(SteeringScreen[None]):
 
     def on_mount(self) -> None:
         """Draw the job, and start refreshing it."""
-        self.query_one("#job", LinesView).focus()
         self.set_interval(LOOK, self._begin_refresh)
         self._begin_refresh()
 
     @property
     def job(self) -> JobView | None:
         """The job as of the last refresh; None if it isn't known."""
-        return next((j for j in self._ui.jobs.jobs.get(self._pool, ()) if j.job == self._job), None)
+        return next((j for j in self._ui.jobs.of(self._pool) if j.job == self._job), None)
 
     def on_key(self, event: events.Key) -> None:
         """Point to the capital letter if a key was pressed in lower case: changes need capitals."""
@@ -499,17 +473,17 @@ class JobScreen(SteeringScreen[None]):
 
     def draw(self) -> None:
         """Draw the job as of the last refresh."""
-        job, view, width = self.job, self.query_one("#job", LinesView), self.app.size.width
+        job, look, width = self.job, self.look, self.app.size.width
         if job is None:
             words = self._ui.jobs.rebalance_backend.last_words(self._job) or "no such job"
-            said = tuple(wrapped(words, "error", self.look, width, " "))
-            view.show(said, (Span(f" REBALANCE  {self._job}", "title"),))
+            title: Line = (Span(f" REBALANCE  {self._job}", "title"),)
+            self.text.show(tuple(look.wrapped(words, width, "error")), title)
         else:
             frame = self._ui.frame_of(self._pool)
             fills = {vdev.name: vdev.fill for vdev in frame.balance.vdevs} if frame else {}
-            lines = job_lines(job, frame.t if frame else 0.0, fills, self.look, width)
-            view.show(lines, job_title(job, self.look))
-        self.query_one("#hint", FooterView).show_below(view, self._hint())
+            lines = job_lines(job, frame.t if frame else 0.0, fills, look, width)
+            self.text.show(lines, job_title(job, look))
+        self.footer.show_below(self.text, self._hint())
 
 
 def _resumes(job: JobView) -> bool:

@@ -70,16 +70,19 @@ class JobWatch:
         # The first look: jobs that ended before are no news, except those that were interrupted.
         if before is None:
             cut_off = (job.job for job in now if job.interrupted)
+            said = "was interrupted; "
             return tuple(
-                News(
-                    message_start(job) + "was interrupted; " + _how_to_resume(job) + ".", "warning"
-                )
+                News(message_start(job) + said + _how_to_resume(job) + ".", "warning")
                 for job in cut_off
             )
         happened = tuple(_changed(before, now))
         for news in happened:
             self.keep(pool, news)
         return tuple(news for news in happened if news.notifies)
+
+    def of(self, pool: str) -> tuple[JobView, ...]:
+        """Return the jobs of a pool, the newest first, as of the last look."""
+        return self.jobs.get(pool, ())
 
     @property
     def live(self) -> tuple[JobView, ...]:
@@ -98,7 +101,7 @@ class JobWatch:
         Without either, for the newest job if it was stopped (an older one was given up), or
         finished in the day before ``now`` (epoch seconds).
         """
-        jobs = self.jobs.get(pool, ())
+        jobs = self.of(pool)
         shown = [job for job in jobs if job.live] or [job for job in jobs if job.interrupted]
         if not shown and jobs:
             over = jobs[0].state == "finished" and now - (jobs[0].ended or 0.0) > DAY

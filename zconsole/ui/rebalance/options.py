@@ -18,11 +18,12 @@ from zconsole.rebalance.backend import Counted, RebalanceBackend
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.settings import EVEN, FLOOR, HELP, Limits, Settings
 from zconsole.system.day_hours import day_hours
-from zconsole.ui.actions.plan_lines import said_lines, wrapped
-from zconsole.ui.actions.session import FlowSession, PickList, TextQuestion
-from zconsole.ui.dialogs.confirm import Confirmation
+from zconsole.ui.actions.plan_lines import said_lines
+from zconsole.ui.actions.session import FlowSession
+from zconsole.ui.dialogs.confirm import question
+from zconsole.ui.dialogs.screens import PickList, TextQuestion
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.widgets.draw import Line, Span, crop, fit, middle
+from zconsole.ui.widgets.draw import Line, Lines, Span, fit
 from zconsole.units import latency, parse_size, percent
 
 NONE = ("none", "off", "-", "0")
@@ -59,20 +60,15 @@ async def ask_limit(ui: FlowSession, limit: Limit, now: Limits) -> Mapping[str, 
     An invalid answer is asked for again. ``now`` are the present limits.
     """
     said = [Span(limit.question, "dim"), Span(f"Now: {limit.shown(now, ui.look)}", "bold")]
-    question = TextQuestion(limit.label.upper(), partial(said_lines, said, ui.look))
+    question = TextQuestion(limit.label.upper(), partial(said_lines, said))
     found = await ui.ask(question, lambda answer: {limit.name: limit.value(answer)})
-    return {} if found is None else found
+    return found or {}
 
 
 async def ask_races(ui: FlowSession) -> bool:
     """Ask whether the risk of lost writes is accepted; Cancel is the default."""
-
-    async def _accepted(_: str | None) -> AsyncIterator[Span]:
-        yield Span("Accepted.")
-
-    title, lines = "Accept that writes may be lost?", partial(said_lines, _RISK, ui.look)
-    accept = Confirmation(title, lines, _accepted, verb="Accept the risk", leaves=True)
-    return await ui.confirmed(accept)
+    title = "Accept that writes may be lost?"
+    return await ui.confirmed(question(title, _RISK, verb="Accept the risk"))
 
 
 def _share(answer: str) -> float:
@@ -215,8 +211,7 @@ class OptionChoice:
         made = replace(settings, **{self.name: value})
         if self.name != "aim":
             return made
-        even = EVEN if value == "balance" else None
-        return replace(made, limits=replace(made.limits, until_spread=even))
+        return _until(made, EVEN if value == "balance" else None)
 
 
 AIM = OptionChoice("aim", "Aim", AIMS)
@@ -251,27 +246,21 @@ class NewJob:
     plan: PlanDocument | None = None
     """The plan of these settings, once it is made."""
 
-    async def planned(self, backend: RebalanceBackend) -> AsyncIterator[Counted | PlanDocument]:
-        """Yield the progress of planning, then the plan. Raises ZconsoleError.
+    async def planned(self, backend: RebalanceBackend) -> AsyncIterator[Counted]:
+        """Make the plan, unless it is made, and yield the progress. Raises ZconsoleError.
 
         If the directories are too small to reach the default target, it is dropped, and the plan
         made again: then all their files move.
         """
-        if self.plan is not None:
-            yield self.plan
-            return
-        async for step in backend.plan(self.settings):
-            if not isinstance(step, PlanDocument):
-                yield step
-            elif self._is_short(step):
-                self.short = True
-                limits = replace(self.settings.limits, until_spread=None)
-                self.settings = replace(self.settings, limits=limits)
-                async for again in self.planned(backend):
-                    yield again
-            else:
-                self.plan = step
-                yield step
+        while self.plan is None:
+            async for step in backend.plan(self.settings):
+                if not isinstance(step, PlanDocument):
+                    yield step
+                elif self._is_short(step):
+                    self.short = True
+                    self.settings = _until(self.settings, None)
+                else:
+                    self.plan = step
 
     def _is_short(self, plan: PlanDocument) -> bool:
         """Return whether the default target is out of reach."""
@@ -298,19 +287,22 @@ class NewJob:
     def kept(self) -> Settings:
         """Return the settings for other directories: no accepted risk, the default target."""
         kept = replace(self.settings, accept_races=False)
-        if not self.short:
-            return kept
-        return replace(kept, limits=replace(kept.limits, until_spread=EVEN))
+        return _until(kept, EVEN) if self.short else kept
+
+
+def _until(settings: Settings, spread: float | None) -> Settings:
+    """Return the settings with another target."""
+    return replace(settings, limits=replace(settings.limits, until_spread=spread))
 
 
 _LABEL = 26
 _PLAN_LABEL = 17
 
 
-def option_lines(new: NewJob, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+def option_lines(new: NewJob, look: DisplayFormat, width: int) -> Lines:
     """Return the lines of the options asked for, a summary of the others, and the last line."""
     room = max(4, width - _PLAN_LABEL - 1)
-    dirs = middle(_dirs(new.settings, look), room, look.glyphs.ellipsis)
+    dirs = look.middle(dirs_text(new.settings, look), room)
     return (
         *entry_lines(ASKED, new, look, width),
         _row("More", _set_words(new, look), look, width),
@@ -320,15 +312,14 @@ def option_lines(new: NewJob, look: DisplayFormat, width: int) -> tuple[Line, ..
 
 def entry_lines(
     entries: Sequence[OptionChoice | Limit], new: NewJob, look: DisplayFormat, width: int
-) -> tuple[Line, ...]:
+) -> Lines:
     """Return a line per entry with its present value."""
     return tuple(_row(entry.label, _value(entry, new, look), look, width) for entry in entries)
 
 
 def _row(label: str, value: str, look: DisplayFormat, width: int) -> Line:
     room = max(1, width - _LABEL - 3)
-    shown = fit(value, room, ellipsis=look.glyphs.ellipsis).rstrip()
-    return (Span(f"  {fit(label, _LABEL)}", "dim"), Span(shown))
+    return (Span(f"  {fit(label, _LABEL)}", "dim"), Span(look.cut(value, room)))
 
 
 def _set_words(new: NewJob, look: DisplayFormat) -> str:
@@ -338,35 +329,36 @@ def _set_words(new: NewJob, look: DisplayFormat) -> str:
     return f"set: {', '.join(changed)}" if changed else f"{len(MORE)} options at their defaults"
 
 
-def option_about(new: NewJob, index: int, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+def option_about(new: NewJob, index: int, look: DisplayFormat, width: int) -> Lines:
     """Explain a line of ``option_lines``, with its whole value if the line cut it."""
     if index < OTHERS:
-        return entry_about(ASKED[index], new, look, width)
+        return entry_about(ASKED, new, index, look, width)
     if index == OTHERS:
         label, room, value = "More", width - _LABEL - 3, _set_words(new, look)
         whole, told = f"{label}: {value}", f"{', '.join(each.label for each in MORE)}."
     else:
-        value = whole = _dirs(new.settings, look)
+        value = whole = dirs_text(new.settings, look)
         room, told = width - _PLAN_LABEL - 1, "Counts the files and shows the plan; moves nothing."
     return _about(value, room, whole, told, look, width)
 
 
 def entry_about(
-    entry: OptionChoice | Limit, new: NewJob, look: DisplayFormat, width: int
-) -> tuple[Line, ...]:
+    entries: Sequence[OptionChoice | Limit],
+    new: NewJob,
+    index: int,
+    look: DisplayFormat,
+    width: int,
+) -> Lines:
     """Explain an entry, with its whole value if its line cut it."""
+    entry = entries[index]
     value = _value(entry, new, look)
     whole = f"{entry.label}: {value}"
     return _about(value, width - _LABEL - 3, whole, _told(entry), look, width)
 
 
-def _about(
-    value: str, room: int, whole: str, told: str, look: DisplayFormat, width: int
-) -> tuple[Line, ...]:
-    cut = "" if cell_len(value) <= room else whole
-    return tuple(
-        line for text in (cut, told) if text for line in wrapped(text, "", look, width, " ")
-    )
+def _about(value: str, room: int, whole: str, told: str, look: DisplayFormat, width: int) -> Lines:
+    texts = (told,) if cell_len(value) <= room else (whole, told)
+    return tuple(line for text in texts for line in look.wrapped(text, width))
 
 
 def option_topics() -> Sequence[tuple[str, str]]:
@@ -392,21 +384,22 @@ def _value(entry: OptionChoice | Limit, new: NewJob, look: DisplayFormat) -> str
     return entry.shown(limits, look) + ", or all files moved" * is_default
 
 
-def _dirs(settings: Settings, look: DisplayFormat) -> str:
+def dirs_text(settings: Settings, look: DisplayFormat) -> str:
+    """Return the directories of a job."""
     return "  ".join(look.text(path) for path in settings.dirs)
 
 
 async def ask_choice(ui: FlowSession, choice: OptionChoice, now: Settings) -> Settings:
     """Let a value be chosen from a list that starts at the present one; return the new settings."""
-    values, look = list(choice.values), ui.look
+    values = list(choice.values)
     present = getattr(now, choice.name)
 
-    def _lines(width: int) -> tuple[Line, ...]:
+    def _lines(look: DisplayFormat, width: int) -> Lines:
         rows: list[Line] = [
             (Span(f"  {choice.values[value]}"), Span("  (now)" * (value == present), "dim"))
             for value in values
         ]
-        return tuple(crop(row, width, look.glyphs.ellipsis) for row in rows)
+        return tuple(look.crop(row, width) for row in rows)
 
     start = values.index(present) if present in values else 0
     picked = await ui.pick(PickList(f"REBALANCE  {choice.label}", _lines, start))

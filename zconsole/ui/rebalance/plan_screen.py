@@ -25,15 +25,15 @@ from zconsole.rebalance.planning.plan_document import (
 )
 from zconsole.rebalance.planning.settings import EVEN, Limits, Settings
 from zconsole.timeline.frame import Frame
-from zconsole.ui.actions.plan_lines import wrapped
+from zconsole.ui.actions.plan_lines import block_lines
 from zconsole.ui.actions.session import FlowSession
-from zconsole.ui.dialogs.confirm import ButtonScreen, ChoiceButton, hints
+from zconsole.ui.dialogs.confirm import ButtonScreen, ChoiceButton
 from zconsole.ui.dialogs.screens import Offers
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.help import titled_keys
 from zconsole.ui.rebalance.options import AIMS, BEYOND, TARGET, NewJob
 from zconsole.ui.themed_app import begin
-from zconsole.ui.widgets.draw import Line, Span, crop, fit, middle, width_of
+from zconsole.ui.widgets.draw import Line, Lines, Span, fit, width_of
 from zconsole.ui.widgets.graph import bar
 from zconsole.ui.widgets.lines_view import FooterView, LinesView
 from zconsole.units import percent
@@ -88,9 +88,7 @@ def scan_pace(frame: Frame) -> float | None:
     return None
 
 
-def counting_lines(
-    counted: Counted, silent: float, look: DisplayFormat, width: int
-) -> tuple[Line, ...]:
+def counting_lines(counted: Counted, silent: float, look: DisplayFormat, width: int) -> Lines:
     """Return the progress of planning; ``silent`` seconds without progress are shown from 10 on."""
     lines: list[Line] = [
         (
@@ -99,11 +97,11 @@ def counting_lines(
         )
     ]
     if counted.where:
-        where = middle(look.text(counted.where), max(8, width - 4), look.glyphs.ellipsis)
+        where = look.middle(counted.where, max(8, width - 4))
         lines.append((Span(f"   {where}", "dim"),))
     if silent >= 10:
         lines.append((Span(f" no progress for {silent:.0f} s", "warning"),))
-    return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
+    return tuple(look.crop(line, width) for line in lines)
 
 
 def plan_lines(
@@ -114,23 +112,26 @@ def plan_lines(
     denied: str,
     look: DisplayFormat,
     width: int,
-) -> tuple[Line, ...]:
+) -> Lines:
     """Return all lines of the plan."""
     size = plan.bytes_within(settings.limits)
-    head = " To run by hand" if denied else " Runs in the background"
+    head = "To run by hand" if denied else "Runs in the background"
     if plan.refused:
-        head = " Would run"
+        head = "Would run"
+    first = [
+        ("Not possible", [plan.refused or ""], "error"),
+        ("Nothing to move", [_idle(plan, settings.limits)], "notice"),
+        (head, [by_hand] * bool(size), "bold"),
+    ]
+    last = [("Warnings", plan.notes, "warning"), ("Unavailable", [denied], "error")]
     lines = [
-        *_under(" Not possible", [plan.refused or ""], "error", look, width),
-        *_under(" Nothing to move", [_idle(plan, settings.limits)], "notice", look, width),
-        *_under(head, [by_hand] * bool(size), "bold", look, width),
+        *block_lines(first, look, width),
         *_moves(plan, settings.aim, look, width),
         *_fills(plan, settings.limits, look, width),
         *(_costs(plan, size, pace, settings.limits.window, look, width) if size else ()),
-        *_under(" Warnings", plan.notes, "warning", look, width),
-        *_under(" Unavailable", [denied], "error", look, width),
+        *block_lines(last, look, width),
     ]
-    return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
+    return tuple(look.crop(line, width) for line in lines)
 
 
 def _idle(plan: PlanDocument, limits: Limits) -> str:
@@ -146,27 +147,17 @@ def _idle(plan: PlanDocument, limits: Limits) -> str:
     )
 
 
-def _under(
-    head: str, texts: Sequence[str], role: str, look: DisplayFormat, width: int
-) -> Iterator[Line]:
-    """Yield texts under a heading; nothing without texts."""
-    if any(texts):
-        yield (Span(head, "bold"),)
-        for text in texts:
-            yield from wrapped(text, role, look, width)
-
-
 def _moves(plan: PlanDocument, aim: str, look: DisplayFormat, width: int) -> Iterator[Line]:
     yield (Span(" What moves  ", "bold"), Span(f"to {AIMS[aim]}", "dim"))
     for part in plan.directories:
         files = units.counted(part.files, "file")
         figures = f"{files}  {look.size(part.bytes)} logical  {part.engine or 'no engine'}"
         room = max(8, width - len(figures) - 5)
-        name = middle(look.text(part.dir), room, look.glyphs.ellipsis)
+        name = look.middle(part.dir, room)
         yield (Span(f"  {name}  "), Span(figures, "bold"))
-        yield from wrapped(part.why, "dim", look, width, "    ")
+        yield from look.wrapped(part.why, width, "dim", "    ")
         for text, role in file_sentences(part, look.size):
-            yield from wrapped(text, role, look, width, "    ")
+            yield from look.wrapped(text, width, role, "    ")
 
 
 def _fills(plan: PlanDocument, limits: Limits, look: DisplayFormat, width: int) -> Iterator[Line]:
@@ -179,33 +170,35 @@ def _fills(plan: PlanDocument, limits: Limits, look: DisplayFormat, width: int) 
         yield (head, basis)
     else:
         yield (head,)
-        yield from wrapped(basis.text, "dim", look, width)
+        yield from look.wrapped(basis.text, width, "dim", "  ")
     for fill in (*plan.vdevs, *(plan.special or ())):
         yield from fill_lines(fill, look, width)
     if plan.spread_before is None or plan.target_spread is None:
         return
     needs, wanted = plan.bytes_to_target, target_of(plan)
     if needs:
+        size = f"{look.size(needs)} logical"
         less = needs < plan.bytes_within(limits) and limits.until_spread is None
-        hint = f'; set "{TARGET.label}" to {plan.target_spread * 100:g}' * less
-        text = f"{wanted} needs {'only ' * less}{look.size(needs)} logical{hint}"
         if limits.until_spread is not None:
-            stop = TARGET.shown(limits, look)
-            text = f"stop at a spread of {stop}: needs {look.size(needs)} logical"
+            text = f"stop at a spread of {TARGET.shown(limits, look)}: needs {size}"
+        elif less:
+            fewer = f'set "{TARGET.label}" to {plan.target_spread * 100:g}'
+            text = f"{wanted} needs only {size}; {fewer}"
+        else:
+            text = f"{wanted} needs {size}"
         text += "; part of the data returns to the full vdevs"
-        yield from wrapped(text, "notice" * less, look, width)
+        yield from look.wrapped(text, width, "notice" * less, "  ")
     elif plan.spread_before > plan.target_spread:
-        short = f"these directories hold too little for {wanted}"
-        if plan.target_spread == EVEN:
-            short = BEYOND
+        even = plan.target_spread == EVEN
+        short = BEYOND if even else f"these directories hold too little for {wanted}"
         free = limits.until_spread is None and limits.max_bytes is None
         end = ": all their files move" * free
-        yield from wrapped(short + end, "notice" if free else "dim", look, width)
+        yield from look.wrapped(short + end, width, "notice" if free else "dim", "  ")
 
 
 def fill_lines(fill: PredictedFill, look: DisplayFormat, width: int) -> Iterator[Line]:
     """Yield two bars for a vdev: its fill before and after."""
-    name = fit(middle(look.text(fill.name), _NAME, look.glyphs.ellipsis), _NAME)
+    name = fit(look.middle(fill.name, _NAME), _NAME)
     room = max(4, width - _NAME - 20)
     rows = ((name, "now", fill.fill_before), (" " * _NAME, "then", fill.fill_after))
     for label, word, share in rows:
@@ -232,9 +225,9 @@ def _costs(
         rate, basis = pace
         hours = f" within {window}" if window else ""
         time = f"about {units.duration(size / rate)}{hours} at {look.rate(rate)} ({basis})"
-    yield from wrapped(f"{look.size(size)} logical to move, {time}", "", look, width)
+    yield from look.wrapped(f"{look.size(size)} logical to move, {time}", width, "", "  ")
     for text, role in cost_sentences(plan, look.size):
-        yield from wrapped(text, role, look, width)
+        yield from look.wrapped(text, width, role, "  ")
 
 
 class PlanScreen(ButtonScreen[bool | None]):
@@ -244,28 +237,24 @@ class PlanScreen(ButtonScreen[bool | None]):
         super().__init__()
         self._ui = ui
         self._clock = ui.app.view_state.options.clock
-        self._new = new
+        self.new = new
         self._pool = pool
         self._denied = ui.denied
         self._counted = Counted()
         self._heard = self._clock()
         self._problem = ""
-        self.plan: PlanDocument | None = None
-        """The plan, once it is made."""
 
     def compose(self) -> ComposeResult:
         """Yield the plan, two buttons and the footer."""
-        yield LinesView(id="plan", focusable=True)
+        yield LinesView(id="text", focusable=True)
         with Horizontal(id="choice"):
             yield ChoiceButton("Cancel", id="cancel")
             yield ChoiceButton("Run", id="run")
-        yield FooterView(id="hint")
+        yield FooterView(id="keys")
 
     def on_mount(self) -> None:
         """Draw, and start the planning."""
-        view = self.query_one("#plan", LinesView)
-        self.set_focus(view)
-        self.watch(view, "scroll_y", self.update, init=False)
+        self.watch(self.text, "scroll_y", self.update, init=False)
         begin(self, self._make, group="plan", exit_on_error=False)
         self.set_interval(1.0, self._tick)
 
@@ -277,19 +266,15 @@ class PlanScreen(ButtonScreen[bool | None]):
     async def make(self) -> None:
         """Make the plan, and show its progress."""
         try:
-            async for step in self._new.planned(self._ui.jobs.rebalance_backend):
-                self._heard = self._clock()
-                if isinstance(step, PlanDocument):
-                    self.plan = step
-                else:
-                    self._counted = step
+            async for counted in self.new.planned(self._ui.jobs.rebalance_backend):
+                self._counted, self._heard = counted, self._clock()
                 self.update()
         except ZconsoleError as error:
             self._problem = str(error)
         self.update()
 
     def _tick(self) -> None:
-        if self.plan is None and not self._problem:
+        if self.new.plan is None and not self._problem:
             self.update()
 
     def copies(self) -> Offers:
@@ -297,51 +282,41 @@ class PlanScreen(ButtonScreen[bool | None]):
         return (("command", self._command),)
 
     @property
-    def settings(self) -> Settings:
-        """Settings that the plan is made for."""
-        return self._new.settings
-
-    @property
     def _command(self) -> str:
         """Command that runs the plan in a shell."""
-        return by_hand(self._ui.jobs.rebalance_backend, self.settings)
+        return by_hand(self._ui.jobs.rebalance_backend, self.new.settings)
 
     @property
     def ready(self) -> bool:
         """Whether the plan can be run: it moves something, and nothing forbids it."""
-        made = self.plan
+        made = self.new.plan
         if made is None or made.refused is not None or self._denied:
             return False
-        return made.bytes_within(self.settings.limits) > 0
+        return made.bytes_within(self.new.settings.limits) > 0
 
     def draw(self) -> None:
         """Draw the plan, or the progress of planning."""
-        made = self.plan
+        made = self.new.plan
         over = made is not None or bool(self._problem)
         self.query_one("#choice").display = over
         self.query_one("#run", Button).display = self.ready
         title = " REBALANCE  the plan" if made else " REBALANCE  making the plan"
-        view = self.query_one("#plan", LinesView)
-        view.show(self.lines(self.app.size.width), (Span(title, "title"),))
-        key = partial(titled_keys, self._ui.look)
-        keys = [key("previous-button next-button", "buttons"), key("press-button")]
-        if view.has_more:
-            keys.insert(0, key("down", "more"))
-        parts = [*(keys if over else ()), key("back", "cancel")]
-        line = hints(parts, self._ui.look, self.app.size.width)
-        self.query_one("#hint", FooterView).show((line,))
+        self.text.show(self.lines(self.app.size.width), (Span(title, "title"),))
+        key = partial(titled_keys, self.look)
+        more = [key("down", "more")] if self.text.has_more else []
+        keys = [*more, key("previous-button next-button", "buttons"), key("press-button")]
+        self.show_keys([*(keys if over else ()), key("back", "cancel")])
 
     def lines(self, width: int) -> Sequence[Line]:
         """Return the lines of the plan, of the progress of its making, or why there is none."""
-        look = self._ui.look
+        look, made, settings = self._ui.look, self.new.plan, self.new.settings
         if self._problem:
-            return tuple(wrapped(self._problem, "error", look, width, " "))
-        if self.plan is not None:
-            frame, settings = self._ui.frame_of(self._pool), self.settings
-            jobs = self._ui.jobs.jobs.get(self._pool, ())
+            return tuple(look.wrapped(self._problem, width, "error"))
+        if made is not None:
+            frame, jobs = self._ui.frame_of(self._pool), self._ui.jobs.of(self._pool)
             scan_rate, found = (scan_pace(frame), frame.balance) if frame else (None, Balance())
-            pace = pace_of(self.plan, settings.limits.rate, jobs, scan_rate, found)
-            return plan_lines(self.plan, settings, pace, self._command, self._denied, look, width)
+            pace = pace_of(made, settings.limits.rate, jobs, scan_rate, found)
+            return plan_lines(made, settings, pace, self._command, self._denied, look, width)
         silent = self._clock() - self._heard
         return counting_lines(self._counted, silent, look, width)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from zconsole.actions.executor import ExecutionEvent
@@ -12,6 +12,7 @@ from zconsole.actions.target import Swap, Target, doubts
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
 from zconsole.errors import ZconsoleError
 from zconsole.hardware.location import PARTITION
+from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import REPAIRS
 from zconsole.scan_report.resilver_time import member_duration
 from zconsole.swap.choice import SwapChoice, SwapWay, cable_advice, choose
@@ -43,52 +44,53 @@ from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.frame import Frame
 from zconsole.ui.actions.replace_flow import replace_together
 from zconsole.ui.actions.session import FlowSession
-from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
-from zconsole.ui.swap.followed import FollowedSwap
+from zconsole.ui.dialogs.confirm import Confirmation, question
 from zconsole.ui.swap.swap_lines import choice_lines
-from zconsole.ui.swap.swap_screen import DemoSwapScreen, SwapScreen, pick
-from zconsole.ui.widgets.draw import Line, Span
+from zconsole.ui.swap.swap_screen import DemoSwapScreen, SwapScreen, text_list
 
 
-async def swap_flow(context: FlowSession, key: str) -> None:
+async def swap_flow(ui: FlowSession, key: str) -> None:
     """Lead through a swap of the row's device, or continue an open one. Raises ZconsoleError."""
-    frame = context.frame
-    if frame is None:
-        raise ZconsoleError("no pool was sampled yet; try again in a moment")
-    if pools := context.app.view_state.options.pools:
+    frame = ui.frame_shown()
+    if pools := ui.app.view_state.options.pools:
         # A disk may hold other pools too, and a wrong disk be one of theirs.
         raise ZconsoleError(
             "a swap looks at every pool of the machine: start zconsole without pool names, or run"
             f" zconsole swap {pools[0]}"
         )
-    await context.swaps.look()
-    await SwapFlow(context, frame, key).run()
+    await ui.swaps.look()
+    await SwapFlow(ui, frame, key).run()
 
 
 @dataclass(frozen=True, slots=True)
 class SwapFlow:
     """The dialogs behind one key press, for the pool that was shown at that time."""
 
-    context: FlowSession
+    ui: FlowSession
     frame: Frame
     key: str
     """Key of the row at the cursor."""
 
     async def run(self) -> None:
         """Find or begin the checklist, then show its screen."""
-        swaps = self.context.swaps
+        swaps = self.ui.swaps
         known = (*swaps.of(self.frame), *swaps.unfiled(self.frame))
         mine = next((s for s in known if s.old.key == self.key or self._fills(s)), None)
         if mine is None:
             mine = await (self._open_or_new(known) if known else self._new())
         then = None if mine is None else await self._follow(mine)
-        frame = None if then is None else self.context.frame_of(then.pool)
+        frame = None if then is None else self.ui.frame_of(then.pool)
         if then is not None and frame is not None:
-            await SwapFlow(self.context, frame, then.key).run()
+            await SwapFlow(self.ui, frame, then.key).run()
+
+    @property
+    def _vdev(self) -> Vdev | None:
+        """The vdev at the cursor."""
+        return next((row.vdev for row in self.frame.rows if row.key == self.key), None)
 
     def _fills(self, swap: Checklist) -> bool:
         """Return whether the device at the cursor is the new disk of a checklist."""
-        vdev = next((row.vdev for row in self.frame.rows if row.key == self.key), None)
+        vdev = self._vdev
         if swap.new is None or vdev is None or vdev.children:
             return False
         whole, serial = PARTITION.sub("", vdev.path or ""), vdev.disk.serial if vdev.disk else ""
@@ -96,16 +98,17 @@ class SwapFlow:
 
     async def _open_or_new(self, known: Sequence[Checklist]) -> Checklist | None:
         """Return one of the open checklists, or a new one for the device at the cursor."""
-        vdevs = (row.vdev for row in self.frame.rows if row.key == self.key)
-        leaf = next((vdev.called for vdev in vdevs if not vdev.children), None)
-        if len(known) == 1 and leaf is None:
+        vdev = self._vdev
+        leaf = vdev.called if vdev is not None and not vdev.children else ""
+        if len(known) == 1 and not leaf:
             return known[0]
-        alarms = map(self.context.swaps.alarm, known)
-        where = (f"{swap.old.words}, {STEPS[swap.at].title.lower()}" for swap in known)
-        rows = [f"Continue: {alarm or at}" for alarm, at in zip(alarms, where, strict=True)]
+        rows = []
+        for swap in known:
+            where = f"{swap.old.words}, {STEPS[swap.at].title.lower()}"
+            rows.append(f"Continue: {self.ui.swaps.alarm(swap) or where}")
         rows += [f"Begin another: {leaf}"] if leaf else []
-        picked: int | None = 0
-        while (picked := await pick(self.context, "SWAP", rows, (), picked or 0)) is not None:
+        choice = text_list("SWAP", rows, abouts=())
+        while (picked := await self.ui.pick(choice)) is not None:
             made = known[picked] if picked < len(known) else await self._new()
             if made is not None:
                 return made
@@ -117,7 +120,7 @@ class SwapFlow:
         Raises ZconsoleError if there is no device to choose.
         """
         chosen = self.key
-        view_of = self.context.swaps.session.view
+        view_of = self.ui.swaps.session.view
         while True:
             view = await view_of(self._is_shown)
             if view is None:
@@ -163,7 +166,7 @@ class SwapFlow:
 
     async def _estimated(self, targets: Sequence[Target]) -> Mapping[str, Estimate | None]:
         """Estimate each device's resilver duration, also from scans seen in this session."""
-        known = await self.context.paces(self.frame)
+        known = await self.ui.paces(self.frame)
         return {target.key: member_duration(target.top, known) for target in targets}
 
     async def _one_of(
@@ -181,14 +184,14 @@ class SwapFlow:
         at = here.index(start) if start in here else 0
         title = f"SWAP  {len(found)} devices {'have errors' if order.doubtful else 'need it'}"
         barred = {len(here): order.refused} if order.refused else {}
-        while True:
-            picked = await pick(self.context, title, rows, abouts, at, barred)
-            if picked is None or picked < len(here):
-                return None if picked is None else here[picked]
+        choice = text_list(title, rows, at, abouts, barred)
+        while (picked := await self.ui.pick(choice)) is not None:
+            if picked < len(here):
+                return here[picked]
             # Esc on the plan for all leads back to this list.
             if (begun := await self._together(view, targets)) is not None:
                 return begun
-            at = picked
+        return None
 
     async def _together(self, view: MachineView, targets: Sequence[Target]) -> Checklist | None:
         """Replace all devices not being replaced yet by one plan, with a checklist for each.
@@ -204,16 +207,16 @@ class SwapFlow:
             try:
                 begun.extend(await in_daemon_thread(self._stored, make))
             except StateError as error:
-                self.context.show_error(f"no checklist was started: {error}")
+                self.ui.show_error(f"no checklist was started: {error}")
 
         async def _ran(swaps: tuple[Swap, ...], events: Sequence[ExecutionEvent]) -> None:
             await _begin(partial(begin_replaced, view, swaps, events))
 
         if new:
             chosen = assigned(view, new)
-            if not await replace_together(self.context, new, view.pool.name, chosen, _ran):
+            if not await replace_together(self.ui, new, view.pool.name, chosen, _ran):
                 return None
-        if adopted and not self.context.denied:
+        if adopted and not self.ui.denied:
             await _begin(partial(begin_adopted, view, adopted))
         return begun[0] if begun else None
 
@@ -221,9 +224,9 @@ class SwapFlow:
         self, make: Callable[[SwapStore, float], tuple[Checklist, ...]]
     ) -> tuple[Checklist, ...]:
         """Begin checklists in the store; each is led by the process that opens it next."""
-        store = self.context.swaps.backend.make_store(True)
+        store = self.ui.swaps.backend.make_store(True)
         try:
-            return make(store, self.context.backend.clock())
+            return make(store, self.ui.backend.clock())
         finally:
             store.close()
 
@@ -237,37 +240,32 @@ class SwapFlow:
         title = choice.refusal.title if choice.refusal else ""
         if title:  # the problem is the pool's, not the device's
             notes = ()
-        context = self.context
         begun: list[Checklist] = []
 
         def _confirmation(way: SwapWay | None) -> Confirmation:
-            def _body(width: int) -> tuple[Line, ...]:
-                time = "" if way is None else time_words(way, estimate, left)
-                denied = context.denied
-                return choice_lines(choice, way, time, notes, denied, context.look, width)
-
             def _make(store: SwapStore, now: float) -> tuple[Checklist, ...]:
                 found = () if way is None else (started(choice, way, store, now, estimate),)
                 return tuple(guide.checklist for guide in found)
 
-            async def _run(_: str | None) -> AsyncIterator[Span]:
+            async def _start() -> None:
                 begun.extend(await in_daemon_thread(self._stored, _make))
-                yield Span("")
 
             what = WAYS[way.mode].title if way else "not guided"
-            return Confirmation(
+            time = "" if way is None else time_words(way, estimate, left)
+            denied = self.ui.denied
+            asked = question(
                 title or f"SWAP {choice.old.words}: {what}",
-                _body,
-                _run,
-                barred=way is None or bool(context.denied),
+                (),
+                _start,
                 verb="Begin",
+                barred=way is None or bool(denied),
                 commands=choice.refusal.commands if choice.refusal and way is None else (),
-                leaves=True,
             )
+            return replace(asked, body=partial(choice_lines, choice, way, time, notes, denied))
 
         ways = [way for way in choice.ways if not way.refused]
         made = [_confirmation(way) for way in (ways or (None,))]
-        await context.app.push_screen_wait(ConfirmScreen(made))
+        await self.ui.confirmed(*made)
         return begun[0] if begun else None
 
     async def _follow(self, swap: Checklist) -> SwapDisk | None:
@@ -275,20 +273,16 @@ class SwapFlow:
 
         Returns the device of another pool to swap next, if chosen.
         """
-        backend, may_lead = self.context.swaps.backend, not self.context.denied
+        backend, may_lead = self.ui.swaps.backend, not self.ui.denied
         store = await in_daemon_thread(backend.make_store, may_lead)
         try:
             guide = await in_daemon_thread(partial(Guide, swap, store, may_lead))
-            followed = FollowedSwap(self.context, guide)
-            hands = backend.hands
-            screen = (
-                SwapScreen(self.context, followed)
-                if hands is None
-                else DemoSwapScreen(self.context, followed, hands)
-            )
-            then = await self.context.app.push_screen_wait(screen)
-            self.context.swaps.left(followed.checklist, screen.filed)
-            self.context.show_swaps()
+            screen = SwapScreen(self.ui, guide)
+            if backend.hands is not None:
+                screen = DemoSwapScreen(self.ui, guide, backend.hands)
+            then = await self.ui.show(screen)
+            self.ui.swaps.left(screen.checklist, screen.filed)
+            self.ui.show_swaps()
             return then
         finally:
             await in_daemon_thread(store.close)

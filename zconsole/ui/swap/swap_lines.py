@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 from zconsole.pool.redundancy import may_fail
 from zconsole.pool.scan_outcome import WELL
 from zconsole.swap.choice import SwapChoice, SwapWay
-from zconsole.swap.disk import BACKED_OUT, DONE, OPEN, Checklist, SwapDisk, sentence
+from zconsole.swap.disk import BACKED_OUT, DONE, OPEN, Checklist, sentence
 from zconsole.swap.report import entry_words, explained, way_text
 from zconsole.swap.stage import SwapStage
 from zconsole.swap.steps import NOT_NEEDED, SCRUB_CANCELED, STEPS, listed, step_of
 from zconsole.timeline.frame import Frame, ScanView
-from zconsole.ui.actions.plan_lines import device_name, wrapped
+from zconsole.ui.actions.plan_lines import block_lines, device_name
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import shown
-from zconsole.ui.widgets.draw import Line, Span, beside, fit, width_of
+from zconsole.ui.widgets.draw import Line, Lines, Span, beside, fit, width_of
 from zconsole.units import duration
 
 _APART = ("First", "Ways", "Not guided")
@@ -32,7 +33,7 @@ def choice_lines(
     denied: str,
     look: DisplayFormat,
     width: int,
-) -> tuple[Line, ...]:
+) -> Lines:
     """Return the confirmation text of a way: what it does and costs, then the explanation.
 
     ``way`` None: why there is none. ``time``: how long the way takes; ``notes`` are warnings.
@@ -55,12 +56,7 @@ def choice_lines(
     blocks += ((head, lines, _PART_ROLES.get(head, "")) for head, lines in shown)
     if way is not None:
         blocks.append(("Steps", [*_numbered(listed(choice.checklist(way)))], ""))
-    return tuple(
-        line
-        for head, texts, role in blocks
-        if (found := [line for text in texts for line in wrapped(text, role, look, width)])
-        for line in ((Span(f" {head}", "bold"),), *found)
-    )
+    return block_lines(blocks, look, width)
 
 
 def _numbered(steps: Sequence[str]) -> Iterator[str]:
@@ -93,13 +89,13 @@ def listed_steps(swap: Checklist, at: str, filed: bool = False) -> tuple[ListedS
     # A checklist that was given up got as far as the step that was current then.
     reached = swap.at if swap.state == BACKED_OUT else at
     now = shown_steps.index(reached) if reached in shown_steps else 0
-    states = (
-        "done" if filed and step == "report" else _state(swap, step, number - now, step == at)
-        for number, step in enumerate(shown_steps)
-    )
     return tuple(
-        ListedStep(_words(swap, step), state, step_of(swap, step).brief)
-        for step, state in zip(shown_steps, states, strict=True)
+        ListedStep(
+            _words(swap, step),
+            "done" if filed and step == "report" else _state(swap, step, number - now, step == at),
+            step_of(swap, step).brief,
+        )
+        for number, step in enumerate(shown_steps)
     )
 
 
@@ -180,12 +176,12 @@ def swap_lines(
     look: DisplayFormat,
     width: int,
     filed: bool = False,
-) -> tuple[Line, ...]:
+) -> Lines:
     """Return the lines of a checklist: the current step with notes, the steps and the disks."""
     steps = listed_steps(swap, stage.step, filed)
     end = ((), *_history(swap, look, width)) if stage.over else ()
     # An alarm goes across the screen: nothing else may be done before it is over.
-    alarm = wrapped(stage.title, "badge-error", look, width, " ") if stage.alarm else ()
+    alarm = look.wrapped(stage.title, width, "badge-error") if stage.alarm else ()
     banner = [(Span(fit(span.text, width), "badge-error"),) for (span,) in alarm]
     listed, side = tuple(_steps(steps, look)), width >= SIDE_FROM
     room = width - _STEPS if side else width
@@ -201,7 +197,7 @@ def _stage(
     """Yield the current step: what to do, and its dangers."""
 
     def _said(text: str, role: str = "") -> Iterable[Line]:
-        return wrapped(text, role, look, width, " ")
+        return look.wrapped(text, width, role)
 
     if not stage.alarm:
         leave = f"Finished: {look.keys.shown('back')} leaves the checklist"
@@ -277,17 +273,15 @@ def _steps(steps: Sequence[ListedStep], look: DisplayFormat) -> Iterator[Line]:
 def _disks(swap: Checklist, look: DisplayFormat, width: int) -> Iterator[Line]:
     """Yield both disks: the place and label of each."""
     yield (Span(" Disks", "bold"),)
-    yield from _disk("old", swap.old, look, width)
+    disks = [("old", swap.old)]
     if swap.new is not None and not swap.same:
-        yield from _disk("new", swap.new, look, width)
-
-
-def _disk(label: str, disk: SwapDisk, look: DisplayFormat, width: int) -> Iterator[Line]:
-    size = look.size(disk.size) if disk.size else ""
-    model = "" if disk.model in disk.name else disk.model
-    facts = (disk.place, disk.mark, model, size, device_name(disk.name))
-    text = look.text(", ".join(dict.fromkeys(filter(None, facts))))
-    yield from beside(Span(f" {fit(label, _LABEL)}", "dim"), text, width - 1)
+        disks.append(("new", swap.new))
+    for label, disk in disks:
+        size = look.size(disk.size) if disk.size else ""
+        model = "" if disk.model in disk.name else disk.model
+        facts = (disk.place, disk.mark, model, size, device_name(disk.name))
+        text = look.text(", ".join(dict.fromkeys(filter(None, facts))))
+        yield from beside(Span(f" {fit(label, _LABEL)}", "dim"), text, width - 1)
 
 
 def _history(swap: Checklist, look: DisplayFormat, width: int) -> Iterator[Line]:
@@ -305,7 +299,5 @@ def _history(swap: Checklist, look: DisplayFormat, width: int) -> Iterator[Line]
 
 def _beside(left: Sequence[Line], right: Sequence[Line]) -> Iterator[Line]:
     """Yield two columns, the left one as wide as the list of steps."""
-    for number in range(max(len(left), len(right))):
-        one = left[number] if number < len(left) else ()
-        other = right[number] if number < len(right) else ()
+    for one, other in zip_longest(left, right, fillvalue=()):
         yield (*one, Span(" " * max(0, _STEPS - width_of(one))), *other)

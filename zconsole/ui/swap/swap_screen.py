@@ -5,37 +5,37 @@ Leaving the screen leaves the checklist open.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from types import MappingProxyType
+from typing import Any
 
-from textual.app import ComposeResult
-from textual.binding import BindingType
-
+from zconsole.actions.facts import situation_of
 from zconsole.actions.plan import ActionPlan, Facts
 from zconsole.errors import ZconsoleError
 from zconsole.keyed_text import KeyedText
-from zconsole.swap.disk import DONE, REPLACE_FIRST, Checklist, SwapDisk, sentence
+from zconsole.swap.disk import DONE, REPLACE_FIRST, Checklist, MachineView, SwapDisk, sentence
 from zconsole.swap.report import markdown
 from zconsole.swap.stage import SwapStage, light_words, plan_light
-from zconsole.swap.store import Hands
+from zconsole.swap.steps import comes_before
+from zconsole.swap.store import Guide, Hands
+from zconsole.swap.watch import current
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.ui.actions.plan_lines import said_lines, wrapped
+from zconsole.ui.actions.plan_lines import said_lines
 from zconsole.ui.actions.session import FlowSession
-from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
-from zconsole.ui.dialogs.screens import Dialog, Offers, PickScreen
-from zconsole.ui.keys import bindings
+from zconsole.ui.dialogs.confirm import Confirmation, question
+from zconsole.ui.dialogs.screens import Dialog, Offers, PickList
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.new_file import keep_new
 from zconsole.ui.panes.help import key_row, short_key
-from zconsole.ui.swap.followed import FollowedSwap
 from zconsole.ui.swap.swap_lines import eta_note, restored_note, swap_lines, swap_title
-from zconsole.ui.themed_app import begin
-from zconsole.ui.widgets.draw import Line, Span, crop, joined
-from zconsole.ui.widgets.lines_view import FooterView, LinesView
+from zconsole.ui.themed_app import begin, begin_next
+from zconsole.ui.widgets.draw import Lines, Span, joined
 
 LOOK = 0.5
 """Seconds between checks for a new sample."""
@@ -48,19 +48,22 @@ GIVE_UP = "give up"
 NO_WAY_BACK = "There is nothing to undo here."
 
 
-class SwapScreen(Dialog[SwapDisk | None]):
+class SwapScreen(Dialog[SwapDisk | None], groups=("Swap",)):
     """The screen of one checklist, which stays open when the screen is left.
 
     Its result is a device of another pool to swap next, or None.
     """
 
-    groups: ClassVar[tuple[str, ...]] = ("Swap",)
-    BINDINGS: ClassVar[list[BindingType]] = bindings("Swap")
-
-    def __init__(self, context: FlowSession, followed: FollowedSwap) -> None:
+    def __init__(self, ui: FlowSession, guide: Guide) -> None:
         super().__init__()
-        self._flow = context
-        self._followed = followed
+        self._ui = ui
+        self._guide = guide
+        self.stage: SwapStage | None = None
+        """The current step, as of the newest look; None before the first."""
+        self._machine: MachineView | None = None
+        """The machine as of the newest look."""
+        self._turn = asyncio.Lock()
+        """Held by what writes: that may wait for a disk, so it is done in a thread, one by one."""
         self._said = ""
         self._saved = ""
         """Path of the saved report."""
@@ -72,18 +75,23 @@ class SwapScreen(Dialog[SwapDisk | None]):
         """Whether a look is under way, and whether another is due after it."""
 
     @property
+    def checklist(self) -> Checklist:
+        """The checklist as last saved or, if another process leads, as last seen here."""
+        return self._guide.checklist
+
+    @property
+    def hold(self) -> str:
+        """Why this console may not act on it; empty when it may."""
+        other = "" if self._guide.leads else "another console leads this checklist"
+        return self._ui.denied or other
+
+    @property
     def filed(self) -> bool:
         """Whether the report, the last step, is saved or not wanted."""
         return self._unwanted or bool(self._saved)
 
-    def compose(self) -> ComposeResult:
-        """Create the view of the checklist and the row of keys."""
-        yield LinesView(id="swap", focusable=True)
-        yield FooterView(id="hint")
-
     def on_mount(self) -> None:
         """Draw, and update at intervals."""
-        self.query_one("#swap", LinesView).focus()
         self.set_interval(LOOK, self._again)
         self.look_again()
 
@@ -93,14 +101,14 @@ class SwapScreen(Dialog[SwapDisk | None]):
 
     def _again(self) -> None:
         """Update if there is a new sample, or none at all."""
-        frame = self._flow.frame_of(self._followed.checklist.pool)
+        frame = self._ui.frame_of(self.checklist.pool)
         # A suspended pool gives no new sample, but the return of its disks must be seen.
         seen = (frame.t, frame.looked) if frame is not None else None
         if seen != self._seen or seen is None:
             self._seen = seen
-            before = self._followed.stage
-            self._followed.advance()
-            if self._followed.stage is not before:
+            before = self.stage
+            self._advance()
+            if self.stage is not before:
                 self.update()
             self.look_again()
 
@@ -115,7 +123,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
             begin(self, self._look_while_due, group="swap-look", exit_on_error=False)
 
     def _may_look(self) -> bool:
-        return self.is_attached and self.app.screen is self and not self._flow.under_way
+        return self.is_attached and self.app.screen is self and not self._ui.under_way
 
     async def _look_while_due(self) -> None:
         self._looking = True
@@ -127,62 +135,98 @@ class SwapScreen(Dialog[SwapDisk | None]):
             self._looking = False
 
     async def _look(self) -> None:
-        before = self._followed.stage
+        before = self.stage
         try:
-            await self._followed.look()
+            await self.read()
         except ZconsoleError as error:
             self._said = str(error)
-        after = self._followed.stage
+        after = self.stage
         if before is not None and after is not None and before.title != after.title:
             self._said = ""  # the message was about the previous step
             # A new step is read from its top.
-            self.query_one("#swap", LinesView).edge(-1)
+            self.text.edge(-1)
         if before is not None and after is not None and after.over and not before.over:
             self._saved = ""  # the saved report lacks the end
-        if self.is_attached:
-            self.update()
+        self.update()
+
+    async def read(self) -> None:
+        """Read the current step, and save what is new. Raises ZconsoleError."""
+        async with self._turn:
+            view = await self._read_machine()
+            if self._ui.under_way:
+                return  # the plan's result is not logged yet: without it, the machine is misread
+            now = self._ui.backend.clock()
+            self.stage = await in_daemon_thread(partial(self._guide.look, view, now))
+            self._advance()
+            self._ui.swaps.saw(self.checklist, self.stage)
+
+    def _advance(self) -> None:
+        """Move on from the replace step if the newest sample shows that it has begun.
+
+        A look at the machine may take half a minute, and compares the pool as it was at its start.
+        """
+        last, stage, frame = self._machine, self.stage, self._ui.frame_of(self.checklist.pool)
+        if last is None or frame is None or stage is None or stage.step != "replace" or stage.alarm:
+            return
+        if self._ui.under_way or frame.suspended:
+            return
+        try:
+            seen = last.having(situation_of(frame, last.situation.facts))
+        except ZconsoleError:
+            return
+        found = current(self.checklist, seen, self._ui.backend.clock())
+        begun = found.over or not comes_before(self.checklist, found.step, "replace")
+        if begun and not found.alarm:
+            self.stage = found
+
+    async def _read_machine(self) -> MachineView | None:
+        """Read the state of the machine; None while the pool is not imported."""
+        view = await self._ui.swaps.session.view_of(self.checklist)
+        self._machine = view or self._machine
+        return view
+
+    async def _write(self, change: Callable[..., None], *args: object) -> None:
+        """Call a method of the guide with the time and ``args``."""
+        async with self._turn:
+            await in_daemon_thread(change, self._ui.backend.clock(), *args)
 
     # Drawing
 
     def draw(self) -> None:
         """Draw the checklist as last read."""
-        view, width = self.query_one("#swap", LinesView), self.app.size.width
-        followed, look = self._followed, self._flow.look
-        stage = followed.stage
-        filed = bool(self._saved)
-        title = swap_title(followed.checklist, stage, look, filed)
-        if stage is None:
-            view.show(((Span(" looking at the machine", "dim"),),), title)
-        else:
-            notes = tuple(self._notes())
-            view.show(swap_lines(followed.checklist, stage, notes, look, width, filed), title)
-        self.query_one("#hint", FooterView).show_below(view, self._hint())
+        stage, filed = self.stage, bool(self._saved)
+        lines: Lines = ((Span(" looking at the machine", "dim"),),)
+        if stage is not None:
+            notes, width = tuple(self._notes(stage)), self.app.size.width
+            lines = swap_lines(self.checklist, stage, notes, self.look, width, filed)
+        self.text.show(lines, swap_title(self.checklist, stage, self.look, filed))
+        self.footer.show_below(self.text, self._hint())
 
-    def _notes(self) -> Iterator[Span]:
-        followed, stage = self._followed, self._followed.stage
-        if followed.hold:
-            yield Span(f"Watching only: {followed.hold}.", "warning")
-        if followed.guide.problem:
-            what = "can't be read now" if followed.hold else "is not kept"
-            yield Span(f"This checklist {what}: {followed.guide.problem}", "warning")
-        frame, swap = self._flow.frame_of(followed.checklist.pool), followed.checklist
+    def _notes(self, stage: SwapStage) -> Iterator[Span]:
+        if self.hold:
+            yield Span(f"Watching only: {self.hold}.", "warning")
+        if self._guide.problem:
+            what = "can't be read now" if self.hold else "is not kept"
+            yield Span(f"This checklist {what}: {self._guide.problem}", "warning")
+        swap = self.checklist
+        frame = self._ui.frame_of(swap.pool)
         scan = frame.scan if frame is not None else None
         if scan is not None and (said := eta_note(scan, stage, swap)):
             yield Span(said, "notice")
-        if stage is not None and stage.over and frame is not None:
+        if stage.over and frame is not None:
             yield from restored_note(frame, swap)
-        if stage is not None and stage.over and not self._saved:
+        if stage.over and not self._saved:
             yield Span(f"A saved report is a new file in {report_directory()}.")
         if self._saved:
             copies = KeyedText("", " ({keys} copies its path)", "copy")
             yield Span(f"Report saved: {self._saved}" + copies, "good")
 
-    def _hint(self) -> tuple[Line, ...]:
-        width, look = self.app.size.width, self._flow.look
-        said = wrapped(self._said, "warning", look, width, " ") if self._said else ()
-        offers = offered(self._followed, bool(self._saved))
+    def _hint(self) -> Lines:
+        width, look = self.app.size.width, self.look
+        said = look.wrapped(self._said, width, "warning") if self._said else ()
+        offers = self._offered()
         # Labels of keys that differ in this step from the usual ones.
-        stage, words = self._followed.stage, dict[str, str]()
+        stage, words = self.stage, dict[str, str]()
         if stage is not None and stage.plan is None:
             over = {"do": "save report", "stop": "no report"}
             words = over if stage.over else {"do": "look again"}
@@ -196,9 +240,34 @@ class SwapScreen(Dialog[SwapDisk | None]):
         ends = [short_key(look.keys.titled("help")), short_key(look.keys.titled("back"), "leave")]
         return (*said, key_row(parts, joined(ends, "  ", width)[0], width))
 
+    def _offered(self) -> frozenset[str]:
+        """Return the actions available in the present step."""
+        swap, stage, hold = self.checklist, self.stage, bool(self.hold)
+        if stage is None or (hold and not stage.over):
+            return frozenset({"report"})
+        if stage.over:
+            able = {
+                "do": not self._saved,
+                "stop": not self._saved and swap.state == DONE,
+                "highlight": swap.lit and not hold,
+                "other_pool": bool(stage.then) and not hold,
+            }
+        else:
+            # While another disk has to be put back, this bay must not be lit.
+            lights = not stage.alarm and not _is_elsewhere(swap, stage)
+            able = {
+                "do": stage.plan.refused is None if stage.plan is not None else stage.alarm,
+                "answer": bool(stage.answers),
+                "undo": stage.back is not None and not stage.back.closes,
+                "highlight": bool(swap.old.light) and lights,
+                "report": True,
+                "stop": True,
+            }
+        return frozenset(action for action, can in able.items() if can)
+
     def copies(self) -> Offers:
         """Return what can be copied: the saved report's path, else commands and serial number."""
-        swap, stage = self._followed.checklist, self._followed.stage
+        swap, stage = self.checklist, self.stage
         plan = stage.plan if stage else None
         if self._saved:
             return (("path", self._saved),)
@@ -212,7 +281,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
 
     def action_do(self) -> None:
         """Do the step: confirm its plan, answer it, look again, or save the report."""
-        stage = self._followed.stage
+        stage = self.stage
         if stage is None:
             return
         if stage.plan is not None:
@@ -229,7 +298,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
 
     def action_answer(self) -> None:
         """Ask to confirm one of the step's answers."""
-        stage = self._followed.stage
+        stage = self.stage
         if stage is not None and stage.answers:
             self._ask(partial(self._answer, stage))
         else:
@@ -237,7 +306,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
 
     def action_undo(self) -> None:
         """Undo: confirm its plan, or say what to do by hand."""
-        stage = self._followed.stage
+        stage = self.stage
         if stage is None:
             return
         if stage.back is None or stage.back.closes:
@@ -249,10 +318,10 @@ class SwapScreen(Dialog[SwapDisk | None]):
 
     def action_highlight(self) -> None:
         """Switch the light of the bay on or off."""
-        swap, stage = self._followed.checklist, self._followed.stage
+        swap, stage = self.checklist, self.stage
         if not swap.old.light:
             self._say("The bay has no light that can be switched.")
-        elif stage is not None and elsewhere(swap, stage):
+        elif stage is not None and _is_elsewhere(swap, stage):
             new = swap.new
             self._say(
                 f"{swap.old.spot} is not touched yet."
@@ -262,12 +331,12 @@ class SwapScreen(Dialog[SwapDisk | None]):
         elif stage is not None and stage.alarm:
             self._say(f"The light of {swap.old.spot} stays until the alarm is over.")
         elif stage is not None and (swap.lit or not stage.over):
-            lit = self._followed.checklist.lit
-            self._ask(partial(self._light, stage if lit else replace(stage, step="light")))
+            logged = stage if swap.lit else replace(stage, step="light")
+            self._ask(partial(self._light, logged))
 
     def action_stop(self) -> None:
         """Ask, then close the checklist; a finished one is left without a report."""
-        stage = self._followed.stage
+        stage = self.stage
         if stage is not None and stage.over:
             self._unwanted = True
             self.dismiss(None)
@@ -276,7 +345,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
 
     def action_other_pool(self) -> None:
         """Leave to swap a device of another pool that was on the disk."""
-        stage = self._followed.stage
+        stage = self.stage
         if stage is not None and stage.over and stage.then:
             self.dismiss(stage.then[0])
         else:
@@ -287,18 +356,17 @@ class SwapScreen(Dialog[SwapDisk | None]):
 
         Allowed with --read-only, which is about pools.
         """
-        over = self._followed.stage is not None and self._followed.stage.over
-        if over and self._saved:
+        if self.stage is not None and self.stage.over and self._saved:
             self._say(f"The report is saved: {self._saved}")
-        elif not any(w.group == "swap-report" and not w.is_finished for w in self.workers):
-            begin(self, self._save, group="swap-report", exit_on_error=False)
+        else:
+            begin_next(self.app, self._save, "swap-report")
 
     # Questions
 
     def _ask(self, question: Callable[[], Awaitable[None]]) -> None:
         """Ask a question if this console may act on the checklist; else say why not."""
-        hold = self._followed.hold
-        if hold and hold != self._flow.denied:
+        hold = self.hold
+        if hold and hold != self._ui.denied:
             self._say(f"{sentence(hold)}: watching only.")
         else:
             begin(self, partial(self._guarded, question), group="swap-ask", exit_on_error=False)
@@ -312,20 +380,20 @@ class SwapScreen(Dialog[SwapDisk | None]):
 
     async def _confirm(self, stage: SwapStage, plan: ActionPlan) -> None:
         """Show the plan with the step's warnings, and let it be run."""
-        situation = await self._followed.situation()
-        facts = situation.facts if situation else Facts()
-        ran = partial(self._followed.write, self._followed.guide.ran, stage, plan)
-        made = self._flow.confirmation(plan, facts, stage.paths, ran)
+        machine = await self._read_machine()
+        facts = machine.situation.facts if machine else Facts()
+        ran = partial(self._write, self._guide.ran, stage, plan)
+        made = self._ui.confirmation(plan, facts, stage.paths, ran)
         # Warnings of the step do not apply to its light or to the way back.
         own = plan is stage.plan
         warned = [Span(sentence(text), "error") for text in stage.warnings if own]
         if stage.final and own:
             warned.append(Span(f"{stage.final}.", "warning"))
 
-        def _body(width: int) -> tuple[Line, ...]:
-            return (*said_lines(warned, self._flow.look, width), *made.body(width))
+        def _body(look: DisplayFormat, width: int) -> Lines:
+            return (*said_lines(warned, look, width), *made.body(look, width))
 
-        await self._put(replace(made, body=_body))
+        await self._ui.confirmed(replace(made, body=_body))
 
     async def _answer(self, stage: SwapStage) -> None:
         """Ask the operator to confirm one of the step's answers."""
@@ -334,13 +402,13 @@ class SwapScreen(Dialog[SwapDisk | None]):
             said = [Span(answer.means)]
             if answer.typed:  # other answers don't do what the step warns of
                 said += [Span(sentence(text), "error") for text in stage.warnings]
-            do = partial(self._followed.write, self._followed.guide.answer, answer)
-            questions.append(self._question(answer.text, said, do, answer.typed))
-        await self._put(*questions)
+            do = partial(self._write, self._guide.answer, answer)
+            questions.append(self._question(answer.text, said, do, typed=answer.typed))
+        await self._ui.confirmed(*questions)
 
     async def _give_up(self, stage: SwapStage) -> None:
         """Ask whether to close the checklist; a word must be typed if something is left undone."""
-        back, swap = stage.back, self._followed.checklist
+        back, swap = stage.back, self.checklist
         typed, said = None, [Span("Nothing is left to undo. You can save a report afterwards.")]
         if back is None or not back.closes:
             typed = GIVE_UP
@@ -353,26 +421,25 @@ class SwapScreen(Dialog[SwapDisk | None]):
                 undo = KeyedText("Back", "{keys}", "undo-step")
                 said.append(Span("To undo it step by step instead: " + keys + "."))
                 said.append(Span(undo + f" would now: {back.text}."))
-        question = self._question("Give up this swap?", said, self._close, typed, verb="Give up")
+        ask = partial(self._question, verb="Give up", typed=typed)
         if not swap.lit:
-            await self._put(question)
+            await self._ui.confirmed(ask("Give up this swap?", said, self._close))
             return
         off = Span(f"The light of {swap.old.spot} goes off: the state found before is restored.")
         rest = [span for span in said if span.text != sentence(light_words(swap))]
-        title = "Give up this swap, and switch the light off?"
-        dark = self._question(title, [off, *rest], self._close, typed, verb="Give up")
-        await self._put(
+        dark = ask("Give up this swap, and switch the light off?", [off, *rest], self._close)
+        await self._ui.confirmed(
             replace(dark, run=partial(self._dark_and_close, replace(stage, step="light-off"))),
-            replace(question, title="Give up this swap, and leave the light on?"),
+            ask("Give up this swap, and leave the light on?", said, self._close),
         )
 
     async def _dark_and_close(self, stage: SwapStage, _: str | None) -> AsyncIterator[Span]:
         """Switch the light off, then close the checklist; it stays open if the light stays on."""
         plan = await self._light_plan()
-        ran = partial(self._followed.write, self._followed.guide.ran, stage, plan)
-        async for said in self._flow.confirmation(plan, Facts(), (), ran).run(None):
+        ran = partial(self._write, self._guide.ran, stage, plan)
+        async for said in self._ui.confirmation(plan, Facts(), (), ran).run(None):
             yield said
-        if self._followed.checklist.lit:
+        if self.checklist.lit:
             raise ZconsoleError("The light is still on, and the checklist open.")
         await self._close()
 
@@ -381,57 +448,42 @@ class SwapScreen(Dialog[SwapDisk | None]):
         # A disk may have been pulled while the question was open. A machine that can't be read must
         # not keep the checklist open.
         with suppress(ZconsoleError):
-            await self._followed.look()
-        stage = self._followed.stage
+            await self.read()
+        stage = self.stage
         if stage is not None and not stage.over:
-            await self._followed.write(self._followed.guide.close, stage.undone)
+            await self._write(self._guide.close, stage.undone)
 
     async def _light(self, stage: SwapStage) -> None:
         await self._confirm(stage, await self._light_plan())
 
     async def _light_plan(self) -> ActionPlan:
         """Return the plan that toggles the bay's light. Raises ZconsoleError."""
-        situation, swap = await self._followed.situation(), self._followed.checklist
-        if situation is None:
+        machine, swap = await self._read_machine(), self.checklist
+        if machine is None:
             raise ZconsoleError(f"{swap.pool} is not imported")
-        return plan_light(situation, swap.old, on=not swap.lit)
+        return plan_light(machine.situation, swap.old, on=not swap.lit)
 
     def _question(
-        self,
-        title: str,
-        said: list[Span],
-        do: Callable[[], Awaitable[None]],
-        typed: str | None,
-        verb: str = "Yes",
+        self, title: str, said: list[Span], do: Callable[[], Awaitable[None]], **more: Any
     ) -> Confirmation:
-        """Build a question whose answer runs no command; ``typed``: a word to type first."""
-
-        def _body(width: int) -> tuple[Line, ...]:
-            return said_lines(said, self._flow.look, width)
-
-        async def _run(_: str | None) -> AsyncIterator[Span]:
-            await do()
-            yield Span("Done.")
-
-        barred = bool(self._flow.denied)
-        return Confirmation(title, _body, _run, typed, barred, verb=verb, leaves=True)
-
-    async def _put(self, *questions: Confirmation) -> None:
-        await self.app.push_screen_wait(ConfirmScreen(questions))
+        """Return a question that can only be read if nothing may be changed."""
+        return question(title, said, do, barred=bool(self._ui.denied), **more)
 
     # The report
 
     async def _save(self) -> None:
         """Write the report to a new file in the current directory."""
-        swap = self._followed.checklist
-        zone = self._flow.look.zone
-        when = datetime.fromtimestamp(self._flow.backend.clock(), zone)
+        swap = self.checklist
+        zone = self.look.zone
+        when = datetime.fromtimestamp(self._ui.backend.clock(), zone)
         text = markdown(swap, zone)
         try:
             save = partial(keep_new, text, Path.cwd(), when, "report", "md")
             path = await in_daemon_thread(save)
         except OSError as error:
             self._say(f"no report: {error.strerror}")
+        except ZconsoleError as error:
+            self._say(str(error))
         else:
             self._saved = str(path)
             self._say("")
@@ -439,22 +491,18 @@ class SwapScreen(Dialog[SwapDisk | None]):
     def _say(self, text: str) -> None:
         """Show a message above the keys."""
         self._said = text
-        if self.is_attached:
-            self.update()
+        self.update()
 
 
-class DemoSwapScreen(SwapScreen):
+class DemoSwapScreen(SwapScreen, groups=("Swap", HANDS)):
     """The screen for a simulated shelf, with keys to pull and insert disks."""
 
-    groups: ClassVar[tuple[str, ...]] = ("Swap", HANDS)
-    BINDINGS: ClassVar[list[BindingType]] = bindings(HANDS)
-
-    def __init__(self, context: FlowSession, followed: FollowedSwap, hands: Hands) -> None:
-        super().__init__(context, followed)
+    def __init__(self, ui: FlowSession, guide: Guide, hands: Hands) -> None:
+        super().__init__(ui, guide)
         self._hands = hands
 
-    def _hint(self) -> tuple[Line, ...]:
-        width, look = self.app.size.width, self._flow.look
+    def _hint(self) -> Lines:
+        width, look = self.app.size.width, self.look
         keys = (key._replace(action=f"screen.{key.name}") for key in look.keys.of(HANDS))
         parts = [short_key(key) for key in keys]
         parts.insert(0, (Span(f" {HANDS} ", "badge-notice"),))
@@ -471,16 +519,16 @@ class DemoSwapScreen(SwapScreen):
 
     def action_wait(self) -> None:
         """Skip to the end of the running scan, else a while ahead."""
-        said = self._hands.wait(self._followed.checklist.pool)
-        self._flow.app.withdraw(said.partition(":")[0])
-        self.app.notify(said, timeout=TOLD, markup=False)
+        said = self._hands.wait(self.checklist.pool)
+        self._ui.app.withdraw(said.partition(":")[0])
+        self.app.notify(said, timeout=TOLD)
 
     def _hand(self, do: Callable[[str, str], Awaitable[str]]) -> None:
         begin(self, partial(self._handed, do), group="swap-ask", exit_on_error=False)
 
     async def _handed(self, do: Callable[[str, str], Awaitable[str]]) -> None:
         """Run a simulated action; offers the disk that was pulled by mistake first."""
-        swap = self._followed.checklist
+        swap = self.checklist
         disk, serial = swap.old, ""
         if swap.wrong:
             disk, serial = swap.wrong[0], swap.wrong[0].serial
@@ -496,7 +544,7 @@ class DemoSwapScreen(SwapScreen):
         full = {name: disk for name, disk in self._hands.bays().items() if disk}
         rows, names = [f"{name}  {disk}" for name, disk in full.items()], [*full]
         start = names.index(bay) if bay in full else 0
-        picked = await pick(self._flow, f"{DEMO}  pull which disk?", rows, start=start)
+        picked = await self._ui.pick(text_list(f"{DEMO}  pull which disk?", rows, start))
         return "" if picked is None else self._hands.pull(names[picked])
 
     async def _insert(self, bay: str, serial: str) -> str:
@@ -510,76 +558,45 @@ class DemoSwapScreen(SwapScreen):
         if not drawer or not free:
             raise ZconsoleError("no disk lies in the drawer" if free else "no bay is empty")
         at = next((n for n, each in enumerate(drawer) if serial and each.endswith(serial)), 0)
-        title, start = (
-            f"{DEMO}  insert which disk of the drawer?",
-            free.index(bay) if bay in free else 0,
-        )
-        while (disk := await pick(self._flow, title, drawer, start=at)) is not None:
-            place = await pick(self._flow, f"{DEMO}  into which bay?", free, start=start)
+        start = free.index(bay) if bay in free else 0
+        title = f"{DEMO}  insert which disk of the drawer?"
+        while (disk := await self._ui.pick(text_list(title, drawer, at))) is not None:
+            place = await self._ui.pick(text_list(f"{DEMO}  into which bay?", free, start))
             if place is not None:
                 return self._hands.insert(disk, free[place])
             at = disk
         return ""
 
 
-def elsewhere(swap: Checklist, stage: SwapStage) -> bool:
+def _is_elsewhere(swap: Checklist, stage: SwapStage) -> bool:
     """Return whether the step is about a new disk in another bay than the old one."""
     if stage.step == "insert":
         return swap.mode == REPLACE_FIRST and swap.pulled is None
     return stage.step == "replace" and swap.new is not None and swap.new.spot != swap.old.spot
 
 
-def offered(followed: FollowedSwap, filed: bool = False) -> frozenset[str]:
-    """Return the actions available in the present step; ``filed``: the report is saved."""
-    swap, stage, hold = followed.checklist, followed.stage, bool(followed.hold)
-    if stage is None or (hold and not stage.over):
-        return frozenset({"report"})
-    if stage.over:
-        able = {
-            "do": not filed,
-            "stop": not filed and swap.state == DONE,
-            "highlight": swap.lit and not hold,
-            "other_pool": bool(stage.then) and not hold,
-        }
-    else:
-        able = {
-            "do": stage.plan.refused is None if stage.plan is not None else stage.alarm,
-            "answer": bool(stage.answers),
-            "undo": stage.back is not None and not stage.back.closes,
-            # While another disk has to be put back, this bay must not be lit.
-            "highlight": bool(swap.old.light) and not stage.alarm and not elsewhere(swap, stage),
-            "report": True,
-            "stop": True,
-        }
-    return frozenset(action for action, can in able.items() if can)
-
-
-async def pick(
-    context: FlowSession,
+def text_list(
     title: str,
     rows: Sequence[str],
-    abouts: Sequence[Sequence[str]] | None = None,
     start: int = 0,
-    barred: Mapping[int, str] | None = None,
-) -> int | None:
-    """Ask for one of these rows; return its index, or None if the list was left.
+    abouts: Sequence[Sequence[str]] | None = None,
+    barred: Mapping[int, str] = MappingProxyType({}),
+) -> PickList:
+    """Return a list of these rows.
 
-    ``abouts``: texts shown below the list for each row. None shows nothing below; an empty sequence
-    shows the whole row. ``barred``: rows that can't be chosen, with the reason.
+    ``abouts``: texts shown below the list for each row, with the whole row; None shows nothing.
+    ``barred``: rows that can't be chosen, with the reason.
     """
-    look = context.look
 
-    def _lines(width: int) -> tuple[Line, ...]:
-        made = ((Span(f"  {look.text(row)}"),) for row in rows)
-        return tuple(crop(line, width, look.glyphs.ellipsis) for line in made)
+    def _lines(look: DisplayFormat, width: int) -> Lines:
+        return tuple(look.crop((Span(f"  {look.text(row)}"),), width) for row in rows)
 
-    def _about(index: int, width: int) -> tuple[Line, ...]:
+    def _about(index: int, look: DisplayFormat, width: int) -> Lines:
         texts = (rows[index], *(abouts[index] if abouts else ()))
-        return tuple(line for text in texts for line in wrapped(text, "", look, width, " "))
+        return tuple(line for text in texts for line in look.wrapped(text, width))
 
     about = None if abouts is None else _about
-    screen = PickScreen(title, _lines, start=start, wide=True, about=about, barred=barred)
-    return await context.app.push_screen_wait(screen)
+    return PickList(title, _lines, start, about, barred=barred)
 
 
 def report_directory() -> str:

@@ -77,14 +77,6 @@ class Themes:
     """Files that could not be used, each with the reason."""
 
 
-def theme_directories(environ: Mapping[str, str]) -> tuple[Path, ...]:
-    """Return the directories with theme files; earlier themes hide later ones of the same name."""
-    base = environ.get("XDG_CONFIG_HOME", "")
-    # The XDG Base Directory Specification says to ignore relative paths.
-    config = Path(base) if base.startswith("/") else Path("/", environ.get("HOME", ""), ".config")
-    return (config / "zconsole" / "themes", packaged_directory())
-
-
 def packaged_directory() -> Path:
     """Return the shipped themes' directory: in the package, or beside it in a source checkout."""
     package = Path(__file__).parents[2]
@@ -97,10 +89,13 @@ def packaged_directory() -> Path:
 
 
 def find_themes(environ: Mapping[str, str]) -> Themes:
-    """Return all themes, the operator's first."""
+    """Return all themes, the operator's first; they hide others of the same name."""
+    base = environ.get("XDG_CONFIG_HOME", "")
+    # The XDG Base Directory Specification says to ignore relative paths.
+    config = Path(base) if base.startswith("/") else Path("/", environ.get("HOME", ""), ".config")
     found: dict[str, ThemeFile] = {}
     failed: list[tuple[Path, str]] = []
-    for directory in theme_directories(environ):
+    for directory in (config / "zconsole" / "themes", packaged_directory()):
         try:
             paths = sorted(directory.glob("*.toml"))
         except OSError as error:

@@ -58,11 +58,9 @@ def textual_theme(theme: ThemeFile) -> Theme:
     return Theme(
         name=theme.name,
         primary=colors["key"],
-        secondary=colors["key"],
         warning=colors["warning"],
         error=colors["error"],
         success=colors["good"],
-        accent=colors["key"],
         foreground=colors["foreground"],
         background=colors["background"],
         surface=colors["background"],

@@ -66,6 +66,7 @@ class Span(NamedTuple):
 
 Line = tuple[Span, ...]
 """One line of the screen, left to right."""
+Lines = tuple[Line, ...]
 
 
 def width_of(line: Sequence[Span]) -> int:
