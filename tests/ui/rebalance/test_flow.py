@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from textual import events
 
 from tests.records import replace
 from tests.ui import frames
@@ -28,9 +27,7 @@ from zconsole.sim.backends.rebalance import SimulatedRebalance
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.rebalance.flow import rebalance_flow
-from zconsole.ui.rebalance.folder_screen import FoldersScreen
-from zconsole.ui.rebalance.job_screen import JobListScreen, JobScreen, job_lines
-from zconsole.ui.rebalance.options import ASKED
+from zconsole.ui.rebalance.job_screen import JobScreen, job_lines
 from zconsole.ui.rebalance.plan_screen import PlanScreen, scan_pace
 
 FILMS = Settings(("/storage/films",))
@@ -172,42 +169,6 @@ def test_the_pace_of_a_scan_is_its_mean():
 # By keys
 
 
-async def test_the_whole_way_from_directories_to_a_spread_that_went_down():
-    async with acting(SCENARIO) as a:
-        assert "New job: choose directories" in await a.read(to_list(a))
-        await a.press("enter")
-        said = await a.read(until(a, lambda: "29.8T" in a.screen))
-        assert "films" in said
-        await a.press("j", "j", "space")
-        assert "1 marked, 29.8T" in await a.read(a.rest())
-        said = await a.read(a.press("enter"))
-        assert "spread evenly over the vdevs" in said
-        said = await a.read(a.press("question_mark"))
-        assert all(entry.label in said for entry in ASKED), "the help explains the options"
-        await a.press("escape", "enter")
-        said = await a.read(settled(a))
-        assert "zconsole rebalance run /storage/films" in said
-        assert "half the last scan's rate" in said
-        assert a.app.focused is not None
-        assert a.app.focused.id == "cancel"
-        await a.press("tab", "enter")
-        assert isinstance(a.app.screen, JobScreen)
-        await a.pass_time(7200, 1800)
-        said = await a.read(settled(a))
-        assert "running" in said
-        assert "/storage/films/" in said
-        assert "was  93.3 %" in said
-        said = await a.read(a.press("escape"))
-        assert any(line.startswith("› ") and "running" in line for line in said.splitlines())
-        await a.press("escape")
-        assert "REBALANCE" in a.screen.splitlines()[0]
-        assert "rebalance running" in a.screen
-        await a.pass_time(40 * 3600, 4 * 3600)
-        assert a.app.view_state.frame.balance.spread < 0.3
-        await to_list(a)
-        await until(a, lambda: "finished" in a.screen)
-
-
 async def test_plan_and_job_name_the_keys_that_work_at_every_size():
     """At 60×15 the plan does not fit, at 80×8 neither does the job."""
     async with acting(SCENARIO, size=(80, 24)) as a:
@@ -233,28 +194,6 @@ async def test_plan_and_job_name_the_keys_that_work_at_every_size():
         assert "raidz1-1" not in said
         await a.press("j", "j", "j")
         assert "raidz1-1" in await a.read(settled(a))
-
-
-async def test_a_plan_is_copied_canceled_and_left_a_step_at_a_time():
-    async with acting(SCENARIO) as a:
-        said = await a.read(to_plan(a))
-        assert "until-spread" not in said
-        assert a.app.screen.plan.refused is None
-        assert "5 % (even) is out of reach for these directories: all their files move" in said
-        await a.press("y")
-        assert a.app.clipboard.startswith("zconsole rebalance run ")
-        assert "command sent to the terminal's clipboard: " in a.screen
-        await a.press("enter")
-        assert isinstance(a.app.screen, PickScreen), "Cancel has the focus"
-        assert await desk_of(a).jobs(None) == ()
-        await a.press("enter")
-        await settled(a)
-        seen = []
-        for _ in range(4):
-            seen.append(type(a.app.screen))
-            await a.press("escape")
-        assert seen == [PlanScreen, PickScreen, FoldersScreen, JobListScreen]
-        assert len(a.app.screen_stack) == 1
 
 
 async def test_esc_while_the_plan_is_made_ends_its_making():
@@ -310,14 +249,6 @@ async def test_the_list_of_jobs_steers_the_one_at_the_cursor():
         await a.press("j", "X", "right", "enter")
         assert "stopped" in await a.read(settled(a))
         assert isinstance(a.app.screen, PickScreen)
-
-
-async def test_keys_typed_ahead_of_the_list_of_jobs_wait_for_what_it_opens():
-    """Enter acts before the next key, so that no key of the directories moves in the list."""
-    async with acting(SCENARIO, (80, 24)) as a:
-        for key in ("B", "enter", "j", "j", "space"):
-            a.app.post_message(events.Key(key, key if len(key) == 1 else None))
-        await until(a, lambda: "1 marked, 29.8T" in a.screen)
 
 
 async def test_the_letters_that_move_move_on_the_screen_of_a_job_too():
