@@ -7,7 +7,7 @@ from textual import events
 
 from tests.records import replace
 from tests.ui import frames
-from tests.ui.fakes import FakeFeed, console, view_state
+from tests.ui.fakes import FakeFeed, console, until, view_state
 from zconsole.errors import ExitCode
 from zconsole.pool.model import IoCounters, IoRates, SampleFailure
 from zconsole.timeline.alerts.rules import Alert
@@ -154,6 +154,7 @@ async def test_help_lists_every_key_is_wrapped_where_it_is_narrow_and_q_closes_i
             if key.action != "act('log')":  # no action is possible here, so there is no log
                 assert key.text in said
         await pilot.resize_terminal(60, 90)
+        await until(pilot, lambda: max(map(len, screen().splitlines())) <= 60)
         assert "…" not in screen()
         assert "path, state, note" in " ".join(screen().split())
         await pilot.press("q")

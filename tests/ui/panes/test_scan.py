@@ -416,11 +416,13 @@ async def test_a_scan_that_ended_shows_now_when_the_next_one_runs():
         assert span(screen()) == "last 40m32s"
 
 
-async def test_the_past_of_a_scan_that_ended_is_drawn_where_rows_are_free_and_zoomed_scrolled():
-    async with view_state(frames.unrestored(), size=(120, 50)) as (app, pilot, screen):
+async def test_the_past_of_a_scan_that_ended_is_drawn_where_rows_are_free():
+    async with view_state(frames.unrestored(), size=(120, 50)) as (_, _, screen):
         assert sum("⣿⣿" in line for line in screen().splitlines()) == 4
-        await pilot.resize_terminal(80, 24)
-        await pilot.pause()
+
+
+async def test_the_past_of_a_scan_that_ended_is_in_its_pane_zoomed_and_can_be_scrolled():
+    async with view_state(frames.unrestored()) as (app, pilot, screen):
         assert "⣿⣿" not in screen()
         app.main_screen.scan.focus()
         await pilot.press("z")
