@@ -23,6 +23,14 @@ def next_line(app):
     app._tell()
 
 
+def later(app, seconds):
+    """Let messages be this much older."""
+    for each in app.messages.said:
+        each.begun -= seconds
+        each.ends -= seconds
+    app._tell()
+
+
 async def test_the_palette_opens_and_offers_the_keys():
     async with view_state(frames.healthy()) as (app, pilot, screen):
         offered = {command.title: command for command in app.get_system_commands(app.screen)}
@@ -115,17 +123,23 @@ async def test_without_color_the_place_one_is_at_is_seen(monkeypatch):
 async def test_a_message_stands_where_the_keys_are_and_covers_no_data():
     async with view_state(frames.resilver()) as (app, pilot, read):
         before = read().splitlines()
-        app.notify("a word", timeout=2)
+        app.notify("a word", timeout=60)
         await until(pilot, lambda: read().splitlines()[-1].startswith(" a word  "))
         assert read().splitlines()[:-1] == before[:-1]
         assert read().splitlines()[-1].endswith(" q quit")
         assert "? help" in read().splitlines()[-1]
+        later(app, 60)
         await until(pilot, lambda: read().splitlines() == before)
 
 
 @pytest.mark.parametrize("size", [(60, 15), (80, 24)])
 async def test_a_long_message_is_told_whole_a_line_after_the_other_and_moves_nothing(size):
     async with view_state(frames.resilver(), size=size) as (app, pilot, read):
+        app.notify(f"{39 * 'x'} {39 * 'y'}", timeout=1)  # a cell too long for a line
+        (said,) = app.messages
+        lines = app.messages.lines(app.screen, app.view_state.look, *app.size)
+        assert said.ends - said.begun >= len(lines) * PAGE > PAGE, "it lasts until all are told"
+        app.withdraw("x")
         before = read().splitlines()
         words = [f"word{n}" for n in range(20)]
         app.notify(" ".join(words), severity="error", timeout=1)
@@ -142,24 +156,16 @@ async def test_a_long_message_is_told_whole_a_line_after_the_other_and_moves_not
         assert read().splitlines()[-1].endswith(" q quit")
 
 
-async def test_a_long_message_lasts_until_each_line_was_told():
-    async with view_state(frames.resilver()) as (app, _, _):
-        app.notify(f"{39 * 'x'} {39 * 'y'}", timeout=1)  # a cell too long for a line
-        (said,) = app.messages
-        lines = app.messages.lines(app.screen, app.view_state.look, *app.size)
-        assert said.ends - said.begun >= len(lines) * PAGE > PAGE
-
-
 async def test_a_message_stays_on_the_screen_it_arose_on():
     async with view_state(frames.resilver()) as (app, pilot, read):
         await pilot.press("o")
         app.notify("of the overview")
         await until(pilot, lambda: "of the overview" in read())
-        await pilot.pause(SETTLES + 0.1)
+        later(app, SETTLES)
         await pilot.press("escape")
         assert "of the overview" not in read()
         app.notify("of the main screen")
-        await pilot.pause(SETTLES + 0.1)
+        later(app, SETTLES)
         await pilot.press("o")
         assert "main screen" not in read()
         await pilot.press("escape")
@@ -198,7 +204,7 @@ async def test_a_complaint_waits_for_a_flow_that_is_slow_to_ask_again():
 
         app.begin_flow(_flow)
         await until(pilot, lambda: "not a size" in read())
-        await pilot.pause(SETTLES + 0.1)
+        later(app, SETTLES)
         asking.set()
         await until(pilot, lambda: "ASK AGAIN" in read())
         assert "not a size" in read()

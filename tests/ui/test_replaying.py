@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import asynccontextmanager
 from datetime import UTC
 
 import pytest
 
+from tests.table import rows
 from tests.ui import frames
 from tests.ui.actions.acting import acting
 from tests.ui.fakes import FakeFeed, console, screen_text, until, view_state
@@ -39,10 +41,17 @@ def feed(tmp_path):
     return ReplayFeed(ReplaySource(str(path), 1.0), Session(), Session)
 
 
-async def test_it_says_where_it_is_and_keys_move_it(feed):
+@asynccontextmanager
+async def replaying(feed, size=(80, 24)):
+    """Show the first sample of a recording; yields the console and its pilot."""
     app = console(feed)
-    async with app.run_test(size=(120, 24)) as pilot:
+    async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: "0.0 %" in screen_text(app))
+        yield app, pilot
+
+
+async def test_it_says_where_it_is_and_keys_move_it(feed):
+    async with replaying(feed, (120, 24)) as (app, pilot):
         line = screen_text(app).splitlines()[-2]
         assert line.startswith(" plays  1x")
         assert "2026-11-20 " in line
@@ -207,7 +216,7 @@ async def test_a_list_of_events_and_a_line_to_type_a_time_lead_to_it(tmp_path):
         assert not feed.playback.paused
 
 
-@pytest.mark.parametrize(
+@rows(
     ("typed", "place"),
     [
         ("50%", 43200.0),
@@ -231,7 +240,7 @@ def test_a_place_is_typed_as_a_time_a_distance_or_a_share(typed, place):
     assert time_typed(typed, begin + 10800.0, span, UTC) == begin + place
 
 
-@pytest.mark.parametrize(
+@rows(
     ("typed", "why"),
     [
         ("never", "14:05"),
@@ -254,12 +263,12 @@ def test_what_is_no_place_of_the_recording_is_refused_with_what_is(typed, why):
 FIRST = 7200.0 + 40.5
 
 
-@pytest.mark.parametrize("typed", ["02:00", "1970-01-01 02:00", "02:00:40"])
+@rows("typed", ["02:00", "1970-01-01 02:00", "02:00:40"])
 def test_the_minute_or_second_in_which_the_recording_begins_means_its_begin(typed):
     assert time_typed(typed, FIRST, (FIRST, FIRST + 3600), UTC) == FIRST
 
 
-@pytest.mark.parametrize(
+@rows(
     ("typed", "days", "why"),
     [("02:00:39", 0, "02:00 to 03:00"), ("1999-01-01", 2, "1970-01-01 02:00 to 1970-01-03 03:00")],
 )
@@ -282,9 +291,7 @@ async def test_a_recording_of_one_sample_is_gone_to_as_any_other(tmp_path):
 async def test_a_file_that_is_gone_is_said_and_the_replay_stays(tmp_path, text):
     path = tmp_path / "r"
     feed = changing(path, 20)
-    app = console(feed)
-    async with app.run_test(size=(200, 24)) as pilot:
-        await until(pilot, lambda: "0.0 %" in screen_text(app))
+    async with replaying(feed, (200, 24)) as (app, pilot):
         await pilot.press("full_stop")
         await until(pilot, lambda: feed.playback.t == 1020.0)
         path.unlink()
@@ -320,9 +327,7 @@ async def test_events_name_their_pool_also_after_it_has_left(tmp_path):
     lines = (json.dumps({"t": 1000.0 + 600 * n, "text": text}) for n, text in enumerate(went))
     path.write_text("".join(f"{line}\n" for line in lines))
     feed = ReplayFeed(ReplaySource(str(path), 1.0), Session(), Session)
-    app = console(feed)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: "0.0 %" in screen_text(app))
+    async with replaying(feed) as (app, pilot):
         feed.playback.pause_at(1000.0 + 600 * 10)
         await until(pilot, lambda: [f.pool for f in app.view_state.frames] == ["tank"])
         await pilot.press("at")
@@ -330,9 +335,7 @@ async def test_events_name_their_pool_also_after_it_has_left(tmp_path):
 
 
 async def test_after_its_end_it_can_be_moved_back(feed):
-    app = console(feed)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: "0.0 %" in screen_text(app))
+    async with replaying(feed) as (app, pilot):
         feed.playback.speed = 1e9
         await pilot.press(*("greater_than_sign",) * 10)
         await until(pilot, lambda: "ENDED" in screen_text(app))
@@ -351,9 +354,7 @@ async def test_after_its_end_it_can_be_moved_back(feed):
 
 
 async def test_a_recording_without_places_says_so(feed):
-    app = console(feed)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: "0.0 %" in screen_text(app))
+    async with replaying(feed) as (app, pilot):
         feed.playback.span = None
         for key in ("full_stop", "comma", "greater_than_sign", "left_parenthesis", "at"):
             app.messages.forget("in a compressed")
@@ -376,9 +377,7 @@ async def test_without_a_replay_its_keys_say_that_they_do_nothing():
 
 
 async def test_space_pauses_a_replay_wherever_the_focus_is(feed):
-    app = console(feed)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: "0.0 %" in screen_text(app))
+    async with replaying(feed) as (app, pilot):
         assert "Space pause" in screen_text(app).splitlines()[-1]
         for paused in (True, False):
             await pilot.press("space")

@@ -24,26 +24,19 @@ from textual.message import Message
 from zconsole.ui.terminal_driver import TerminalDriver
 
 
-def test_both_act_in_a_real_terminal():
-    """Esc leaves the help and ``q`` quits the console, both sent in one packet."""
+def test_something_is_said_before_anything_is_loaded_or_drawn_and_both_keys_of_a_packet_act():
+    """Esc leaves the help and ``q`` quits the console."""
     with demo() as (terminal, console):
-        read_until(terminal, b"DEGRADED")
+        seen = read_until(terminal, b"DEGRADED")
+        loading, drawing = seen.split(b"\x1b[?1049h", 1)
+        assert b"zconsole: starting" in loading
+        assert loading.endswith(b"\x1b[2K"), "nothing of it is left for the shell"
+        assert drawing.index(b"zconsole: reading pools") < drawing.index(b"DEMO")
         os.write(terminal, b"?")
         read_until(terminal, b"HELP")
         os.write(terminal, b"\xff\x1bq")  # \xff is not UTF-8 and no key
         read_until(terminal, None)
         assert console.wait(20) == 0
-
-
-def test_enter_in_the_packet_of_right_presses_the_button_that_leads_to():
-    with demo("healthy") as (terminal, _):
-        read_until(terminal, b"OK")
-        os.write(terminal, b"S")
-        read_until(terminal, b"Start or resume")
-        os.write(terminal, b"\r")
-        read_until(terminal, b"Cancel")
-        os.write(terminal, b"\x1b[C\r")
-        assert b"Started" in read_until(terminal, b"Started")
 
 
 def test_the_keyboard_is_waited_for_without_looking(monkeypatch: pytest.MonkeyPatch):
@@ -70,22 +63,21 @@ def test_the_keyboard_is_waited_for_without_looking(monkeypatch: pytest.MonkeyPa
     assert 0.1 in waits
 
 
-def test_something_is_said_before_anything_is_loaded_or_drawn():
-    with demo() as (terminal, _):
-        seen = read_until(terminal, b"DEGRADED")
-    loading, drawing = seen.split(b"\x1b[?1049h", 1)
-    assert b"zconsole: starting" in loading
-    assert loading.endswith(b"\x1b[2K"), "nothing of it is left for the shell"
-    assert drawing.index(b"zconsole: reading pools") < drawing.index(b"DEMO")
-
-
-def test_keys_typed_while_it_starts_are_not_shown_and_act_later():
+def test_keys_typed_while_it_starts_are_not_shown_and_act_later_and_right_enter_presses_a_button():
     with demo("healthy") as (terminal, console):
         assert is_echoing(terminal)
         seen = read_until(terminal, b"zconsole: starting")
         os.write(terminal, b"?~~~")
         seen += read_until(terminal, b"HELP")
         assert b"~~~" not in seen.split(b"\x1b[?1049h")[0]
+        os.write(terminal, b"\x1b")
+        read_until(terminal, b"quit")
+        os.write(terminal, b"S")
+        read_until(terminal, b"Start or resume")
+        os.write(terminal, b"\r")
+        read_until(terminal, b"Cancel")
+        os.write(terminal, b"\x1b[C\r")
+        read_until(terminal, b"Started")
         os.write(terminal, b"\x1bq")
         read_until(terminal, b"\x1b[?1049l")
         assert console.wait(20) == 0

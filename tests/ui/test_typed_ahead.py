@@ -46,68 +46,56 @@ async def reacts_after_escape(a) -> bool:
     return a.app.main_on_top
 
 
-async def test_a_menu_and_its_choice_in_one_packet_lead_to_the_plan():
-    async with acting("mirror-scrub") as a:
-        type_at_once(a, "S", "g", "down", "enter")
-        await a.rest()
-        assert isinstance(a.app.screen, ConfirmScreen)
-        assert "zpool scrub -p mirrors" in a.screen
-        assert commands(a) == []
-
-
-@pytest.mark.parametrize("keys", ["w", "/", "TV"])
-async def test_a_paste_in_the_packet_of_the_key_that_opens_its_prompt_is_taken(keys):
+async def test_a_paste_in_the_packet_of_the_key_that_opens_its_prompt_is_taken():
     async with acting(SCENARIO) as a:
-        type_at_once(a, *({"/": "slash"}.get(key, key) for key in keys))
-        a.app.post_message(events.Paste("8T"))
-        type_at_once(a, "x")
-        await a.rest()
-        assert a.app.focused.value == "8Tx"
+        for keys in (("w",), ("slash",), ("T", "V")):
+            type_at_once(a, *keys)
+            a.app.post_message(events.Paste("8T"))
+            type_at_once(a, "x")
+            await a.rest()
+            assert a.app.focused.value == "8Tx", keys
+            await a.home()
+            await a.press("escape")
 
 
-async def test_a_paste_does_not_reach_what_runs_things():
+async def test_keys_and_a_paste_typed_before_a_plan_is_shown_lead_to_it_and_do_not_run_it():
     async with acting("mirror-scrub") as a:
         type_at_once(a, "S", "g", "down", "enter")
         a.app.post_message(events.Paste("\n\n"))
         await a.rest()
         assert isinstance(a.app.screen, ConfirmScreen)
+        assert "zpool scrub -p mirrors" in a.screen
+        await a.home()
+        type_at_once(a, "S", "g", "down", "enter", "right", "enter")
+        await until(a.pilot, lambda: isinstance(a.app.screen, ConfirmScreen))
+        await a.rest()
         assert commands(a) == []
 
 
-@pytest.mark.parametrize(
-    ("flow", "shown"), [("R", "REPLACE"), ("S", "Scrub and resilver"), ("A", "ACTIONS")]
-)
-async def test_a_menu_is_there_before_the_machine_answers_and_has_the_keys(flow, shown):
+async def test_a_menu_is_there_before_the_machine_answers_and_has_the_keys():
     """On a busy machine, the facts of its disks took 25 seconds."""
     async with acting("mirror-scrub") as a:
         await a.to("WD80EFZZ")
-        before, answered = a.app.devices.current.key, hang(a)
-        await a.pilot.press(flow)
-        await until(a.pilot, lambda: isinstance(a.app.screen, PickScreen))
-        await until(a.pilot, lambda: shown in a.screen and "reading the pool" in a.screen)
-        await a.pilot.press("g", "down", "s", "down")
-        answered.set()
-        await until(a.pilot, lambda: "reading the pool" not in a.screen)
+        before = a.app.devices.current.key
         # A line that turns out to be possible is inserted among the others: the cursor stays on its
         # line.
-        row = 4 if flow == "A" else 2
-        await until(a.pilot, lambda: a.app.screen.view.cursor == row)
-        assert shown in await a.read(a.rest())
+        for flow, shown, row in (
+            ("R", "REPLACE", 2),
+            ("S", "Scrub and resilver", 2),
+            ("A", "ACTIONS", 4),
+        ):
+            answered = hang(a)
+            await a.pilot.press(flow)
+            await until(a.pilot, lambda: isinstance(a.app.screen, PickScreen))
+            await until(a.pilot, lambda: shown in a.screen and "reading the pool" in a.screen)  # noqa: B023
+            await a.pilot.press("g", "down", "s", "down")
+            answered.set()
+            await until(a.pilot, lambda: "reading the pool" not in a.screen)
+            await until(a.pilot, lambda: a.app.screen.view.cursor == row)  # noqa: B023
+            assert shown in await a.read(a.rest())
+            await a.home()
         assert a.app.devices.current.key == before
         assert a.app.devices.arrangement.sort == "tree"
-
-
-@pytest.mark.parametrize("flow", ["S", "A"])
-async def test_what_is_known_can_be_looked_at_before_the_machine_answers(flow):
-    async with acting("mirror-scrub") as a:
-        hang(a)
-        await a.pilot.press(flow)
-        await until(a.pilot, lambda: isinstance(a.app.screen, PickScreen))
-        await a.pilot.press("g", "down")
-        await until(a.pilot, lambda: a.app.screen.view.cursor == 1)
-        await a.pilot.press("question_mark")
-        await until(a.pilot, lambda: "HELP" in a.screen)
-        assert commands(a) == []
 
 
 async def test_what_was_picked_is_planned_once_the_machine_has_answered():
@@ -121,16 +109,25 @@ async def test_what_was_picked_is_planned_once_the_machine_has_answered():
         assert commands(a) == [], "keys typed before a plan was there do not run it"
 
 
-@pytest.mark.parametrize("keys", [("R",), ("R", "down"), ("S",), ("S", "enter"), ("A", "down")])
-async def test_escape_leaves_a_menu_that_is_not_filled_in(keys):
+async def test_a_menu_that_is_not_filled_in_has_its_keys_and_help_and_escape_leaves_it():
     async with acting("mirror-scrub") as a:
         await a.to("WD80EFZZ")
         before = a.app.devices.cursor
         hang(a)
-        await a.pilot.press(*keys)
-        await until(a.pilot, lambda: isinstance(a.app.screen, PickScreen))
-        await a.pilot.press("escape", "up")
-        await until(a.pilot, lambda: a.app.main_on_top and a.app.devices.cursor == before - 1)
+        for keys in (("R",), ("R", "down"), ("S",), ("S", "enter"), ("A", "down")):
+            await a.pilot.press(*keys)
+            await until(a.pilot, lambda: isinstance(a.app.screen, PickScreen))
+            await a.pilot.press("escape", "up")
+            await until(a.pilot, lambda: a.app.main_on_top and a.app.devices.cursor == before - 1)
+            await a.pilot.press("down")
+        for flow in "SA":
+            await a.pilot.press(flow)
+            await until(a.pilot, lambda: isinstance(a.app.screen, PickScreen))
+            await a.pilot.press("g", "down")
+            await until(a.pilot, lambda: a.app.screen.view.cursor == 1)
+            await a.pilot.press("question_mark")
+            await until(a.pilot, lambda: "HELP" in a.screen)
+            await a.pilot.press("escape", "escape")
         assert commands(a) == []
 
 
@@ -158,24 +155,13 @@ async def test_keys_behind_a_menu_that_cannot_be_shown_act_on_nothing():
         assert a.app.devices.cursor == before - 1
 
 
-async def test_a_menu_left_at_once_leads_back_and_the_next_key_opens_another():
-    async with acting("mirror-scrub") as a:
+async def test_keys_behind_one_that_opens_a_screen_leave_or_scroll_that_screen():
+    async with acting("mirror-scrub", (80, 24)) as a:
         type_at_once(a, "S", "escape", "question_mark")
         assert "HELP" in await a.read(a.rest())
-
-
-async def test_keys_behind_one_that_opens_a_screen_scroll_that_screen():
-    async with acting("mirror-scrub", (80, 24)) as a:
+        await a.home()
         type_at_once(a, "question_mark", "G")
         assert "stop and return to the shell" in await a.read(a.rest())
-
-
-async def test_keys_typed_before_a_plan_is_shown_do_not_run_it():
-    async with acting("mirror-scrub") as a:
-        type_at_once(a, "S", "down", "enter", "right", "enter")
-        await until(a.pilot, lambda: isinstance(a.app.screen, ConfirmScreen))
-        await a.rest()
-        assert commands(a) == []
 
 
 async def test_escape_while_the_menu_is_being_drawn_closes_the_menu():

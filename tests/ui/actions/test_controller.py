@@ -175,15 +175,6 @@ async def test_the_whole_story_of_a_failed_disk():
     assert setting().value == before
 
 
-async def test_a_one_way_plan_needs_the_name_typed():
-    ui = ScriptedSession("not-restored")
-    ui.pass_time(7200.0, 1200.0)
-    ui.answers.extend(("Discard the checkpoint", AGREED))
-    await actions_flow(ui, "")
-    assert 'type "tank" to confirm' in ui.ran[-1]
-    assert ui.commands == []
-
-
 async def test_a_scrub_of_the_known_errors_is_called_so_before_and_while_it_runs():
     async with acting("damaged") as a:
         await a.press("S")
@@ -233,26 +224,10 @@ async def test_where_nothing_may_be_changed_a_plan_says_why_and_the_command_by_h
     assert ui.barred
 
 
-async def test_a_plan_that_may_not_be_run_has_no_button_for_it():
-    async with acting("mirror-scrub", read_only=True) as a:
-        await a.press("S", "enter", "tab", "enter", "tab", "enter")
-        assert a.log == []
-
-
 def test_help_lists_the_action_keys():
     said = flat(text(help_lines(LOOK, 100, "")))
     for key in SHIPPED.actions:
         assert key.text in said
-
-
-@pytest.mark.parametrize("size", [(60, 15), (200, 50)])
-async def test_every_screen_can_be_drawn_at_every_size(size):
-    async with acting("failed-disk", size=size) as a:
-        await a.to("bay05")
-        for keys in (("A",), ("escape", "R"), ("enter",), ("escape", "T"), ("enter",)):
-            said = await a.read(a.press(*keys))
-            assert said.strip()
-            assert max(map(len, said.splitlines())) <= size[0]
 
 
 async def test_a_vdev_of_larger_disks_is_expanded_once_it_is_whole():
@@ -320,20 +295,6 @@ async def test_a_raidz_is_widened_once_its_name_is_typed():
     ui.pass_time(60 * 7200.0, 7200.0)
     moved = "/dev/disk/by-vdev/bay09 is part of raidz2-0 and its blocks are moved"
     assert ui.messages == [moved]
-
-
-async def test_a_bay_is_lit_and_every_light_goes_off():
-    ui = ScriptedSession("mirror-scrub", "Light its bay", AGREED)
-    disk = next(leaf for leaf in ui.world.pools[0].leaves() if leaf.present)
-    key = ui.key(disk.name)
-    await actions_flow(ui, key)
-    assert "goes on for 4 hours, also over a reboot" in ui.plan
-    assert f"the light of Slot 01 (serial {disk.serial}) is on" in ui.ran[-1]
-    assert [slot for _, slot in ui.world.lit] == ["Slot 01"]
-    ui.answers.extend(("Switch off every light lit from here", AGREED))
-    await actions_flow(ui, key)
-    assert f"the light of Slot 01 (serial {disk.serial}) is off" in ui.ran[-1]
-    assert not ui.world.lit
 
 
 async def test_lights_are_tidied_and_what_became_of_them_said(monkeypatch):

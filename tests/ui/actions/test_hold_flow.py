@@ -60,6 +60,7 @@ async def test_an_autopilot_from_the_question_to_the_log_of_its_end():
     await ui.wait(300.0, 20.0)
     assert value() > before, "the target is generous"
 
+    await ui.read_autopilot()
     said: list[str] = []
     ui.answers.append(reading(said))
     await tunables_flow(ui, "")
@@ -68,6 +69,7 @@ async def test_an_autopilot_from_the_question_to_the_log_of_its_end():
     assert "scans are tuned above default" in said[1]
     assert "restored by the autopilot when it ends: with the scans, or with the console" in said[1]
     assert "when the scan ends: E" not in said[1]
+    assert f"application requests wait at most {latency(ui.effects.latency())}." in said[1]
 
     ui.answers.extend((asking("restore"), ESC, ESC))
     await tunables_flow(ui, "")
@@ -124,18 +126,6 @@ async def test_the_main_screen_says_that_an_autopilot_runs_its_latency_and_what_
         await a.press("T", "V", *RUN, "escape", "escape")
         said = (await a.read(a.pass_time(20, 10))).lower()
         assert "autopilot" not in said
-
-
-async def test_the_question_and_the_list_say_how_long_requests_wait_now():
-    ui = ScriptedSession(SCENARIO)
-    await started(ui)
-    await ui.wait(120.0, 20.0)
-    await ui.read_autopilot()
-    said: list[str] = []
-    ui.answers.append(reading(said))
-    await tunables_flow(ui, "")
-    reached = latency(ui.effects.latency())
-    assert f"application requests wait at most {reached}." in said[1]
 
 
 async def test_where_the_target_is_out_of_reach_its_cost_is_said_and_what_stops_it():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -39,7 +38,7 @@ def kernel(tmp_path: Path) -> Kernel:
 @pytest.fixture
 def other() -> Iterator[subprocess.Popen[bytes]]:
     """A running process that stands for another console."""
-    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    process = subprocess.Popen(["sleep", "60"])
     yield process
     kill(process)
 

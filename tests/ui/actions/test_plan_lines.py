@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.table import rows
 from tests.ui.drawn import plain
 from zconsole.actions.candidates import Candidate
@@ -38,33 +40,38 @@ def candidate(name: str, *problems: str, **fields: object) -> Candidate:
     return Candidate(device, problems)
 
 
-def test_bugs_of_the_release_stand_under_their_own_heading() -> None:
-    said = [plain(line) for line in plan_lines(ActionPlan("x", "X", ()), "", LOOK, 80)]
-    assert not any("OpenZFS" in line for line in said)
-    plan = ActionPlan("x", "X", (), hazards=("it can hang",), warnings=("look",))
-    said = [plain(line).strip() for line in plan_lines(plan, "", LOOK, 80)]
-    assert said == ["Known bugs of this OpenZFS", "it can hang", "Warnings", "look"]
+def listed(**fields: Any) -> list[str]:
+    """Return the lines of a plan of nothing but these."""
+    return [
+        plain(line).strip() for line in plan_lines(ActionPlan("x", "X", (), **fields), "", LOOK, 80)
+    ]
 
 
-def test_what_speaks_for_another_device_comes_before_all_else() -> None:
-    plan = ActionPlan("x", "X", (), doubts=("bay03 has failed",), consequences=("fills it",))
-    said = [plain(line).strip() for line in plan_lines(plan, "", LOOK, 80)]
-    assert said[:2] == ["Check first", "bay03 has failed"]
+def test_each_part_of_a_plan_stands_under_its_own_heading_and_a_refused_one_promises_nothing():
+    assert listed(hazards=("it can hang",), warnings=("look",)) == [
+        *("Known bugs of this OpenZFS", "it can hang", "Warnings", "look")
+    ]
+    assert not any("OpenZFS" in line for line in listed())
+    doubted = listed(doubts=("bay03 has failed",), consequences=("fills it",))
+    assert doubted[:2] == ["Check first", "bay03 has failed"], "before all else"
+    where = "sda: Slot 07, serial ZC1A"
+    assert listed(where=(where,)) == ["Where the disks are", where]
+    for refused, heading in ((None, "What it does"), ("too small", "What it would do")):
+        assert listed(consequences=("resilvers",), refused=refused)[-2:] == [heading, "resilvers"]
 
 
-def test_short_names_leave_room_for_what_stands_against_a_device() -> None:
-    (line,) = candidate_lines([candidate("bay01", USED)], LOOK, 80)
-    assert plain(line).endswith(USED)
-
-
-def test_long_names_are_cut_and_lines_fit() -> None:
+def test_long_names_are_cut_so_that_lines_fit_and_short_ones_leave_room_for_reasons() -> None:
+    (short,) = candidate_lines([candidate("bay01", USED)], LOOK, 80)
+    assert plain(short).endswith(USED)
     made = [candidate("ata-" + "x" * 60, USED), candidate("bay01", USED)]
     lines = candidate_lines(made, LOOK, 80)
     assert {width_of(line) <= 80 for line in lines} == {True}
     assert len({plain(line).index("4T") for line in lines}) == 1
 
 
-def test_a_bay_is_not_said_twice() -> None:
+def test_a_bay_is_in_the_line_and_not_said_twice() -> None:
+    (line,) = candidate_lines([candidate("a", bay="Slot 07", serial="ZC1A")], LOOK, 80)
+    assert "Slot 07  ZC1A" in plain(line)
     made = [candidate("bay14", bay="bay14"), candidate("ata-X", bay="bay15")]
     one, other = (plain(line) for line in candidate_lines(made, LOOK, 80))
     assert one.count("bay14") == 1
@@ -226,24 +233,6 @@ def test_reasons_are_as_readable_as_other_text() -> None:
     roles = {span.role for line in lines for span in line}
     assert roles == {"", "dim"}
     assert {span.role for span in lines[1]} == {""}
-
-
-def test_a_refused_plan_promises_nothing() -> None:
-    for refused, heading in ((None, "What it does"), ("too small", "What it would do")):
-        plan = ActionPlan("x", "X", (), consequences=("resilvers",), refused=refused)
-        said = [plain(line).strip() for line in plan_lines(plan, "", LOOK, 80)]
-        assert said[-2:] == [heading, "resilvers"]
-
-
-def test_a_plan_says_where_the_disks_are_that_it_is_about() -> None:
-    plan = ActionPlan("x", "X", (), where=("sda: Slot 07, serial ZC1A",))
-    said = [plain(line).strip() for line in plan_lines(plan, "", LOOK, 80)]
-    assert said == ["Where the disks are", "sda: Slot 07, serial ZC1A"]
-
-
-def test_a_disk_to_choose_has_its_bay_in_its_line() -> None:
-    (line,) = candidate_lines([candidate("a", bay="Slot 07", serial="ZC1A")], LOOK, 80)
-    assert "Slot 07  ZC1A" in plain(line)
 
 
 def test_the_lines_of_a_long_text_begin_below_each_other() -> None:

@@ -46,7 +46,7 @@ async def test_replacing_a_healthy_disk_while_another_has_failed_says_so_first()
     assert "bay04 shows no errors; bay05 has failed" in ui.shown[1].splitlines()[2]
 
 
-async def test_fresh_disks_come_before_the_hot_spare():
+async def test_fresh_disks_come_before_the_hot_spare_and_the_failed_disk_itself_last():
     ui = ScriptedSession("failed-disk", "bay11")
     await replace_flow(ui, ui.key("bay05"))
     listed, plan = ui.shown[0], ui.plan
@@ -54,6 +54,9 @@ async def test_fresh_disks_come_before_the_hot_spare():
     assert listed.index("hot spare of this pool") < listed.index("too small")
     assert "hot spare bay11 only stands in" in plan
     assert "until bay05 is replaced by another disk" in plan
+    rows = [line for line in listed.splitlines() if " 3.64T " in line]
+    assert rows[-1].startswith("bay05")
+    assert "this is the failed disk" in rows[-1]
 
 
 async def test_a_batch_is_put_together_and_run_as_one():
@@ -129,14 +132,6 @@ async def test_replace_on_a_suspended_pool_says_that_it_is_and_what_comes_first(
     assert str(told.value) == (
         "backup is suspended: reconnect Slot 04 (serial S5RSVHXM), then clear the pool (A)"
     )
-
-
-async def test_the_failed_disk_is_not_offered_as_its_own_replacement():
-    ui = ScriptedSession("failed-disk")
-    await replace_flow(ui, ui.key("bay05"))
-    rows = [line for line in ui.shown[0].splitlines() if " 3.64T " in line]
-    assert rows[-1].startswith("bay05")
-    assert "this is the failed disk" in rows[-1]
 
 
 async def test_a_path_is_asked_for_until_it_is_one_or_left_and_leads_back_to_the_list():

@@ -64,9 +64,9 @@ async def test_the_list_has_what_is_suggested_in_an_old_release():
 
 async def test_a_preset_whose_value_was_measured_says_so():
     ui = ScriptedSession("foreground", asking("gentle"), AGREED, ESC)
-    ui.pass_time(200, 2)
+    ui.pass_time(200, 10)
     await tunables_flow(ui, "")
-    ui.pass_time(300, 2)
+    ui.pass_time(300, 10)
     ui.answers.extend([asking("restore"), AGREED, asking("gentle"), ESC, ESC])
     await tunables_flow(ui, "")
     assert "Set before: zfs_resilver_min_time_ms 3000 to 750" in ui.plan

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from functools import partial
 
 import pytest
 
@@ -48,27 +47,6 @@ def test_the_keys_of_the_tunables_are_named_in_whole_words(width):
     assert keys.endswith("? help  Esc back")
     if width >= 80:
         assert "  D default  U undo  E auto-undo  " in keys
-
-
-async def test_tunables_have_headings_ranges_and_marks():
-    async with acting("resilver", (80, 24)) as a:
-        said = await a.read(a.press("T"))
-        assert said.splitlines()[0].split() == [
-            "TUNABLES",
-            "VALUE",
-            "DEFAULT",
-            "UNIT",
-            "NOTE",
-            "↓",
-        ]
-        assert "1 to 60000 ms, default 3000" in said
-        asked = await a.read(a.press("enter"))
-        assert asked.splitlines()[6].strip() == "▌1 to 60000 ms, default 3000", "where to type"
-        assert "3000 → 5000 ms" in await a.read(a.press(*"5000", "enter"))
-        said = await a.read(a.press(*RUN, "escape"))
-        assert said.splitlines()[1].startswith("›* zfs_resilver_min_time_ms")
-        await a.press("U", *RUN, "escape")
-        assert a.screen.splitlines()[1].startswith("›  zfs_resilver_min_time_ms")
 
 
 async def test_the_list_opens_on_the_tunable_that_is_suggested_and_says_so():
@@ -149,18 +127,6 @@ async def test_after_a_restore_the_pane_tells_of_the_restore():
     assert "set before (" in told
 
 
-async def test_a_tunable_is_set_put_back_and_refused_out_of_range():
-    ui = ScriptedSession("resilver", asking("set"), "5000", AGREED, asking("set"), "99999999")
-    value = partial(ui.backend.control.setting, TIME)
-    await tunables_flow(ui, "")
-    assert "3000 → 5000" in ui.plan
-    assert value().value == 5000
-    assert any("99999999" in text for text in ui.messages)
-    ui.answers.extend((asking("restore"), AGREED))
-    await tunables_flow(ui, "")
-    assert value().value == 3000
-
-
 @pytest.mark.parametrize(("value", "warned"), [("5000", True), ("500", False)])
 async def test_what_raising_does_is_a_warning_of_raising_only(value, warned):
     ui = ScriptedSession("resilver", asking("set"), value)
@@ -207,15 +173,6 @@ async def test_bytes_are_shown_scaled_and_may_be_typed_so():
     await tunables_flow(ui, "")
     (row,) = (line for line in ui.shown[-1].splitlines() if name in line)
     assert "1.57M" in row, "sizes follow the units"
-
-
-async def test_a_value_that_cannot_be_stays_to_be_corrected():
-    async with acting("mirror-scrub", (120, 30)) as a:
-        said = await a.read(a.press("T", "enter", *"9999999999999", "enter"))
-        assert " SET " in said
-        assert "9999999999999\n" in said
-        await a.press("F")
-        assert " SET " in a.screen, "letters are typed, no keys of the list"
 
 
 async def test_a_preset_lists_only_what_it_changes():

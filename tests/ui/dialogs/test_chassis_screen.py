@@ -8,7 +8,7 @@ from tests.ui.fakes import FakeFeed, console, screen_text
 from zconsole.ui.panes.chassis import ChassisScreen
 
 
-async def test_the_cursor_starts_on_the_bay_of_the_device_and_goes_by_slots_and_lines():
+async def test_the_cursor_starts_on_the_bay_of_the_device_and_goes_by_slots_to_another_one():
     async with acting("failed-disk", (80, 24)) as a:
         await a.to("bay05")
         said = await a.read(a.press("c"))
@@ -19,18 +19,12 @@ async def test_the_cursor_starts_on_the_bay_of_the_device_and_goes_by_slots_and_
         assert "Slot 10 of" in await a.read(a.press("j"))
         assert "Slot 09 of" in await a.read(a.press("left"))
         assert "Slot 24 of" in await a.read(a.press("G", "l", "l", "l", "l"))
+        assert a.app.screen.copies() == (), "the slot is empty"
+        await a.press("enter")
+        assert isinstance(a.app.screen, ChassisScreen)
         assert "Slot 01 of" in await a.read(a.press("g", "left", "left", "left", "left"))
-
-
-async def test_what_is_in_a_slot_can_be_copied_and_gone_to_unless_it_is_empty():
-    async with acting("failed-disk", (80, 24)) as a:
-        await a.press("c")
-        assert isinstance(a.app.screen, ChassisScreen)
         assert dict(a.app.screen.copies())["bay"] == "bay01"
-        await a.press("G", "l", "l", "l", "enter")
-        assert isinstance(a.app.screen, ChassisScreen)
-        assert a.app.screen.copies() == ()
-        await a.press("g", "left", "left", "left", "l", "l", "enter")
+        await a.press("l", "l", "enter")
         assert not isinstance(a.app.screen, ChassisScreen)
         item = a.app.devices.current
         assert item is not None
@@ -38,7 +32,7 @@ async def test_what_is_in_a_slot_can_be_copied_and_gone_to_unless_it_is_empty():
         assert item.row.vdev.name == "bay03"
 
 
-async def test_a_light_that_was_switched_on_is_marked():
+async def test_the_map_goes_on_living_and_marks_a_light_that_was_switched_on():
     async with acting("failed-disk", (80, 24)) as a:
         assert "02*    ONLINE" not in await a.read(a.press("c", "l"))
         enclosure = a.app.screen._bay.enclosure.key
@@ -47,16 +41,11 @@ async def test_a_light_that_was_switched_on_is_marked():
         said = await a.read(a.press("c", "l"))
         assert "02*    ONLINE" in said
         assert "locate on, fault off" in said
-
-
-async def test_the_map_goes_on_living():
-    async with acting("failed-disk", (80, 24)) as a:
-        await a.press("c")
+        assert "10 empty" in said
         (pool,) = a.feed.world.pools
         leaf = next(leaf for leaf in pool.leaves() if leaf.name == "bay02")
         leaf.present = False
         a.feed.step()
-        assert "9 empty" not in a.screen
         assert "11 empty" in await a.read(a.rest())
 
 

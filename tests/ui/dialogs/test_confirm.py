@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from textual.events import Key
 from textual.widgets import Input
 
@@ -77,13 +76,19 @@ async def test_a_word_is_typed_into_its_field_wherever_the_focus_is():
             await a.press("enter")
             assert ran == ["one vjq ?y1"], moves
             await a.home()
+        asking(a, "one", "two", typed="tank")
+        await a.rest()
+        await a.press("right", "right", "enter")
+        assert a.app.screen.confirmation.title == "two", "another way has a button"
 
 
 async def test_another_word_runs_nothing_and_says_what_to_type():
     async with acting("mirror-scrub") as a:
         ran = asking(a, "one", typed="tank")
         assert 'Type "tank" to confirm' in await a.read(a.rest())
-        said = await a.read(a.press("t", "enter"))
+        assert 'Type "tank" first' in await a.read(a.press("right", "enter"))
+        assert 'Type "tank" first' not in await a.read(a.press("t"))
+        said = await a.read(a.press("enter"))
         assert 'That is not "tank"' in said
         assert 'Type "tank" to confirm' in said
         assert "Esc cancel" in said
@@ -106,23 +111,6 @@ async def test_left_and_right_leave_the_field_at_its_ends_and_nothing_typed_is_s
         assert ran == []
 
 
-async def test_what_was_said_to_be_typed_first_goes_with_the_first_letter():
-    async with acting("mirror-scrub") as a:
-        asking(a, "one", typed="tank")
-        await a.rest()
-        assert 'Type "tank" first' in await a.read(a.press("right", "enter"))
-        assert 'Type "tank" first' not in await a.read(a.press("t"))
-
-
-async def test_without_another_way_v_says_so():
-    async with acting("mirror-scrub") as a:
-        asking(a, "one")
-        await a.rest()
-        said = await a.read(a.press("v"))
-        assert "There is no other way" in said
-        assert "Esc cancel" in said
-
-
 async def test_the_preconditions_are_one_line_until_enter_on_the_text_shows_them():
     async with acting("failed-disk", (80, 24)) as a:
         await a.to("bay05")
@@ -137,23 +125,17 @@ async def test_the_preconditions_are_one_line_until_enter_on_the_text_shows_them
         assert "Tab goes to the buttons" in await a.read(a.press("enter"))
 
 
-@pytest.mark.parametrize("there", [("tab",), ("right", "right")])
-async def test_shift_tab_and_enter_show_the_preconditions_from_wherever_the_focus_is(there):
+async def test_shift_tab_and_enter_show_the_preconditions_from_wherever_the_focus_is():
     """Earlier, they canceled from the button to run."""
     async with acting("healthy") as a:
         await a.to("bay04")
-        await a.press("A")
-        await pick(a, "Take it offline")
-        await a.press(*there, "shift+tab", "enter")
-        assert "Preconditions (rechecked at run)" in a.screen
-        assert "does nothing here" not in a.screen
-
-
-async def test_enter_on_a_text_that_has_nothing_more_says_where_the_buttons_are():
-    async with acting("mirror-scrub") as a:
-        asking(a, "one")
-        await a.rest()
-        assert "Tab goes to the buttons" in await a.read(a.press("tab", "tab", "enter"))
+        for there in (("tab",), ("right", "right")):
+            await a.press("A")
+            await pick(a, "Take it offline")
+            await a.press(*there, "shift+tab", "enter")
+            assert "Preconditions (rechecked at run)" in a.screen, there
+            assert "does nothing here" not in a.screen, there
+            await a.home()
 
 
 async def test_enter_closes_a_result_but_nothing_that_runs():
@@ -167,10 +149,20 @@ async def test_enter_closes_a_result_but_nothing_that_runs():
         assert not isinstance(a.app.screen, ConfirmScreen)
 
 
-async def test_the_help_tells_of_the_keys_that_there_are():
+async def test_keys_that_do_nothing_say_so_and_the_help_tells_of_those_that_there_are():
     async with acting("mirror-scrub", (80, 40)) as a:
+        asking(a, "one", typed="tank")
+        assert "F1 help  Esc cancel" in await a.read(a.rest())
+        assert " HELP" in await a.read(a.press("f1"))
+        await a.home()
         asking(a, "one")
-        await a.rest()
+        assert "? help  Esc cancel" in await a.read(a.rest())
+        said = await a.read(a.press("v"))
+        assert "There is no other way" in said
+        assert "Esc cancel" in said
+        assert "Tab goes to the buttons" in await a.read(a.press("tab", "tab", "enter"))
+        await a.press("tab")
+        assert a.app.focused.id == "cancel"
         asked = await a.read(a.press("question_mark"))
         assert "another way" not in asked
         assert "press the button in focus" in asked
@@ -178,14 +170,6 @@ async def test_the_help_tells_of_the_keys_that_there_are():
         over = await a.read(a.press("question_mark"))
         assert "press the button in focus" not in over
         assert "close the result" in over
-
-
-async def test_another_way_has_a_button_where_letters_are_for_the_word():
-    async with acting("mirror-scrub") as a:
-        asking(a, "one", "two", typed="tank")
-        await a.rest()
-        await a.press("right", "right", "enter")
-        assert a.app.screen.confirmation.title == "two"
 
 
 async def test_the_button_in_focus_stands_out():
@@ -198,14 +182,3 @@ async def test_the_button_in_focus_stands_out():
             screen = a.app.screen
             looks = [screen.query_one(f"#{name}").rich_style for name in ("cancel", "run")]
             assert looks[0].reverse != looks[1].reverse, theme
-
-
-async def test_the_key_of_the_help_is_named_and_another_one_where_it_would_be_typed():
-    async with acting("mirror-scrub", (60, 15)) as a:
-        asking(a, "one", "two")
-        assert "? help  Esc cancel" in await a.read(a.rest())
-        assert " HELP" in await a.read(a.press("question_mark"))
-    async with acting("mirror-scrub", (60, 15)) as a:
-        asking(a, "one", typed="tank")
-        assert "F1 help  Esc cancel" in await a.read(a.rest())
-        assert " HELP" in await a.read(a.press("f1"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.ui.frames.busy import rebuilds, swap
 from tests.ui.frames.calm import healthy, imbalance, many, odd_names
 from tests.ui.frames.making import NOW, Past
-from tests.ui.frames.resilvering import deserted, flaky, resilver, suspended, unrestored
+from tests.ui.frames.resilvering import deserted, flaky, of_scan, resilver, suspended, unrestored
 
 ALL = {
     made.__name__: made
@@ -35,6 +35,7 @@ __all__ = [
     "imbalance",
     "many",
     "odd_names",
+    "of_scan",
     "rebuilds",
     "resilver",
     "suspended",

@@ -236,3 +236,9 @@ def unrestored() -> Frame:
             ("the last repair ended with 2 errors", "replacing-0 still there after the resilver"),
         ),
     )
+
+
+def of_scan(**fields: object) -> Frame:
+    """Return the resilver with other fields of its scan view."""
+    base = resilver()
+    return replace(base, scans=(base.scans[0]._replace(**fields),))

@@ -11,6 +11,7 @@ from tests.records import replace
 from tests.table import rows
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain, text
+from tests.ui.frames import of_scan
 from zconsole.pool.model import Activity, Scan
 from zconsole.pool.redundancy import Redundancy
 from zconsole.pool.scan_outcome import BY_SPARE, KEEP_OLD
@@ -38,12 +39,6 @@ def role_of(frame, needle, width=80):
     return {s.role for line in headline(frame, LOOK, width, 2) for s in line if needle in s.text}
 
 
-def of_scan(**fields):
-    """Return the resilver with other fields of its scan view."""
-    base = frames.resilver()
-    return replace(base, scans=(base.scans[0]._replace(**fields),))
-
-
 def test_an_idle_pool_tells_of_its_last_scan_and_its_fill():
     first, second = said(frames.healthy())
     assert first.startswith(" LAST SCRUB 16 Nov 12:41 ")
@@ -60,9 +55,7 @@ def test_an_idle_pool_tells_of_its_last_scan_and_its_fill():
 
 
 def test_a_rate_over_the_pass_is_not_read_as_the_best():
-    base = frames.resilver()
-    view = base.scans[0]._replace(window=None)
-    assert "over this pass" in said(replace(base, scans=(view,)), rows=3)[2]
+    assert "over this pass" in said(of_scan(window=None), rows=3)[2]
 
 
 def test_errors_of_the_last_scan_stand_out_and_a_canceled_one_is_called_so():
@@ -312,9 +305,7 @@ def test_the_estimate_of_a_removal_is_called_stale_where_the_pool_does_not_answe
 @rows("unit", ["binary", "decimal", "exact"])
 @rows("rate", [math.inf, math.nan])
 def test_a_rate_that_is_not_finite_is_unknown(rate, unit):
-    base = frames.resilver()
-    frame = replace(base, scans=(base.scans[0]._replace(issue_rate=rate),))
-    shown = said(frame, look=replace(LOOK, unit=unit))[0]
+    shown = said(of_scan(issue_rate=rate), look=replace(LOOK, unit=unit))[0]
     assert "RATE - " in shown
 
 

@@ -9,6 +9,7 @@ import pytest
 from textual import events
 
 from tests.records import replace
+from tests.table import rows
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain
 from tests.ui.fakes import FakeFeed, until, view_state
@@ -64,7 +65,7 @@ async def test_a_machine_that_answers_at_last_keeps_its_place():
         assert " OK  b:vault" in screen()
 
 
-@pytest.mark.parametrize(("seconds", "shown"), [(100.0, "STALE 1m40s"), (None, "STALE  ")])
+@rows(("seconds", "shown"), [(100.0, "STALE 1m40s"), (None, "STALE  ")])
 def test_a_stale_pool_says_its_age_where_it_is_listed(seconds, shown):
     health = Health("STALE", "warning", ("no answer",))
     stale = replace(frames.healthy(), health=health, problem="no answer", stale_seconds=seconds)
@@ -114,7 +115,7 @@ def test_a_pool_is_as_full_as_it_says_itself():
     assert " 13 %" in line
 
 
-def rows(said):
+def listed(said):
     """Return the names in the overview, from the top."""
     lines = takewhile(str.strip, said.splitlines()[1:])
     return [line.strip(" ›").split()[0] for line in lines]
@@ -125,15 +126,15 @@ async def test_the_worst_pool_is_first_and_the_cursor_stays_on_its_pool():
     feed = FakeFeed((backup, replace(frames.unrestored(), pool="old"), tank))
     async with view_state(feed=feed) as (_, pilot, screen):
         await pilot.press("o")
-        assert rows(screen()) == ["old", "tank", "backup"]
+        assert listed(screen()) == ["old", "tank", "backup"]
         await pilot.press("G", "up")
         feed.put(backup, replace(frames.healthy(), pool="old"), tank)
-        await until(pilot, lambda: rows(screen()) == ["tank", "backup", "old"])
+        await until(pilot, lambda: listed(screen()) == ["tank", "backup", "old"])
         await pilot.press("enter")
         await until(pilot, lambda: " DEGRADED  tank" in screen())
 
 
-@pytest.mark.parametrize("width", [60, 80, 100, 120, 160, 200])
+@rows("width", [60, 80, 100, 120, 160, 200])
 def test_every_row_fits_under_its_headings_at_every_width(width):
     made = by_trouble(tuple(make() for make in frames.ALL.values()))
     look = DisplayFormat(zone=UTC)
@@ -148,7 +149,7 @@ def test_every_row_fits_under_its_headings_at_every_width(width):
     assert ("RATE" in head) == (width >= 120)
 
 
-@pytest.mark.parametrize(("width", "cells"), [(60, 0), (80, 5), (120, 12), (200, 12)])
+@rows(("width", "cells"), [(60, 0), (80, 5), (120, 12), (200, 12)])
 def test_state_redundancy_work_eta_sparkline_and_fill_are_there_at_every_width(width, cells):
     (line,) = overview_lines((frames.resilver(),), LOOK, width)
     said = plain(line)
@@ -160,7 +161,7 @@ def test_state_redundancy_work_eta_sparkline_and_fill_are_there_at_every_width(w
     assert sum(len(span.text) for span in line if span.role == "spark") == cells
 
 
-@pytest.mark.parametrize("width", range(80, 140))
+@rows("width", range(80, 140))
 def test_the_redundancy_is_not_read_as_a_number_of_the_work(width):
     """With one blank in between, "1 resilver" looked like one fact."""
     (line,) = overview_lines((frames.resilver(),), LOOK, width)
@@ -211,7 +212,7 @@ def many():
 async def test_the_overview_is_sorted_and_says_by_what_and_the_cursor_stays_on_its_pool():
     async with view_state(*many()) as (_, pilot, screen):
         await pilot.press("o")
-        assert rows(screen()) == ["tank", "alpha", "media"]
+        assert listed(screen()) == ["tank", "alpha", "media"]
         assert "▾" not in screen()
         for title, order in (
             ("POOL▾", ["alpha", "media", "tank"]),
@@ -221,7 +222,7 @@ async def test_the_overview_is_sorted_and_says_by_what_and_the_cursor_stays_on_i
         ):
             await pilot.press("s")
             assert title in screen().splitlines()[0]
-            assert rows(screen()) == order, title
+            assert listed(screen()) == order, title
         assert "s sort" in screen().splitlines()[-1]
         await pilot.press("G", "s", "enter")
         await until(pilot, lambda: " OK  media" in screen())
@@ -230,14 +231,14 @@ async def test_the_overview_is_sorted_and_says_by_what_and_the_cursor_stays_on_i
 async def test_the_overview_is_filtered_as_it_is_typed():
     async with view_state(*many()) as (app, pilot, screen):
         await pilot.press("o", "slash", *"MED")
-        assert rows(screen()) == ["media"]
+        assert listed(screen()) == ["media"]
         assert "F1 help" in screen().splitlines()[-1]
         await pilot.press("enter")
         assert "POOL /MED" in screen().splitlines()[0]
         await pilot.press("slash", "backspace", "enter")
         assert "POOL /ME" in screen().splitlines()[0]
         await pilot.press("escape")
-        assert rows(screen()) == ["tank", "alpha", "media"]
+        assert listed(screen()) == ["tank", "alpha", "media"]
         await pilot.press("slash", *"degraded", "enter", "enter")
         await until(pilot, lambda: " DEGRADED  tank" in screen())
         await pilot.press("o", "slash", *"zzz")
@@ -245,7 +246,7 @@ async def test_the_overview_is_filtered_as_it_is_typed():
         await pilot.press("enter", "enter", "y")
         assert "nothing to copy here" in screen()
         await pilot.press("escape")
-        assert rows(screen()) == ["tank", "alpha", "media"]
+        assert listed(screen()) == ["tank", "alpha", "media"]
         await pilot.press("escape")
         assert app.main_on_top
 

@@ -11,6 +11,7 @@ from tests.table import rows
 from tests.ui import frames
 from tests.ui.drawn import LOOK, flat, plain, text
 from tests.ui.fakes import FakeFeed, view_state
+from tests.ui.frames import of_scan
 from tests.ui.panes.test_activities import with_activities
 from tests.worlds import world_of
 from zconsole.diagnosis.bottleneck.finding import NOTHING_TO_DO, Suggestion
@@ -29,6 +30,15 @@ from zconsole.ui.view_state import HeaderStatus
 
 SCRUBBED = Scan("scrub", "finished", end=frames.NOW - 86_400, duration=51_120.0,
                 processed_bytes=6_196_000, errors=3)  # fmt: skip
+
+
+SCAN = frames.resilver().scans[0].scan
+
+
+def limited(**fields):
+    """Return the resilver with other fields of its limit."""
+    base = frames.resilver()
+    return replace(base, limit=replace(base.limit, **fields))
 
 
 @pytest.mark.slow
@@ -55,9 +65,7 @@ def test_no_advice_of_any_scenario_is_cut_before_its_command():
 
 class TestScan:
     def test_of_several_restarts_the_newest_is_named(self):
-        base = frames.resilver()
-        view = base.scans[0]._replace(notes=("restarted 11:32", "restarted 11:07"), restarts=2)
-        again = replace(base, scans=(view,))
+        again = of_scan(notes=("restarted 11:32", "restarted 11:07"), restarts=2)
         for form in ({"compact": True}, {}, {"roomy": True}):
             said = text(scan_lines(again, LOOK, 120, **form))
             assert "restarted 11:32" in said
@@ -89,17 +97,13 @@ class TestScan:
     def test_what_an_eta_does_after_the_rate_changed_is_told_in_the_lines_there_are(
         self, width, form, words
     ):
-        base = frames.resilver()
-        lagging = replace(base, scans=(base.scans[0]._replace(lag=words, notes=()),))
-        lines = scan_lines(lagging, LOOK, width, **form)
+        lines = scan_lines(of_scan(lag=words, notes=()), LOOK, width, **form)
         assert words in text(lines)
-        assert len(lines) == len(scan_lines(base, LOOK, width, **form))
+        assert len(lines) == len(scan_lines(frames.resilver(), LOOK, width, **form))
 
     def test_a_thorough_scrub_is_called_one(self):
-        view = frames.resilver().scans[0]
-        scrub = view._replace(scan=replace(view.scan, function="scrub", thorough=True))
-        said = text(scan_lines(replace(frames.resilver(), scans=(scrub,)), LOOK, 80))
-        assert " thorough scrub checking " in said
+        scrub = replace(SCAN, function="scrub", thorough=True)
+        assert " thorough scrub checking " in text(scan_lines(of_scan(scan=scrub), LOOK, 80))
 
     def test_what_does_not_fit_at_all_is_shown_as_far_as_it_goes(self):
         base = frames.rebuilds()
@@ -109,9 +113,10 @@ class TestScan:
 
     def test_an_error_scrub_has_no_amounts_and_no_rate(self):
         scan = Scan("errorscrub", "running", percent=40.0, two_stage=False)
-        view = replace(frames.resilver().scans[0], scan=scan, key="scan:errorscrub:", percent=40.0,
-                       issue_rate=None, scan_rate=None)  # fmt: skip
-        lines = scan_lines(replace(frames.resilver(), scans=(view,)), LOOK, 120)
+        found = of_scan(
+            scan=scan, key="scan:errorscrub:", percent=40.0, issue_rate=None, scan_rate=None
+        )
+        lines = scan_lines(found, LOOK, 120)
         assert "error scrub" in plain(lines[0])
         assert "40.0 %" in plain(lines[0])
         assert " of " not in plain(lines[0])
@@ -147,9 +152,8 @@ class TestScan:
 
     @rows(("roomy", "most"), [(False, 2), (True, 4)])
     def test_a_suggestion_ends_with_a_whole_clause(self, roomy, most):
-        base = frames.resilver()
         clauses = "; ".join(f"do number {n} of the many things that can be done" for n in range(9))
-        long = replace(base, limit=replace(base.limit, suggestion=Suggestion(clauses)))
+        long = limited(suggestion=Suggestion(clauses))
         said = [plain(line) for line in scan_lines(long, LOOK, 80, roomy=roomy)]
         first = next(n for n, line in enumerate(said) if line.startswith(" try "))
         told = " ".join(" ".join(said[first : first + most]).split())
@@ -184,10 +188,9 @@ class TestScan:
         assert len(counts) == 1
 
     def test_a_long_name_in_a_limit_gives_way_to_its_figures(self):
-        base = frames.resilver()
-        name = base.rows[-1].vdev.name
+        name = frames.resilver().rows[-1].vdev.name
         text_of = f"{name} is slow: 97 % busy, siblings 40 %"
-        long = replace(base, limit=replace(base.limit, text=text_of))
+        long = limited(text=text_of)
         assert "7K02B5AF is slow: 97 % busy, siblings 40 %" in text(scan_lines(long, LOOK, 80))
         assert text_of in text(scan_lines(long, LOOK, 120))
 
@@ -208,26 +211,23 @@ class TestScan:
     @rows("troubles", [(), frames.flaky().troubles])
     def test_a_suggestion_keeps_its_row_whatever_the_limit(self, troubles):
         """A live resilver moved it down and up again as the limit was described in more words."""
-        base = replace(frames.resilver(), troubles=troubles)
         rows = set()
         for words in ("sda is slow", "the new disk sda: 90 % busy" * 4 + "; at last"):
-            limit = base.limit._replace(text=words, suggestion=Suggestion("check sda"))
-            lines = text(scan_lines(replace(base, limit=limit), LOOK, 80)).splitlines()
+            found = replace(
+                limited(text=words, suggestion=Suggestion("check sda")), troubles=troubles
+            )
+            lines = text(scan_lines(found, LOOK, 80)).splitlines()
             rows.add(next(n for n, line in enumerate(lines) if "check sda" in line))
         assert len(rows) == 1
 
     def test_a_paused_scan_waits_for_nothing(self):
-        base = frames.resilver()
-        view = base.scans[0]
-        paused = view._replace(scan=replace(view.scan, state="paused"))
-        said = text(scan_lines(replace(base, limit=None, scans=(paused,)), LOOK, 80))
-        assert "not known yet" not in said
-        assert "not known yet" in text(scan_lines(replace(base, limit=None), LOOK, 80))
+        paused = of_scan(scan=replace(SCAN, state="paused"))
+        for found, waits in ((paused, False), (frames.resilver(), True)):
+            said = text(scan_lines(replace(found, limit=None), LOOK, 80))
+            assert ("not known yet" in said) == waits
 
     def test_a_limit_that_is_not_sure_is_called_so(self):
-        base = frames.resilver()
-        doubtful = replace(base, limit=replace(base.limit, sure=0.2))
-        assert "slowed by   perhaps WCC7K0F34DA" in text(scan_lines(doubtful, LOOK, 140))
+        assert "slowed by   perhaps WCC7K0F34DA" in text(scan_lines(limited(sure=0.2), LOOK, 140))
 
     def test_a_pool_that_was_never_reached_is_not_said_to_have_had_no_scan(self):
         unseen = replace(frames.healthy(), rows=(), scans=(), problem="refused", stale_seconds=None)
@@ -273,29 +273,19 @@ class TestScan:
         assert "machine" not in text(scan_lines(frames.suspended(), LOOK, 80, roomy=True))
 
     def test_paused_and_stalled_are_said(self):
-        base = frames.resilver()
-        view = base.scans[0]
-        paused = replace(view, scan=replace(view.scan, state="paused", paused_since=frames.NOW))
-        assert "PAUSED" in text(scan_lines(replace(base, scans=(paused,)), LOOK, 80))
-        stalled = replace(base, scans=(replace(view, stalled=600.0),))
+        paused = of_scan(scan=replace(SCAN, state="paused", paused_since=frames.NOW))
+        assert "PAUSED" in text(scan_lines(paused, LOOK, 80))
+        stalled = of_scan(stalled=600.0)
         assert "STALLED: no progress for 10m00s" in text(scan_lines(stalled, LOOK, 80))
 
     def test_beyond_a_hundred_percent_is_shown_as_printed(self):
-        base = frames.resilver()
-        view = replace(
-            base.scans[0], percent=134.0, estimate=Estimate(None, None, None, "beyond 100 %")
-        )
-        said = text(scan_lines(replace(base, scans=(view,)), LOOK, 80))
-        assert "134.0 %" in said
-        lines = header_lines(
-            replace(base, scans=(view,)), HeaderStatus("nas1", (), 1.0, 0.4, frames.NOW), LOOK, 80
-        )
+        beyond = of_scan(percent=134.0, estimate=nothing("beyond 100 %"))
+        assert "134.0 %" in text(scan_lines(beyond, LOOK, 80))
+        lines = header_lines(beyond, HeaderStatus("nas1", (), 1.0, 0.4, frames.NOW), LOOK, 80)
         assert plain(lines[2]).startswith(" beyond 100 %")
 
 
 def test_a_suggestion_names_the_key_of_the_console():
-    frame = frames.resilver()
-    assert frame.limit is not None
     for found, said in (
         (Suggestion("{act} (now 2)", "set", "zfs_x", 8), "press T, set zfs_x=8 (now 2)"),
         (Suggestion("{act}", "raise", "zfs_x"), "raise zfs_x (T)"),
@@ -305,16 +295,12 @@ def test_a_suggestion_names_the_key_of_the_console():
             "less load, or limit application latency (T, then V): as allowed",
         ),
     ):
-        shown = replace(frame, limit=frame.limit._replace(suggestion=found))
-        assert f"try         {said}" in text(scan_lines(shown, LOOK, 140))
+        assert f"try         {said}" in text(scan_lines(limited(suggestion=found), LOOK, 140))
 
 
 @rows("name", LEVERS)
 def test_nothing_is_suggested_to_set_that_a_running_autopilot_sets(name):
-    base = frames.resilver()
-    found = Suggestion("{act}", "set", name, 9)
-    limit = replace(base.limit, cause="scan-reads", suggestion=found)
-    shown = replace(base, limit=limit)
+    shown = limited(cause="scan-reads", suggestion=Suggestion("{act}", "set", name, 9))
     assert f"set {name}=9" in text(scan_lines(shown, LOOK, 120))
     held = ActivityView(Activity(AUTOPILOT, "holds 20ms"), None, nothing(""))
     said = text(scan_lines(replace(shown, activities=(held,)), LOOK, 120))
@@ -350,12 +336,7 @@ class TestLow:
     ],
 )  # fmt: skip
 def test_advice_that_is_too_long_loses_its_aside_before_what_to_do(advice, kept):
-    base = frames.resilver()
-    shown = replace(
-        base,
-        limit=replace(base.limit, suggestion=Suggestion(advice)),
-        troubles=frames.flaky().troubles,
-    )
+    shown = replace(limited(suggestion=Suggestion(advice)), troubles=frames.flaky().troubles)
     assert kept in text(scan_lines(shown, LOOK, 80))
 
 
@@ -366,9 +347,10 @@ LONG = (
 
 @rows("width", range(54, 120, 3))
 def test_a_limit_that_is_too_long_ends_with_a_whole_phrase(width):
-    base = frames.resilver()
-    limit = replace(base.limit, text=f"{LONG}; latency 61ms", suggestion=NOTHING_TO_DO, sure=1.0)
-    shown = replace(base, limit=limit, troubles=frames.flaky().troubles)
+    shown = replace(
+        limited(text=f"{LONG}; latency 61ms", suggestion=NOTHING_TO_DO, sure=1.0),
+        troubles=frames.flaky().troubles,
+    )
     lines = [plain(line).rstrip() for line in scan_lines(shown, LOOK, width)]
     first = next(n for n, line in enumerate(lines) if line.startswith(" slowed by"))
     said = " ".join(line.strip() for line in lines[first : first + 2]).removeprefix("slowed by")
@@ -415,10 +397,8 @@ async def test_a_time_gone_back_to_stays_while_samples_come():
     async with view_state(feed=feed) as (app, pilot, screen):
         app.main_screen.scan.focus()
         await pilot.press("pageup")
-        base = frames.resilver()
-        past = base.scans[0].past
-        later = base.scans[0]._replace(past=past._replace(rates=(*past.rates, 1.0, 1.0)))
-        feed.put(replace(base, scans=(later,)))
+        past = frames.resilver().scans[0].past
+        feed.put(of_scan(past=past._replace(rates=(*past.rates, 1.0, 1.0))))
         await pilot.pause()
         assert span(screen()) == "to 20m16s ago"
 
@@ -430,12 +410,15 @@ async def test_a_scan_that_ended_shows_now_when_the_next_one_runs():
         await pilot.press("pageup")
         feed.put(frames.unrestored())
         await pilot.pause()
-        base = frames.resilver()
-        past = base.scans[0].past
-        late = past._replace(begin=past.begin + 7 * 3600)
-        feed.put(replace(base, scans=(base.scans[0]._replace(past=late),)))
+        past = frames.resilver().scans[0].past
+        feed.put(of_scan(past=past._replace(begin=past.begin + 7 * 3600)))
         await pilot.pause()
         assert span(screen()) == "last 40m32s"
+
+
+async def test_the_past_of_a_scan_that_ended_is_drawn_where_rows_are_free():
+    async with view_state(frames.unrestored(), size=(120, 50)) as (_, _, screen):
+        assert sum("⣿⣿" in line for line in screen().splitlines()) == 4
 
 
 async def test_the_past_of_a_scan_that_ended_is_in_its_pane_zoomed_and_can_be_scrolled():
@@ -454,11 +437,6 @@ async def test_the_past_of_a_scan_that_ended_is_in_its_pane_zoomed_and_can_be_sc
         await pilot.press("end")
         await pilot.pause()
         assert next(line for line in screen().splitlines() if "0 ┴" in line) == axis
-
-
-async def test_the_past_of_a_scan_that_ended_is_drawn_where_rows_are_free():
-    async with view_state(frames.unrestored(), size=(120, 50)) as (_, _, screen):
-        assert sum("⣿⣿" in line for line in screen().splitlines()) == 4
 
 
 async def test_a_scan_of_which_no_rate_is_known_has_no_graph_once_it_is_over():

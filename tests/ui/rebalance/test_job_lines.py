@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tests.records import replace
 from tests.table import rows
 from tests.ui.drawn import plain, text
 from tests.ui.rebalance.samples import JOB, ODD, PLAN, shown
-from zconsole.rebalance.backend import REPLACED, Counted
+from zconsole.rebalance.backend import REPLACED, Counted, JobView
 from zconsole.rebalance.planning.settings import EVEN
 from zconsole.ui.display_format import ASCII, UNICODE, DisplayFormat
 from zconsole.ui.rebalance.job_screen import KEYS, job_lines, job_rows, job_title, possible_actions
 from zconsole.ui.rebalance.job_watch import reason
 from zconsole.ui.rebalance.plan_screen import counting_lines
 from zconsole.ui.widgets.draw import width_of
+
+
+def said(
+    job: JobView,
+    *,
+    width: int = 100,
+    now: float = 0.0,
+    spreads: Mapping[str, float | None] | None = None,
+) -> str:
+    """Return the text of a job."""
+    return text(job_lines(job, now, spreads or {}, DisplayFormat(), width))
 
 
 @rows("look", [DisplayFormat(UNICODE), DisplayFormat(ASCII)])
@@ -30,7 +43,7 @@ def test_lines_keep_to_the_width_and_hold_nothing_a_terminal_acts_on(width, look
 
 
 def test_a_job_tells_everything_there_is():
-    said = text(job_lines(JOB, 0.0, {"raidz1-0": 0.83, "raidz1-1": 0.2}, DisplayFormat(), 100))
+    told = said(JOB, spreads={"raidz1-0": 0.83, "raidz1-1": 0.2})
     for words in (
         "running      25.0 %",
         "1G of 4G",
@@ -48,48 +61,48 @@ def test_a_job_tells_everything_there_is():
         "2026-11-20",
         "new snapshot of tank/\\x1b",
     ):
-        assert words in said, words
+        assert words in told, words
 
 
 def test_files_that_another_job_moved_are_counted_apart():
     job = replace(JOB, skipped={REPLACED: 1000, "changed": 2}, files_skipped=1002)
     job = replace(job, files_done=1020, files_total=2000)
-    said = text(job_lines(job, 0.0, {}, DisplayFormat(), 120))
-    assert "17 of 2,000 files moved, 1,000 need no move, 2 skipped, 1 failed" in said
-    assert "Need no move 1,000: replaced since the walk" in said
-    assert "Skipped 2: changed" in said
-    assert "and 1 more; y copies the command that lists more" in said
+    told = said(job, width=120)
+    assert "17 of 2,000 files moved, 1,000 need no move, 2 skipped, 1 failed" in told
+    assert "Need no move 1,000: replaced since the walk" in told
+    assert "Skipped 2: changed" in told
+    assert "and 1 more; y copies the command that lists more" in told
     finished = replace(job, state="finished", skipped={REPLACED: 1000})
-    assert "tries skipped files" not in text(job_lines(finished, 0.0, {}, DisplayFormat(), 120))
+    assert "tries skipped files" not in said(finished, width=120)
 
 
 def test_names_that_the_walk_left_out_are_none_of_the_files_that_were_done():
     job = replace(JOB, files_skipped=9, files_failed=1)
-    assert "10 of 40 files moved, 12 skipped" in text(job_lines(job, 0.0, {}, DisplayFormat(), 120))
+    assert "10 of 40 files moved, 12 skipped" in said(job, width=120)
 
 
 def test_a_job_that_has_ended_says_when_and_how_long_after_its_beginning():
     ended = replace(JOB, state="finished", began=86_400.0, t=86_400.0 + 5400)
-    said = text(job_lines(ended, 100_000.0, {}, DisplayFormat(), 100))
-    assert f"Ended {DisplayFormat().when(91_800.0, 100_000.0)}, 1h30m after it began" in said
-    assert "Ended" not in text(job_lines(JOB, 100_000.0, {}, DisplayFormat(), 100))
+    told = said(ended, now=100_000.0)
+    assert f"Ended {DisplayFormat().when(91_800.0, 100_000.0)}, 1h30m after it began" in told
+    assert "Ended" not in said(JOB, now=100_000.0)
 
 
 def test_a_job_with_a_goal_is_measured_by_it():
     job = replace(JOB, bytes_goal=2 << 30)
-    assert "50.0 %" in text(job_lines(job, 0.0, {}, DisplayFormat(), 100))
-    assert "1G of 2G" in text(job_lines(job, 0.0, {}, DisplayFormat(), 100))
+    assert "50.0 %" in said(job)
+    assert "1G of 2G" in said(job)
 
 
 def test_a_change_is_that_of_the_figures_beside_it():
     job = replace(JOB, before={"raidz1-0": 0.00345, "raidz1-1": 0.5})
-    said = text(job_lines(job, 0.0, {"raidz1-0": 0.0036, "raidz1-1": 0.5}, DisplayFormat(), 100))
-    assert "0.4 %  was   0.3 %   +0.1" in said
+    told = said(job, spreads={"raidz1-0": 0.0036, "raidz1-1": 0.5})
+    assert "0.4 %  was   0.3 %   +0.1" in told
 
 
 def test_nothing_is_less_than_nothing():
-    said = text(job_lines(JOB, 0.0, {"raidz1-0": 0.92999, "raidz1-1": -1e-9}, DisplayFormat(), 100))
-    assert "-0.0" not in said
+    told = said(JOB, spreads={"raidz1-0": 0.92999, "raidz1-1": -1e-9})
+    assert "-0.0" not in told
 
 
 def test_a_job_that_was_told_to_stop_is_not_said_to_be_stopped_by_stop():
@@ -114,20 +127,20 @@ def test_a_job_that_does_not_run_says_so_once_and_what_is_left_and_how_to_go_on(
     job = replace(JOB, state=state, why=why)
     for width in (60, 80):
         lines = [plain(line).strip() for line in job_lines(job, 0.0, {}, DisplayFormat(), width)]
-        said = " ".join(lines)
-        assert "3G logical in 20 files left. P resumes the job." in said
-        assert said.startswith(first)
-        assert said.lower().count(first) == 1
-    said = text(job_lines(JOB, 0.0, {}, DisplayFormat(), 80))
-    assert "left. P" not in said
-    assert "\n\n" not in said
+        told = " ".join(lines)
+        assert "3G logical in 20 files left. P resumes the job." in told
+        assert told.startswith(first)
+        assert told.lower().count(first) == 1
+    told = said(JOB, width=80)
+    assert "left. P" not in told
+    assert "\n\n" not in told
 
 
 def test_large_numbers_of_files_are_grouped():
     job = replace(JOB, files_done=347_306, files_total=955_000, skipped={"changed": 1_231})
     job = replace(job, files_skipped=1_231)
-    said = text(job_lines(job, 0.0, {}, DisplayFormat(), 100))
-    assert "346,074 of 955,000 files moved, 1,231 skipped, 1 failed" in said
+    told = said(job)
+    assert "346,074 of 955,000 files moved, 1,231 skipped, 1 failed" in told
 
 
 def test_the_files_of_a_day_are_those_that_moved_as_in_the_line_above():
@@ -135,32 +148,32 @@ def test_the_files_of_a_day_are_those_that_moved_as_in_the_line_above():
     job = replace(JOB, files_done=347_306, files_total=955_000, skipped={"changed": 1_231})
     job = replace(job, files_skipped=1_231)
     job = replace(job, failed={}, files_failed=0, days=(day,))
-    said = text(job_lines(job, 0.0, {}, DisplayFormat(), 100)).splitlines()
-    assert "346,075 of 955,000 files moved" in "".join(said)
-    assert any(line.split()[:1] == ["2026-11-20"] and " 346,075 " in line for line in said)
+    told = said(job).splitlines()
+    assert "346,075 of 955,000 files moved" in "".join(told)
+    assert any(line.split()[:1] == ["2026-11-20"] and " 346,075 " in line for line in told)
 
 
 @rows("state", ["paused", "waiting"])
 def test_a_job_that_moves_nothing_now_names_no_file_rate_or_end(state):
     job = replace(JOB, state=state, rate=None, eta_seconds=None, current="/tank/b/log")
-    said = text(job_lines(job, 0.0, {}, DisplayFormat(), 100))
-    assert not {word for word in (" now ", "ETA none", "\n at ") if word in said.split("Vdevs")[0]}
+    told = said(job)
+    assert not {word for word in (" now ", "ETA none", "\n at ") if word in told.split("Vdevs")[0]}
 
 
 def test_a_job_tells_the_spread_it_stops_at_as_the_options_and_the_plan_do():
     even = replace(JOB, limits=replace(JOB.limits, until_spread=EVEN))
-    said = text(job_lines(even, 0.0, {}, DisplayFormat(), 100))
-    assert "stop at a spread of 5 % (even)" in said
+    told = said(even)
+    assert "stop at a spread of 5 % (even)" in told
 
 
 def test_a_job_without_a_target_says_that_it_does_all_files_until_it_has_ended():
     """ "all files move" stood beside skipped files; "no early stop" beside the key to stop."""
     endless = replace(JOB, limits=replace(JOB.limits, until_spread=None))
-    said = text(job_lines(endless, 0.0, {}, DisplayFormat(), 80))
-    assert "until all files are done" in said
-    assert "spread of none" not in said
+    told = said(endless, width=80)
+    assert "until all files are done" in told
+    assert "spread of none" not in told
     ended = replace(endless, state="finished", t=5.0)
-    assert "until" not in text(job_lines(ended, 10.0, {}, DisplayFormat(), 80))
+    assert "until" not in said(ended, width=80, now=10.0)
 
 
 @rows(
@@ -168,9 +181,9 @@ def test_a_job_without_a_target_says_that_it_does_all_files_until_it_has_ended()
 )
 def test_files_are_counted_against_all_only_if_the_bytes_are(goal, moved, left):
     job = replace(JOB, bytes_goal=goal)
-    assert f"{moved} moved, 12 skipped" in text(job_lines(job, 0.0, {}, DisplayFormat(), 100))
-    said = text(job_lines(replace(job, state="stopped"), 0.0, {}, DisplayFormat(), 100))
-    assert f"G logical{left} left." in said
+    assert f"{moved} moved, 12 skipped" in said(job)
+    told = said(replace(job, state="stopped"))
+    assert f"G logical{left} left." in told
 
 
 TWO_DAYS = (
@@ -181,8 +194,8 @@ TWO_DAYS = (
 
 def test_a_day_has_what_moved_on_it_and_not_the_total_so_far():
     days = tuple(day | {"files_failed": 0, "eta_seconds": 7620.0} for day in TWO_DAYS)
-    said = text(job_lines(replace(JOB, days=days), 0.0, {}, DisplayFormat(), 60)).splitlines()
-    (second,) = (line.split() for line in said if line.startswith(" 2026-11-28"))
+    told = said(replace(JOB, days=days), width=60).splitlines()
+    (second,) = (line.split() for line in told if line.startswith(" 2026-11-28"))
     assert second[1:4] == ["2T", "50", "10"]
 
 
@@ -197,21 +210,21 @@ def test_files_that_failed_and_are_moved_the_day_after_count_there():
 def test_a_job_that_has_ended_shows_no_eta_of_a_day():
     days = tuple(day | {"eta_seconds": 7620.0} for day in TWO_DAYS)
     ended = replace(JOB, state="finished", rate=None, eta_seconds=None, days=days)
-    said = text(job_lines(ended, 0.0, {}, DisplayFormat(), 100))
-    assert "ETA" not in said
-    assert "2h07m" not in said
+    told = said(ended)
+    assert "ETA" not in told
+    assert "2h07m" not in told
 
 
 def test_a_million_files_of_a_day_keep_apart_from_its_bytes():
     day = {"day": "2026-11-20", "moved_bytes": 33 << 40, "files_done": 1_056_795}
     day |= {"files_skipped": 0, "files_failed": 0}
-    said = text(job_lines(replace(JOB, days=(day,)), 0.0, {}, DisplayFormat(), 72))
-    assert "T 1,056,795 " in said
+    told = said(replace(JOB, days=(day,)), width=72)
+    assert "T 1,056,795 " in told
 
 
 def test_the_history_of_a_job_has_a_heading_that_is_no_end_date():
-    said = text(job_lines(JOB, 0.0, {}, DisplayFormat(), 80))
-    head = next(line for line in said.splitlines() if " moved " in line and " spread " in line)
+    told = said(JOB, width=80)
+    head = next(line for line in told.splitlines() if " moved " in line and " spread " in line)
     assert head.split()[0] == "Day"
 
 

@@ -175,3 +175,11 @@ async def question(s: Swapping, key: str) -> str:
     await s.do()
     await s.press(key)
     return await s.read(s.on(ConfirmScreen))
+
+
+async def main_line(s: Swapping) -> str:
+    """Return the main screen's line about the checklist."""
+    screen = await s.read(s.settled())
+    return next(
+        (line.strip() for line in screen.splitlines() if "disk swap unfinished" in line), ""
+    )

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.records import replace
-from tests.ui.swap.steps import Swapping, question, ran, swapping
+from tests.ui.swap.steps import Swapping, main_line, question, ran, swapping
 from tests.unit.swap.playing import fresh
 from zconsole.sim.places import slot_name
 from zconsole.swap.disk import Checklist, SwapDisk, proposed
@@ -120,7 +120,7 @@ async def test_the_wrong_disk_is_told_loudly_and_put_right():
         assert "Insert the new disk into Slot 07" in await s.read(s.pull("Slot 07"))
 
 
-async def test_a_checklist_that_is_left_stays_open_and_is_continued():
+async def test_a_swap_that_is_left_is_shown_and_continued_and_names_the_wrong_disk():
     async with swapping() as s:
         await s.to_pull()
         await s.press("escape")
@@ -128,19 +128,6 @@ async def test_a_checklist_that_is_left_stays_open_and_is_continued():
         assert "REBALANCE" not in main.splitlines()[0]
         await s.press("C")
         assert "Pull Slot 07 (serial RGYCXAL5)" in await s.read(s.on(SwapScreen))
-
-
-async def main_line(s: Swapping) -> str:
-    """Return the main screen's line about the checklist."""
-    screen = await s.read(s.settled())
-    return next(
-        (line.strip() for line in screen.splitlines() if "disk swap unfinished" in line), ""
-    )
-
-
-async def test_the_wrong_disk_is_named_wherever_the_swap_is_shown_until_it_is_back():
-    async with swapping() as s:
-        await s.to_pull()
         await s.pull("Slot 08")
         await s.at_another()
         shown = await s.read(s.on(PickScreen))
@@ -161,14 +148,6 @@ async def test_the_wrong_disk_is_named_wherever_the_swap_is_shown_until_it_is_ba
         assert all("W7H6TJMH" not in f.name for f in s.app.view_state.frame.troubles)
 
 
-async def test_the_main_screen_has_no_line_of_a_swap_that_was_just_closed():
-    async with swapping() as s:
-        await s.begin()
-        await s.do("X")
-        await s.press("escape")
-        assert await main_line(s) == ""
-
-
 async def test_without_a_light_the_serial_number_is_said_and_where_it_stands(monkeypatch):
     monkeypatch.setattr("zconsole.sim.backends.actions.locate_of", lambda *_: None)
     async with swapping() as s:
@@ -180,17 +159,12 @@ async def test_without_a_light_the_serial_number_is_said_and_where_it_stands(mon
         assert "Insert the new disk into Slot 07" in await s.read(s.pull("Slot 07"))
 
 
-async def test_who_knows_the_bay_is_told_what_going_on_without_the_light_means():
-    async with swapping() as s:
+async def test_a_step_with_two_answers_has_one_line_that_asks_which():
+    async with swapping((80, 24)) as s:
         asked = await question(s, "Y")
         assert "No light is switched on." in asked
         assert "Switch on the light" not in asked
-
-
-async def test_a_step_with_two_answers_has_one_line_that_asks_which():
-    async with swapping((80, 24)) as s:
-        await s.begin()
-        await s.do()
+        await s.press("escape")
         new = s.swap.hands.drawer()[0].rpartition(" ")[2]
         shown = await s.read(s.insert(new, "Slot 11"))
         said = " ".join(line[33:].strip() for line in shown.splitlines())
@@ -198,26 +172,6 @@ async def test_a_step_with_two_answers_has_one_line_that_asks_which():
         assert "; or: Go on without the light: I know the bay" in said
         assert sum(line[33:].strip().startswith("Y ") for line in shown.splitlines()) == 1
         assert "Y choose" in shown
-
-
-async def test_a_pull_that_nothing_shows_is_asked_for():
-    async with swapping() as s:
-        await s.to_pull()
-        assert "Insert the new disk into Slot 07" in await s.read(s.do("Y", word="pulled"))
-
-
-async def test_another_row_with_a_swap_open_asks_which():
-    async with swapping() as s:
-        await s.begin()
-        await s.at_another()
-        await s.pick("Begin another")
-        shown = await s.read(s.on(ConfirmScreen))
-        assert "SWAP Slot 01" in shown
-        assert "shows no errors" in shown
-        await s.press("escape")
-        assert "Begin another" in await s.read(s.on(PickScreen))
-        await s.press("escape")
-        assert len(s.app.screen_stack) == 1
 
 
 async def test_the_new_disk_leads_to_the_swap_that_it_is_part_of():
@@ -308,9 +262,21 @@ async def wait_for(s: Swapping, seen: Callable[[], bool]) -> None:
     raise AssertionError(s.screen)
 
 
-async def test_the_swap_of_another_pool_on_the_disk_is_begun_with_one_key_where_there_is_one():
+async def test_another_swap_is_begun_on_another_row_or_with_a_key_where_the_disk_has_two_pools():
     async with swapping() as s:
         await s.begin()
+        await s.at_another()
+        await s.pick("Begin another")
+        shown = await s.read(s.on(ConfirmScreen))
+        assert "SWAP Slot 01" in shown
+        assert "shows no errors" in shown
+        await s.press("escape")
+        assert "Begin another" in await s.read(s.on(PickScreen))
+        await s.press("escape")
+        assert len(s.app.screen_stack) == 1
+        await s.press("C")
+        await s.pick("Continue: ")
+        await s.on(SwapScreen)
         assert "No other pool needs a swap here" in await s.read(s.press("n"))
         assert "n other pool" not in s.screen
         await s.do("X")
@@ -323,7 +289,7 @@ async def test_the_swap_of_another_pool_on_the_disk_is_begun_with_one_key_where_
         assert "SWAP Slot 01" in await s.read(s.on(ConfirmScreen))
 
 
-async def test_a_suspended_pool_is_said_first_and_no_swap_can_be_begun():
+async def test_a_suspended_pool_is_said_first_and_no_swap_can_be_begun_and_then_it_is_cleared():
     async with swapping(scenario="suspended") as s:
         s.feed.step(60.0)
         await s.settled()
@@ -334,11 +300,6 @@ async def test_a_suspended_pool_is_said_first_and_no_swap_can_be_begun():
         await s.press("right", "enter")
         await s.settled()
         assert not s.swap.make_store(False).read()
-
-
-async def test_once_the_disk_is_in_again_a_suspended_pool_only_needs_to_be_cleared():
-    async with swapping(scenario="suspended") as s:
-        s.feed.step(60.0)
         s.feed.step(120.0)
         await s.settled()
         assert "backup IS SUSPENDED: its disks are there: clear it" in await s.read(s.choose())
@@ -412,23 +373,25 @@ async def listed(s: Swapping, seconds: float) -> str:
     return await s.read(s.on(PickScreen))
 
 
-async def test_all_at_once_has_each_disk_chosen_and_begins_a_checklist_for_each():
+async def test_all_at_once_begins_a_checklist_for_each_which_leads_to_its_old_disk():
     async with swapping() as s:
         two_failing(s)
         await s.settled()
+        await s.press("C")
+        await s.pick("Replace all 2 at once")
+        await s.until(lambda: "Plan these 2" in s.screen)
+        await s.press("escape")
+        assert "SWAP  2 devices" in await s.read(s.on(PickScreen))
+        await s.press("escape")
+        await s.settled()
+        assert len(s.app.screen_stack) == 1
+        assert not s.swap.make_store(False).read(), "the plan was only read"
         await at_once(s)
         shown = await s.read(s.pass_by())
         assert "Wait until" in shown
         kept = s.swap.make_store(False).read()
         assert sorted(c.old.bay for c in kept) == ["Slot 07", "Slot 08"]
         assert all(c.new is not None and c.at == "resilver" for c in kept[:1])
-
-
-async def test_after_the_resilver_each_old_disk_is_still_to_be_found():
-    async with swapping() as s:
-        two_failing(s)
-        await s.settled()
-        await at_once(s)
         await s.seen("Switch on the light of Slot 07")
         assert "Pull Slot 07" in await s.read(s.do())
         assert "Switch off the light" in await s.read(s.pull("Slot 07"))
@@ -441,24 +404,21 @@ async def test_after_the_resilver_each_old_disk_is_still_to_be_found():
         assert "Switch on the light of Slot 08" in await s.read(s.pass_by())
 
 
-async def test_a_plan_that_is_only_read_begins_no_checklist():
-    async with swapping() as s:
-        two_failing(s)
-        await s.settled()
-        await s.press("C")
-        await s.pick("Replace all 2 at once")
-        await s.until(lambda: "Plan these 2" in s.screen)
-        await s.press("escape")
-        assert "SWAP  2 devices" in await s.read(s.on(PickScreen))
-        await s.press("escape")
-        await s.settled()
-        assert len(s.app.screen_stack) == 1
-        assert not s.swap.make_store(False).read()
-
-
 async def test_disks_that_are_being_replaced_all_get_a_checklist_with_one_key(monkeypatch):
     async with swapping() as s:
         two_failing(s)
+        host = s.feed.world.pools[0].host
+        free, host.shelf = host.shelf, []
+        s.feed.step()
+        await s.settled()
+        await s.press("C")
+        await s.pick("Replace all 2 at once: not now")
+        await s.settled()
+        assert isinstance(s.app.screen, PickScreen), "what cannot be done now is not picked"
+        assert any("free disks needed" in message.message for message in s.app.messages)
+        await s.press("escape")
+        host.shelf = free
+        s.feed.step()
         await s.settled()
         await at_once(s)
         s.swap.make_store(True).memory.clear()
@@ -479,7 +439,10 @@ def unkept(*_: object) -> tuple[Checklist, ...]:
     raise StateError("the disk is full")
 
 
-async def test_disks_whose_cable_is_the_likely_cause_are_checked_before_they_are_replaced():
+async def test_of_several_disks_those_with_a_bad_cable_are_checked_first_and_esc_leads_back(
+    monkeypatch,
+):
+    """When one of two devices had recovered meanwhile, its plan came back after every Esc."""
     async with swapping(scenario="damaged", size=(120, 40)) as s:
         shown = await listed(s, 60.0)
         assert "SWAP  2 devices have errors" in shown
@@ -490,11 +453,11 @@ async def test_disks_whose_cable_is_the_likely_cause_are_checked_before_they_are
         lines = (await s.read(s.on(ConfirmScreen))).splitlines()
         assert lines[1].strip() == "First"
         assert "Likely cable, port or power" in lines[2]
-
-
-async def test_esc_on_the_plan_of_one_of_several_goes_back_to_the_list_and_there_leaves():
-    async with swapping(scenario="damaged", size=(80, 24)) as s:
-        shown = await listed(s, 60.0)
+        await s.press("escape")
+        await s.on(PickScreen)
+        await s.press("escape")
+        await s.resize((80, 24))
+        shown = await listed(s, 1.0)
         (cursor,) = (line for line in shown.splitlines() if line.startswith("›"))
         await s.press("j", "enter")
         await s.on(ConfirmScreen)
@@ -503,15 +466,6 @@ async def test_esc_on_the_plan_of_one_of_several_goes_back_to_the_list_and_there
         assert "SWAP  2 devices have errors" in back
         (again,) = (line for line in back.splitlines() if line.startswith("›"))
         assert again != cursor
-        await s.press("escape")
-        await s.settled()
-        assert len(s.app.screen_stack) == 1
-
-
-async def test_esc_leaves_the_plan_where_no_list_is_left_to_go_back_to(monkeypatch):
-    """When one of two devices had recovered meanwhile, its plan came back after every Esc."""
-    async with swapping(scenario="damaged", size=(80, 24)) as s:
-        await listed(s, 60.0)
         await s.press("enter")
         await s.on(ConfirmScreen)
         monkeypatch.setattr(flow, "proposed", lambda v: proposed(v)[:1])
@@ -529,19 +483,6 @@ async def test_a_device_beside_one_that_is_being_replaced_is_named_by_its_bay():
         assert "Swap Slot 06 (serial G4PXTEXR) of raidz2-0: ONLINE, being replaced" in shown
         assert "Replace the one not being replaced yet, with a checklist for each" in shown
         assert "one after the other: Slot 03, then Slot 06" in shown
-
-
-async def test_what_cannot_be_done_now_is_not_picked():
-    async with swapping() as s:
-        two_failing(s)
-        s.feed.world.pools[0].host.shelf = []
-        s.feed.step()
-        await s.settled()
-        await s.press("C")
-        await s.pick("Replace all 2 at once: not now")
-        await s.settled()
-        assert isinstance(s.app.screen, PickScreen)
-        assert any("free disks needed" in message.message for message in s.app.messages)
 
 
 async def test_a_pool_that_goes_while_its_disk_is_asked_is_planned_for_as_it_was_seen(monkeypatch):

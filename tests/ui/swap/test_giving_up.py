@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tests.ui.swap.steps import Swapping, keys_of, question, ran, swapping
+from tests.ui.swap.steps import Swapping, keys_of, main_line, question, ran, swapping
 from zconsole.sim import commands
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.swap.swap_screen import GIVE_UP, SwapScreen
@@ -21,6 +21,8 @@ async def test_the_way_back_puts_the_disk_online_and_then_closes():
         await s.do("X")
         assert s.store_new().state == "backed out"
         assert "Save the report" in s.screen
+        await s.press("escape")
+        assert await main_line(s) == ""
 
 
 async def test_giving_up_amid_a_swap_takes_a_word_and_what_is_left_undone_stays_in_sight():

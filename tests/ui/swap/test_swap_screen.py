@@ -15,6 +15,7 @@ from zconsole.swap.store import SwapBackend, SwapStore
 from zconsole.timeline.alerts.rules import Alert
 from zconsole.timeline.feed import Update
 from zconsole.ui.dialogs.confirm import ConfirmScreen
+from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.swap.swap_screen import SwapScreen
 from zconsole.ui.widgets.lines_view import LinesView
 
@@ -81,13 +82,6 @@ async def test_a_second_console_sees_the_checklist_and_does_not_act(tmp_path):
         assert "You only watch" not in await s.read(s.pass_by())
 
 
-async def test_leaving_the_screen_lets_another_console_lead(tmp_path):
-    async with swapping(backend=kept_in(tmp_path)) as s:
-        await begun(s)
-        other = SwapStore(tmp_path, (tmp_path,))
-        assert other.leads(other.read()[0].id)
-
-
 async def test_a_device_that_is_not_guided_shows_the_manual_steps():
     async with swapping() as s:
         pool = s.feed.world.pools[0]
@@ -102,9 +96,17 @@ async def test_a_device_that_is_not_guided_shows_the_manual_steps():
         assert "Begin" not in shown
 
 
-async def test_a_key_without_anything_to_do_says_why():
-    async with swapping() as s:
+async def test_keys_are_in_the_help_and_say_why_where_they_do_nothing():
+    async with swapping(size=(100, 50)) as s:
         await s.begin()
+        shown = await s.read(s.press("question_mark"))
+        assert "give up this swap, after asking" in shown
+        assert "Demo's hands" in shown
+        await s.press("escape", "H")
+        shown = await s.read(s.on(ConfirmScreen))
+        assert "Switch the light of Slot 07 on" in shown
+        assert "ithout it" not in shown, "nothing is said of the disk"
+        await s.press("escape")
         assert "Nothing to confirm here." in await s.read(s.press("Y"))
         await s.do()
         await s.do()
@@ -116,21 +118,13 @@ async def test_a_key_without_anything_to_do_says_why():
         )
 
 
-async def test_the_plan_of_the_light_says_nothing_of_the_disk():
-    async with swapping() as s:
-        await s.begin()
-        await s.press("H")
-        shown = await s.read(s.on(ConfirmScreen))
-        assert "Switch the light of Slot 07 on" in shown
-        assert "ithout it" not in shown
-
-
-async def test_a_key_switches_the_light_of_the_bay_off_and_on():
+async def test_the_light_is_switched_off_and_on_and_a_pull_that_nothing_shows_is_asked_for():
     async with swapping() as s:
         await s.to_pull()
         assert "Switch on the light" in await s.read(s.do("H"))
         assert "Pull Slot 07" in await s.read(s.do("H"))
         assert s.store_new().lit
+        assert "Insert the new disk into Slot 07" in await s.read(s.do("Y", word="pulled"))
 
 
 async def test_a_suspended_pool_is_looked_at_though_it_gives_no_sample():
@@ -182,14 +176,6 @@ async def test_looks_do_not_queue_up_behind_a_slow_one():
         assert 1 < slow.asked < 5, "those asked for meanwhile are one"
 
 
-async def test_the_help_has_the_keys_of_the_checklist_and_of_the_hands():
-    async with swapping(size=(100, 50)) as s:
-        await s.begin()
-        shown = await s.read(s.press("question_mark"))
-        assert "give up this swap, after asking" in shown
-        assert "Demo's hands" in shown
-
-
 async def test_a_console_of_some_pools_only_leads_through_no_swap():
     async with swapping(pools=("tank",)) as s:
         await s.press("C")
@@ -197,13 +183,9 @@ async def test_a_console_of_some_pools_only_leads_through_no_swap():
         assert "start zconsole without pool names" in next(iter(s.app.messages)).message
 
 
-async def test_the_key_comes_first_where_a_device_has_errors():
+async def test_the_key_comes_first_where_a_device_has_errors_and_an_alert_names_it():
     async with swapping((60, 15)) as s:
         assert "C Change disk  A Actions  S Scrub" in s.screen.splitlines()[-1]
-
-
-async def test_an_alert_about_a_device_names_the_key():
-    async with swapping() as s:
         (frame,) = s.app.view_state.frames
         alert = Alert("device-error", "tank", frame.t, "sdg: 1 new error", "error")
         s.feed.queue.put_nowait(Update((frame,), s.feed.capabilities, (alert,)))
@@ -220,7 +202,7 @@ async def test_a_shelf_without_hands_offers_none():
         assert "Key O does nothing here" in await s.read(s.press("O"))
 
 
-async def test_every_new_step_starts_at_its_top():
+async def test_every_new_step_starts_at_its_top_and_only_the_newest_lapse_of_time_is_told():
     async with swapping((60, 15)) as s:
         await s.begin()
         view = s.app.screen.query_one("#text", LinesView)
@@ -231,21 +213,20 @@ async def test_every_new_step_starts_at_its_top():
         await s.do()
         assert view.scroll_offset.y == 0
         assert "light of Slot 07" in s.screen
-
-
-async def test_only_the_newest_lapse_of_time_is_told():
-    async with swapping((60, 15)) as s:
-        await s.begin()
         s.app.notify("time passes: 5m00s", timeout=60)
         await s.press("f")
         told = [each.message for each in s.app.messages if "time passes" in each.message]
         assert told == ["time passes: 1h00m"]
 
 
-async def test_the_line_about_scrolling_does_not_keep_itself():
-    async with swapping((80, 26)) as s:
+async def test_the_key_of_an_answer_says_which_and_the_line_about_scrolling_does_not_keep_itself():
+    async with swapping((80, 24)) as s:
         await s.to_pull()
-        await s.pull("Slot 08")
+        assert "Y done" in s.screen
+        shown = await s.read(s.pull("Slot 08"))
+        assert "Y disk stays out" in shown
+        assert "Y done" not in shown
+        await s.resize((80, 26))
         screen = s.app.screen
         assert isinstance(screen, SwapScreen)
         for said in ("", "", "a message that has left again", ""):
@@ -254,10 +235,15 @@ async def test_the_line_about_scrolling_does_not_keep_itself():
             assert said or "scroll" not in s.screen
 
 
-async def test_the_key_of_an_answer_says_which():
+async def test_esc_in_the_choice_of_a_bay_goes_back_to_the_choice_of_a_disk():
     async with swapping((80, 24)) as s:
-        await s.to_pull()
-        assert "Y done" in s.screen
-        shown = await s.read(s.pull("Slot 08"))
-        assert "Y disk stays out" in shown
-        assert "Y done" not in shown
+        await s.begin()
+        await s.press("I")
+        await s.on(PickScreen)
+        await s.press("j", "enter")
+        await s.until(lambda: "into which bay?" in s.screen)
+        await s.press("escape")
+        await s.until(lambda: "insert which disk" in s.screen)
+        assert s.app.screen.view.cursor == 1
+        await s.press("escape")
+        await s.on(SwapScreen)
