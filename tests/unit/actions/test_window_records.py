@@ -34,7 +34,7 @@ def test_hours_that_are_set_are_kept_and_the_keeper_woken(state, woken):
     assert said == "tank is scrubbed only in the hours 22:00-06:00"
     assert MachineWindows(state).windows() == (NIGHT,)
     assert woken == [state]
-    assert "paused waits to be resumed" in machine.switch(ScrubWindow("tank", "1", ""))
+    assert machine.switch(ScrubWindow("tank", "1", "")) == "the hours of tank's scrub are dropped"
     assert machine.windows() == ()
 
 
