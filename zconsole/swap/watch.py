@@ -80,13 +80,23 @@ def current(swap: Checklist, view: MachineView, now: float) -> SwapStage:
         found = replace(found, undo=undo, final=found.final or step.final)
     if not found.alarm and (new := new_elsewhere(swap, view)) is not None:
         found = replace(found, answers=(use_now(new, swap.old), *found.answers))
+    back = () if found.alarm else tuple(_back_again(swap))
     return replace(
         found,
+        text=(*back, *found.text),
         warnings=(*warned, *found.warnings),
         back=way_back(swap, view, found, clean=not left),
         undone=left,
         reminders=reminders(swap, view, now),
     )
+
+
+def _back_again(swap: Checklist) -> Iterator[str]:
+    """Yield a line per disk pulled by mistake that is complete again since the last step."""
+    since = max((entry.t for entry in swap.log if entry.step != PUT_BACK), default=swap.begun)
+    back = {(disk.pool, disk.key) for disk in swap.returned if disk.t >= since}
+    words = (disk.words for disk in swap.around if (disk.pool, disk.key) in back)
+    yield from (f"{name} is back and complete." for name in dict.fromkeys(words))
 
 
 def new_elsewhere(swap: Checklist, view: MachineView) -> SwapDisk | None:
