@@ -327,7 +327,7 @@ def _left(left: int, alarming: bool) -> str:
 def _errors(place: Place) -> CellRows:
     """Return the errors of the last hour, or of the time watched, and the total since cleared.
 
-    Where there is no row for the total, it follows the 0 of a whole hour: a disk that failed
+    Without a row for the total, it follows the 0 of a whole hour where it fits: a disk that failed
     before the console began is not to stand beside a bare 0.
     """
     frame = place.frame
@@ -342,7 +342,7 @@ def _errors(place: Place) -> CellRows:
     elif not new and frame.quiet_since is not None:  # as the scan's pane does, where it fits
         texts = (f"0 since {place.look.when(frame.quiet_since, frame.t)}", *texts)
     if every and not new and not place.tall:
-        brief = (f"0 of {every}", f"0 of {count(every)}", f"0/{count(every)}")
+        brief = (f"0, {every} old", f"0, {count(every)} old", "0 new")
         texts = brief if minutes >= 60 else texts
     if place.small:  # at the right edge, as in the device list: next to the redundancy …
         label = _fitting((f"ERR {span}", f"ERR{span}"), place.width)
