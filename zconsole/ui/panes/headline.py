@@ -21,7 +21,7 @@ from zconsole.timeline.frame import (
     ActivityView,
     Frame,
     ScanView,
-    seconds_taken,
+    time_taken,
     work_name,
 )
 from zconsole.timeline.scan_rate import LEVEL_TREND, PastRates
@@ -266,8 +266,8 @@ def _results(view: ScanView, place: Place) -> list[Line]:
     if scan.errors or (over and scan.errors is not None):
         some = f"{scan.errors} error{'s' if scan.errors != 1 else ''}"
         facts.append((Span(some, "error") if scan.errors else Span("no errors"),))
-    if (took := seconds_taken(scan)) is not None:
-        facts.append((Span(f"{'took' if over else 'after'} {units.duration(took)}", "dim"),))
+    if took := time_taken(scan, "took" if over else "after"):
+        facts.append((Span(took, "dim"),))
     return facts
 
 
