@@ -363,8 +363,9 @@ def evening_words(frame: Frame, look: DisplayFormat) -> str:
     if view.rewrite_bytes is None:
         left = percent(view.spread_after, 1)
         return f"Marking everything leaves a spread of {left}: some data returns to the full vdevs"
-    size = look.size(view.rewrite_bytes * share)
-    return f"Mark about {size} (compressed) to balance; some data returns to the full vdevs"
+    marked, above = look.size(view.rewrite_bytes * share), look.size(frame.balance.imbalance_bytes)
+    moved = f"{above} (raw) off the full vdevs; the rest returns"
+    return f"Mark about {marked} (compressed) to move {moved}"
 
 
 def folder_head(look: DisplayFormat, width: int, aged: bool = False) -> Line:
