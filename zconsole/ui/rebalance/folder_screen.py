@@ -364,8 +364,7 @@ def evening_words(frame: Frame, look: DisplayFormat) -> str:
         left = percent(view.spread_after, 1)
         return f"Marking everything leaves a spread of {left}: some data returns to the full vdevs"
     marked, above = look.size(view.rewrite_bytes * share), look.size(frame.balance.imbalance_bytes)
-    moved = f"{above} (raw) off the full vdevs; the rest returns"
-    return f"Mark about {marked} (compressed) to move {moved}"
+    return f"Mark about {marked} (compressed) to move {above} (raw) for good: the rest returns"
 
 
 def folder_head(look: DisplayFormat, width: int, aged: bool = False) -> Line:
