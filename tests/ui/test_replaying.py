@@ -29,6 +29,7 @@ def said(app):
 
 POOL = "  pool: tank\n state: ONLINE\n"
 OTHER = "  pool: other\n state: ONLINE\n"
+THIRD = "  pool: third\n state: ONLINE\n"
 KEYS = ", . step  < > 10 %  ( ) event  { } speed"
 
 
@@ -211,9 +212,43 @@ async def test_a_list_of_events_and_a_line_to_type_a_time_lead_to_it(tmp_path):
         feed.playback.paused = False
         await pilot.press("at", *"never", "enter")
         assert "14:05" in said(app)[-1]
+        # What is typed next replaces it, and after that is typed on.
+        await pilot.press(*"50%")
+        assert app.screen.query_one("#prompt").value == "50%"
         await pilot.press("escape")
         assert app.main_on_top
         assert not feed.playback.paused
+
+
+async def test_the_list_of_events_begins_at_the_one_that_was_gone_to(tmp_path):
+    """The sample that shows it came a second later, and showed the next event, too."""
+    path = tmp_path / "r"
+    lines = (
+        json.dumps({"t": 1000.0 + 20 * n + late, "text": text})
+        for n in range(300)
+        for late, text in (
+            (0.0, POOL),
+            (0.3, OTHER if n < 1 else OTHER.replace("ONLINE", "DEGRADED")),
+            (0.6, THIRD if n < 1 else THIRD.replace("ONLINE", "DEGRADED")),
+        )
+    )
+    path.write_text("".join(f"{line}\n" for line in lines))
+    feed = ReplayFeed(ReplaySource(str(path), 1.0), Session(), Session)
+    app = console(feed)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "@ go to" in screen_text(app).splitlines()[-1])
+        for key, place in (("up", 0), ("down", 1), ("up", 0)):
+            await pilot.press("at")
+            await until(pilot, lambda: "2 events" in screen_text(app))
+            await pilot.press(key, "enter")
+            await until(pilot, lambda: app.main_on_top and not feed.playback.jumps)
+            await pilot.press("at")
+            await until(pilot, lambda: "2 events" in screen_text(app))
+            assert app.screen.view.cursor == place
+            await pilot.press("escape")
+        await pilot.press("full_stop", "at")
+        await until(pilot, lambda: not feed.playback.jumps and "2 events" in screen_text(app))
+        assert app.screen.view.cursor == 1, "the last one before"
 
 
 @rows(
@@ -343,6 +378,9 @@ async def test_after_its_end_it_can_be_moved_back(feed):
         assert " tank on nas1 " in screen_text(app), "the last frame stays"
         assert screen_text(app).splitlines()[-2].endswith(KEYS)
         assert screen_text(app).startswith(" ended ", screen_text(app).rindex("\n ended") + 1)
+        footer = screen_text(app).splitlines()[-1]
+        assert "pause" not in footer
+        assert "@ go to" in footer
         for key in ("right_curly_bracket", "p", "full_stop", "right_parenthesis"):
             app.messages.forget("the recording")
             await pilot.press(key)

@@ -298,11 +298,10 @@ def _redundancy_meanwhile(situation: Situation, targets: tuple[Target, ...]) -> 
         if entry is None:
             continue
         only = f"; untouchable: {', '.join(entry.untouchable)}" if entry.untouchable else ""
-        # Which blocks of the old device need repair is unknown (see pool.redundancy), hence
-        # "unless".
+        # Which blocks of the old device need repair is unknown (see pool.redundancy).
         old = [t for t in targets if t.top is top and is_complete(t.vdev)]
         bad = [t.name for t in old if t.vdev.errors.total and entry.left]
-        only = f", unless ZFS has to repair blocks on {', '.join(bad)}" if bad else only
+        only = f", except blocks that {', '.join(bad)} can't read" if bad else only
         said.append(
             f"while it runs, {may_fail(entry.left)} in {top.name} without losing data{only}"
         )

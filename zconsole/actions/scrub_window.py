@@ -178,9 +178,10 @@ def plan_stop_beside_window(
     if window is None or made.refused is not None or situation.active("scrub") is None:
         return made
     drops = f"its hours ({window.hours}) are dropped, too"
+    order = replace(window, hours="", paused=False)  # once stopped, it isn't paused any more
     return replace(
         made,
-        steps=(*made.steps, _step_off(situation, "drop its hours")),
+        steps=(*made.steps, _step_off(order, "drop its hours")),
         consequences=(*made.consequences, drops),
     )
 
@@ -195,7 +196,7 @@ def plan_window_off(situation: Situation, windows: tuple[ScrubWindow, ...]) -> A
     plan = ActionPlan(
         action="scrub-window",
         title=f"Scrub {situation.pool.name} at any hour again",
-        steps=(_step_off(situation, "scrub at any hour again"),),
+        steps=(_step_off(opened(situation, ""), "scrub at any hour again"),),
         consequences=(
             f"drops the hours{f' {set_now.hours}' if set_now else ''}; the scrub stays " + stays,
         ),
@@ -204,10 +205,9 @@ def plan_window_off(situation: Situation, windows: tuple[ScrubWindow, ...]) -> A
     return decide(plan, situation)
 
 
-def _step_off(situation: Situation, why: str) -> Step:
-    """Return the step that drops the hours of the pool's scrub."""
-    command = ("zconsole", "scrub", "off", situation.pool.name)
-    return Step(command, why, window=opened(situation, ""))
+def _step_off(order: ScrubWindow, why: str) -> Step:
+    """Return the step that drops the hours of a pool's scrub."""
+    return Step(("zconsole", "scrub", "off", order.pool), why, window=order)
 
 
 def opened(situation: Situation, hours: str) -> ScrubWindow:

@@ -19,16 +19,16 @@ class ScrubWindow:
     begun: bool = False
     """Whether its scrub was seen or started; the window ends with that scrub."""
     paused: bool = False
-    """Whether the window paused it; a scrub paused by somebody else stays paused."""
+    """Whether the window paused it; a scrub paused by somebody else stays paused. In an order,
+    whether it is paused now, by whomever."""
 
     @property
     def ordered(self) -> str:
         """Message after an order."""
         if self.hours:
             return f"{self.pool} is scrubbed only in the hours {self.hours}"
-        return (
-            f"the hours of {self.pool}'s scrub are dropped; one that is paused waits to be resumed"
-        )
+        dropped = f"the hours of {self.pool}'s scrub are dropped"
+        return f"{dropped}; it stays paused until you resume it" if self.paused else dropped
 
     @property
     def begins(self) -> str:

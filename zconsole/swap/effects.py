@@ -271,11 +271,11 @@ def kept_words(situation: Situation, target: Target, name: str) -> str:
     left = next((entry.left for top, entry in of_pool(situation.pool) if top is target.top), None)
     if left == 0:
         return "Redundancy stays as it is: none left"
-    # Which blocks of a device need repair is unknown (see ``is_complete``), hence "unless".
-    if target.vdev.errors.total and is_complete(target.vdev):
-        return f"{name} counts for redundancy meanwhile, unless ZFS has to repair blocks on it"
     reduced = left is not None and left < parity(target.top)
-    return f"Redundancy {'does not drop further' if reduced else 'never drops'}"
+    # Which blocks of a device need repair is unknown (see ``is_complete``).
+    unread = target.vdev.errors.total and is_complete(target.vdev)
+    but = f", except for blocks that {name} can't read" if unread else ""
+    return f"Redundancy {'does not drop further' if reduced else 'never drops'}{but}"
 
 
 def _without(vdev: Vdev, leaf: Vdev) -> Vdev:

@@ -35,6 +35,8 @@ class WayBack:
 
     text: str
     """What the Back action does: ``put bay07 online again``; empty if it can't undo this now."""
+    key: str = ""
+    """A label of a word or two beside the key: ``put online``."""
     plan: ActionPlan | None = None
     """The plan that undoes it; None if nothing has to be run."""
     closes: bool = False
@@ -221,7 +223,7 @@ def _detaching(view: MachineView, group: Vdev, left: str) -> WayBack:
     if new.guid is None:
         return WayBack("", left=left)
     plan = plan_detach(view.situation, new.guid)
-    return WayBack(plan.title[:1].lower() + plan.title[1:], plan, left=left)
+    return WayBack(plan.title[:1].lower() + plan.title[1:], "detach", plan, left=left)
 
 
 def undo_offline(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
@@ -237,21 +239,21 @@ def undo_offline(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
         run = online_line(situation, other)
         left = f"{name}, on the same disk, is still OFFLINE: run {run}"
         plan = plan_online(situation, other.key)
-        yield WayBack(f"put {name} online again", plan, left=left)
+        yield WayBack(f"put {name} online again", "put online", plan, left=left)
     if target is not None and target.vdev.state == "OFFLINE":
         run = online_line(view.situation, target)
         out = bool(view.devices) and not (there or swap.was_gone)  # undo_pull tells that
         told = out or replacing(target) is not None
         left = "" if told else f"{swap.old.words} is still OFFLINE: run {run}"
         plan = plan_online(view.situation, target.key)
-        yield WayBack(f"put {target.name} online again", plan, left=left)
+        yield WayBack(f"put {target.name} online again", "put online", plan, left=left)
 
 
 def undo_light(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
     """Yield the bay's light while it is on."""
     if left := light_words(swap):
         plan = plan_light(view.situation, swap.old, on=False)
-        yield WayBack("switch the light off", plan, left=left)
+        yield WayBack("switch the light off", "light off", plan, left=left)
 
 
 def light_words(swap: Checklist) -> str:
@@ -279,7 +281,7 @@ def undo_pull(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
         left = (
             f"{old.words} is still out: put it back, then run {run}, or replace it (zpool replace)"
         )
-    yield WayBack(text, left=left)
+    yield WayBack(text, "put back", left=left)
 
 
 def undo_replace(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
@@ -292,7 +294,7 @@ def undo_replace(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
         yield _detaching(view, group, f"{left}: let the resilver go on, nothing is lost; or")
     elif swap.same and target.vdev.state not in FAILED:
         plan = plan_offline_safely(view.situation, target.key)
-        yield WayBack(f"take {target.name} offline again", plan)
+        yield WayBack(f"take {target.name} offline again", "take offline", plan)
 
 
 def undo_light_off(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
@@ -300,13 +302,13 @@ def undo_light_off(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
     off = "light-off" in swap.passed and not swap.lit
     if off and swap.old.light and swap.scrub_begun is None:
         plan = plan_light(view.situation, swap.old, on=True)
-        yield WayBack("switch the light on again", plan)
+        yield WayBack("switch the light on again", "light on", plan)
 
 
 def undo_scrub(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
     """Yield the running scrub that this swap began."""
     if swap.scrub_begun is not None and view.situation.active("scrub") is not None:
-        yield WayBack("stop the scrub", plan_stop(view.situation))
+        yield WayBack("stop the scrub", "stop scrub", plan_stop(view.situation))
 
 
 def plan_return(situation: Situation, target: Target) -> ActionPlan:

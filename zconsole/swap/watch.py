@@ -102,9 +102,18 @@ def current(swap: Checklist, view: MachineView, now: float) -> SwapStage:
     new = new_elsewhere(swap, view)
     return replace(
         found,
+        text=(*_back_again(swap), *found.text),
         warnings=(*still_out(swap, view), *found.warnings),
         answers=(*(() if new is None else (use_now(new, swap.old),)), *found.answers),
     )
+
+
+def _back_again(swap: Checklist) -> Iterator[str]:
+    """Yield a line per disk pulled by mistake that is complete again since the last step."""
+    since = max((entry.t for entry in swap.log if entry.step != PUT_BACK), default=swap.begun)
+    back = {(disk.pool, disk.key) for disk in swap.returned if disk.t >= since}
+    words = (disk.words for disk in swap.around if (disk.pool, disk.key) in back)
+    yield from (f"{name} is back and complete." for name in dict.fromkeys(words))
 
 
 def new_elsewhere(swap: Checklist, view: MachineView) -> SwapDisk | None:

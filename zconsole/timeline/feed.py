@@ -274,6 +274,8 @@ class ReplayFeed(SessionFeed):
         """The events of each pool that ``read_events`` has found, as they happened."""
         self.read_until = float("-inf")
         """Time up to which they were read; infinite at the end."""
+        self.chosen: tuple[str, Event] | None = None
+        """Time and pool of the event that was gone to last, and the event."""
         self._places: dict[float, _Place] = {}
         """What was known by the time of the round, in the order in which it was kept."""
         self._since: float | None = None

@@ -479,6 +479,21 @@ def seconds_taken(scan: Scan) -> float | None:
     return scan.end - scan.start
 
 
+def time_taken(scan: Scan, word: str) -> str:
+    """Return ``took 9h12m`` with ``word``, or ``ran 4h12m`` for a scan that was paused meanwhile.
+
+    Empty while it runs, or if unknown. Comparisons of scans leave pauses out, too.
+    """
+    taken, paused = seconds_taken(scan), scan.pass_paused or 0.0
+    if scan.paused_since is not None and scan.end is not None:  # canceled while paused
+        paused += scan.end - scan.paused_since
+    if taken is None:
+        return ""
+    if paused:
+        return f"ran {units.duration(max(0.0, taken - paused))}"
+    return f"{word} {units.duration(taken)}"
+
+
 def range_words(estimate: Estimate) -> str:
     """Return ``(1h01m to 2h01m)``; empty for an estimate without a range."""
     if estimate.low is None or estimate.high is None:

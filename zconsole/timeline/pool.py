@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from zconsole.config.settings import SCRUB_OVERDUE_AFTER
 from zconsole.diagnosis.bottleneck.tracker import BottleneckTracker
-from zconsole.diagnosis.device_errors.faults import DeviceErrorTracker, returned
+from zconsole.diagnosis.device_errors.faults import DeviceErrorTracker, DeviceFault, returned
 from zconsole.pool.balance import balance
 from zconsole.pool.health import health, unreachable, without_redundancy
 from zconsole.pool.model import Placed, Sample, SampleFailure, Scan, placed
@@ -37,6 +37,12 @@ def _reduced(mapping: MappingProxyType[Any, Any]) -> tuple[type, tuple[dict[Any,
 
 
 copyreg.pickle(MappingProxyType, _reduced)  # else empty defaults of samples cannot be copied
+
+
+def _unsteady(fault: DeviceFault) -> str:
+    """Return why a device that disconnected calls for attention, and within which time it did."""
+    lately = " in the last hour" if fault.flaps == 1 else ""  # several name the hour themselves
+    return f"{fault.name}: {returned(fault.flaps)}{lately}"
 
 
 class PoolTimeline:
@@ -133,7 +139,7 @@ class PoolTimeline:
             pool,
             sample.t,
             regrouped=self.absences.regrouped,
-            unsteady=(f"{each.name}: {returned(each.flaps)}" for each in troubles if each.flaps),
+            unsteady=(_unsteady(each) for each in troubles if each.flaps),
             damaged=self._errors.damaged(dated.pool.scans),
             spares=spares,
             unchecked=self.damage.unchecked(dated.pool, sample.t),

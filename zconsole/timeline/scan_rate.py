@@ -23,7 +23,7 @@ from math import ceil, floor, inf, log, log2, sqrt
 from typing import NamedTuple
 
 from zconsole import units
-from zconsole.timeline.eta.estimate import Estimate, Forecast, evened_out, forecast
+from zconsole.timeline.eta.estimate import Forecast, evened_out, forecast
 from zconsole.timeline.eta.pace import EVEN, value_at
 from zconsole.timeline.eta.progress import RECENT_POINTS, CurvePoint, ProgressCurve, Work
 from zconsole.timeline.eta.windows import ROUNDINGS
@@ -347,6 +347,10 @@ class KnownChange:
         """Running seconds of the newest change; -inf if there was none."""
         return self._changes[-1].x if self._changes else -inf
 
+    def is_recent(self, now: float) -> bool:
+        """Return whether tunables changed lately; ``now`` is in running seconds."""
+        return now - self.newest <= RECENT
+
     def add(self) -> None:
         """Record that tunables changed in the sample that ``follow`` is given next."""
         self._is_new = True
@@ -371,10 +375,8 @@ class KnownChange:
         if _differ(shown, eta, CAUGHT_UP):
             ago = units.duration(max(0.0, points[-1].t - at.t))
             self.followed = f"ETA by the rate since tunables changed {ago} ago"
-        _, low, high, reason = found.estimate
         # The range also includes the estimate that is replaced.
-        ends = (min(low or 0.0, eta), max(high or 0.0, eta))
-        return found._replace(estimate=Estimate(shown, *ends, reason))
+        return found._replace(estimate=found.estimate.including(eta))
 
     def _newer(
         self, shown: Forecast, points: Sequence[CurvePoint], work: Work

@@ -407,6 +407,10 @@ class ScanTrack:
         if self._present and scan.stage != "scanning" and done is not None and total is not None:
             left, eta = total - done[0], self.forecast.estimate.eta
             self.lag = rate_lag(self._present.rate, left, eta, self.rates.past, was_told)
+            # A known change may last: the range includes the end that the lag names.
+            if self.lag and self._known.is_recent(points[-1].x):
+                estimate = self.forecast.estimate.including(left / self._present.rate)
+                self.forecast = self.forecast._replace(estimate=estimate)
 
     def finished(self, sample: Sample, scan: Scan) -> PastScan | None:
         """Return the finished scan's course, to predict later ones, if ``scan`` is finished."""

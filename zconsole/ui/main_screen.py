@@ -343,6 +343,7 @@ class MainScreen(Screen[None]):
             several_pools=len(state.frames) > 1,
             denied=state.denied,
             played=played,
+            ended=state.ended,
             paused=state.frozen is not None or (played is not None and played.paused),
             first=wanted_action(frame),
             own=pane.keys if isinstance(pane, Pane) else (),

@@ -70,6 +70,43 @@ async def test_a_preset_whose_value_was_measured_says_so():
     ui.answers.extend([asking("restore"), AGREED, asking("gentle"), ESC, ESC])
     await tunables_flow(ui, "")
     assert "Set before: zfs_resilver_min_time_ms 3000 to 750" in ui.plan
+    assert heading_of(ui.plans[-1], "Set before: ") == "Notes"
+
+
+def heading_of(plan: str, text: str) -> str:
+    """Return the heading above a text, which is indented by less."""
+    above = plan[: plan.index(text)].splitlines()[:-1]
+    return next(line.strip() for line in reversed(above) if not line.startswith("    "))
+
+
+async def test_only_what_costs_something_is_a_warning():
+    """Of advice and of good news, "Warnings" made dangers."""
+    ui = ScriptedSession("straggler", asking("faster-resilver"), ESC, ESC)
+    ui.pass_time(200, 2)
+    doubt = hopeless(ui.frame)
+    assert doubt is not None
+    await tunables_flow(ui, "")
+    assert doubt in ui.plan
+    assert heading_of(ui.plans[-1], doubt[:20]) == "Notes"
+    assert heading_of(ui.plans[-1], "zfs_resilver_min_time_ms: ") == "Warnings"
+
+
+async def test_a_value_whose_effect_is_measured_is_not_said_to_wait(monkeypatch):
+    """It is set: "was 2; wait" read as if it were not."""
+    lines: list[str] = []
+
+    def _look(screen: TunablesScreen) -> None:
+        lines.extend(plain(line) for line in screen._make(100))
+
+    ui = ScriptedSession("few-requests", _look)
+    ui.pass_time(20, 2)
+    ui.backend.control.set({WRITES: 3}, ui.backend.clock())
+    await ui.read_past()
+    found = Suggestion("{act} shows in some minutes", "wait", WRITES, 3)
+    monkeypatch.setattr("zconsole.ui.actions.tunables_flow.suggested", lambda _: found)
+    await tunables_flow(ui, "")
+    (line,) = (line for line in lines if f" {WRITES} " in line)
+    assert "was 1; measuring" in line
 
 
 async def test_a_gentle_scan_is_said_to_be_set_so_with_the_key_that_undoes_it():

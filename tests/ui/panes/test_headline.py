@@ -12,7 +12,7 @@ from tests.table import rows
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain, text
 from tests.ui.frames import of_scan
-from zconsole.pool.model import Activity, Scan
+from zconsole.pool.model import Activity, ErrorCounters, Scan
 from zconsole.pool.redundancy import Redundancy
 from zconsole.pool.scan_outcome import BY_SPARE, KEEP_OLD
 from zconsole.timeline.eta.estimate import Estimate, nothing
@@ -193,8 +193,8 @@ def test_a_failed_disk_does_not_stand_beside_a_bare_0():
     """Its errors are older than the console: 0 in the last hour looked like none at all."""
     frame = replace(frames.flaky(), troubles=())
     every = sum(row.vdev.errors.total for row in frame.rows if not row.vdev.children)
-    assert said(frame)[1].rstrip().endswith(f"  0 of {every}")
-    assert said(frame, 60)[1].endswith(f"  0 of {every}")
+    assert said(frame)[1].rstrip().endswith(f"  0, {every} old")
+    assert said(frame, 60)[1].endswith("  0 new")
     assert said(frame, 120, 3)[1].rstrip().endswith("0 in 1 h")
 
 
@@ -323,8 +323,28 @@ def test_the_last_cell_is_whole_on_a_narrow_screen(width):
     for look in (LOOK, replace(LOOK, unit="exact")):
         label, value = said(frames.resilver(), width, look=look)
         assert len(label) == len(value) == width
-        assert value.endswith("  0 of 3")
+        assert value.endswith("   0 new")
         assert "ETA 17h52m  " in label
+
+
+@rows(
+    ("errors", "width", "told"),
+    [
+        (3, 80, "0, 3 old"),
+        (637, 80, "0, 637 old"),
+        (43_000, 80, "0, 43K old"),
+        (12_345_678, 80, "0, 12M old"),
+        (3, 60, "0 new"),
+        (637, 60, "0 new"),
+    ],
+)
+def test_errors_of_before_are_not_taken_for_new_ones(errors, width, told):
+    """Both "0 of 637" and "637" alone were read as new errors."""
+    base = frames.healthy()
+    at, row = next((n, row) for n, row in enumerate(base.rows) if not row.vdev.children)
+    worn = row._replace(vdev=row.vdev._replace(errors=ErrorCounters(errors, 0, 0)))
+    frame = replace(base, rows=(*base.rows[:at], worn, *base.rows[at + 1 :]))
+    assert said(frame, width)[1].rstrip().endswith(f"  {told}")
 
 
 @cache

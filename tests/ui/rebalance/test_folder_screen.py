@@ -9,10 +9,12 @@ import pytest
 from tests.records import replace
 from tests.ui import frames
 from tests.ui.actions.acting import acting
+from tests.ui.drawn import plain
 from tests.ui.rebalance.steps import SCENARIO, to_tree, until
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.settings import EVEN, Limits, Settings
 from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.panes.balance import balance_title
 from zconsole.ui.rebalance.folder_screen import evening_words
 from zconsole.units import parse_size
 
@@ -23,14 +25,17 @@ async def test_the_amount_to_mark_is_the_one_that_the_plan_of_the_whole_pool_com
     async with acting(SCENARIO, size=(60, 15)) as a:
         said = (await a.read(to_tree(a))).splitlines()
         settings = Settings(("/storage",), limits=Limits(until_spread=EVEN))
+        balance = a.session.frame.balance
         steps = [step async for step in a.session.jobs.rebalance_backend.plan(settings)]
     plan = steps[-1]
     assert isinstance(plan, PlanDocument)
     words = " ".join(line.strip() for line in said[-3:])
-    form = r"Mark (\S+) logical or more to balance; some data returns to the full vdevs"
+    form = r"Mark (\S+) logical or more to move (\S+) \(raw\) for good: the rest returns"
     found = re.search(form, words)
     assert found, words
     assert parse_size(found[1]) == pytest.approx(plan.bytes_to_target, rel=0.01)
+    # The balance pane's figure, which seemed to contradict it.
+    assert f" {found[2]} above the mean (raw) " in plain(balance_title(balance, LOOK, 120))
     assert "1 marked" in said[-1]
 
 

@@ -76,6 +76,17 @@ def test_files_that_another_job_moved_are_counted_apart():
     assert "tries skipped files" not in said(finished, width=120)
 
 
+@rows("state", ["running", "paused", "stopped", "finished"])
+@rows("width", [60, 80, 100])
+def test_that_only_a_new_job_tries_skipped_files_again_is_told_from_the_first_on(state, width):
+    """Only the finished job said it: until then they seemed to be tried again."""
+    again = "Only a new job tries skipped files again; it moves all the others again, too"
+    said = text(job_lines(replace(JOB, state=state), 0.0, {}, DisplayFormat(), width))
+    assert again in " ".join(said.split())
+    none = replace(JOB, state=state, skipped={})
+    assert "skipped files" not in text(job_lines(none, 0.0, {}, DisplayFormat(), width))
+
+
 def test_names_that_the_walk_left_out_are_none_of_the_files_that_were_done():
     job = replace(JOB, files_skipped=9, files_failed=1)
     assert "10 of 40 files moved, 12 skipped" in said(job, width=120)

@@ -52,7 +52,7 @@ async def test_a_read_only_console_shows_an_open_checklist_and_does_not_lead_it(
         await s.press("C")
         shown = await s.read(s.on(SwapScreen))
         assert "Watching only: read-only." in shown
-        assert "do it" not in shown
+        assert "see the plan" not in shown
         await s.press("enter")
         plan = await s.read(s.on(ConfirmScreen))
         assert "To run by hand" in plan
@@ -116,6 +116,38 @@ async def test_keys_are_in_the_help_and_say_why_where_they_do_nothing():
         assert "Put the old disk (serial RGYCXAL5) back into Slot 07" in " ".join(
             (await s.read(s.press("Z"))).split()
         )
+
+
+async def test_the_footer_says_what_each_key_does_now():
+    """ "Z undo" was another thing at each step, and "Enter do it" only showed a plan."""
+    async with swapping((80, 24)) as s:
+
+        async def footer() -> str:
+            return (await s.read(s.settled())).splitlines()[-1]
+
+        await s.begin()
+        assert footer_keys(await footer()) == {"Enter": "see the plan", "Z": ""}
+        await s.do()
+        assert footer_keys(await footer()) == {"Enter": "see the plan", "Z": "put online"}
+        await s.do()
+        assert footer_keys(await footer()) == {"Enter": "", "Z": "light off"}
+        await s.pull("Slot 07")
+        assert footer_keys(await footer()) == {"Enter": "", "Z": "put back"}
+        await s.insert(s.swap.hands.drawer()[0].rpartition(" ")[2], "Slot 07")
+        await s.do()
+        assert footer_keys(await footer()) == {"Enter": "", "Z": "detach"}
+        await s.seen("Switch off the light")
+        assert footer_keys(await footer()) == {"Enter": "see the plan", "Z": ""}
+        await s.do()
+        assert footer_keys(await footer()) == {"Enter": "see the plan", "Z": "light on"}
+        await s.do()
+        assert footer_keys(await footer()) == {"Enter": "", "Z": "stop scrub"}
+
+
+def footer_keys(footer: str) -> dict[str, str]:
+    """Return the labels of two keys in a footer, empty where a key is not offered."""
+    parts = dict(part.split(" ", 1) for part in footer.strip().split("  "))
+    return {key: parts.get(key, "") for key in ("Enter", "Z")}
 
 
 async def test_the_light_is_switched_off_and_on_and_a_pull_that_nothing_shows_is_asked_for():

@@ -25,8 +25,15 @@ from zconsole.actions.growth import plan_attach
 from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.target import Swap
-from zconsole.pool.model import Activity
+from zconsole.pool.model import Activity, ErrorCounters
 from zconsole.timeline.eta.estimate import Estimate
+
+
+def test_of_an_old_disk_with_errors_it_is_said_which_blocks_are_not_safe():
+    bad = disk("d00", 1000)._replace(errors=ErrorCounters(12, 0, 47))
+    safe = "while it runs, 2 more devices may fail in raidz2-0 without losing data"
+    assert f"{safe}, except blocks that d00 can't read" in said(replaced(raidz2(changes=(bad,))))
+    assert f"{safe}\n" in f"{said(replaced(raidz2()))}\n"
 
 
 @rows(

@@ -18,6 +18,7 @@ from zconsole.actions.scrub_window import (
     hours_words,
     plan_beside_window,
     plan_pause_beside_window,
+    plan_stop_beside_window,
     plan_window,
     plan_window_off,
     read_hours,
@@ -157,6 +158,23 @@ def test_hours_that_are_not_set_cannot_be_dropped():
     assert "drops the hours 22:00-06:00" in said(plan)
 
 
+@rows(
+    ("scans", "stopped", "paused"),
+    [
+        ((RUNS,), True, False),
+        ((PAUSED,), True, False),
+        ((RUNS,), False, False),
+        ((PAUSED,), False, True),
+        ((), False, False),
+    ],
+)
+def test_only_a_scrub_that_stays_paused_waits_to_be_resumed(scans, stopped, paused):
+    made = plan_stop_beside_window if stopped else plan_window_off
+    order = made(raidz2(*scans), (replace(NIGHT, begun=True, paused=True),)).steps[-1].window
+    assert order is not None
+    assert ("until you resume it" in order.ordered) is paused
+
+
 def test_a_pause_by_hand_says_that_the_hours_do_not_resume_the_scrub():
     """As ``due`` leaves it paused."""
     stays = "the hours set (22:00-06:00) don't resume it: it stays paused until you do"
@@ -203,7 +221,7 @@ def test_hours_that_are_set_are_kept_and_the_keeper_woken(state, woken):
     assert said == "tank is scrubbed only in the hours 22:00-06:00"
     assert MachineWindows(state).windows() == (BEGUN,)
     assert woken == [state]
-    assert "paused waits to be resumed" in machine.switch(ScrubWindow("tank", "1", ""))
+    assert machine.switch(ScrubWindow("tank", "1", "")) == "the hours of tank's scrub are dropped"
     assert machine.windows() == ()
 
 

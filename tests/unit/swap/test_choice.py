@@ -354,7 +354,7 @@ def test_redundancy_hangs_on_an_old_disk_with_errors_only_while_it_is_not_repair
     ways = chosen(view(bad, disks=(*DISKS, new_disk()))).ways
     (why,) = (way.why for way in ways if way.mode == REPLACE_FIRST)
     assert why.endswith(
-        "d00 (serial S-d00) counts for redundancy meanwhile, unless ZFS has to repair blocks on it"
+        "Redundancy never drops, except for blocks that d00 (serial S-d00) can't read"
     )
 
 

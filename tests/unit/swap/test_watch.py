@@ -28,10 +28,16 @@ def test_a_wrong_disk_is_noticed_put_back_and_resilvered_before_anything_else(pl
     assert stage.alarm
     assert stage.plan.steps[0].argv[:3] == ("zpool", "online", "tank")
     assert play.do().alarm, "it is not complete yet"
+    assert not any("back and complete." in text for text in play.look().text)
     stage = play.refilled()
     assert stage.title.startswith(f"Pull {OLD}")
+    assert stage.text[0].startswith("Slot 06 (serial ")
+    assert stage.text[0].endswith(") is back and complete.")
+    play.wait(1.0)
     play.hands.pull(OLD)
-    assert play.look().step == "insert"
+    stage = play.look()
+    assert stage.step == "insert"
+    assert not any("back and complete." in text for text in stage.text)
 
 
 def back_unnoticed(play: Play) -> SwapStage:
@@ -186,7 +192,12 @@ def test_two_wrong_disks_are_both_named(play: Play):
     play.do()
     play.put_back("Slot 08")
     play.do()
-    assert play.refilled().step == "offline"
+    stage = play.refilled()
+    assert stage.step == "offline"
+    assert [text[:7] for text in stage.text if text.endswith("is back and complete.")] == [
+        "Slot 06",
+        "Slot 08",
+    ]
 
 
 def test_a_disk_that_is_out_is_not_to_be_left_in(play: Play):

@@ -12,7 +12,14 @@ from zconsole import units
 from zconsole.output.text import status_report
 from zconsole.pool.model import Activity, Event, SampleFailure, Scan
 from zconsole.timeline.eta.estimate import Estimate, nothing
-from zconsole.timeline.frame import ActivityView, Additions, Fact, result_facts, seconds_taken
+from zconsole.timeline.frame import (
+    ActivityView,
+    Additions,
+    Fact,
+    result_facts,
+    seconds_taken,
+    time_taken,
+)
 from zconsole.ui.panes.scan import scan_lines
 
 T = 1_800_000_000.0
@@ -156,3 +163,22 @@ def test_an_end_without_a_printed_duration_has_the_seconds_since_its_start():
     assert seconds_taken(Scan("scrub", "canceled", start=10.0, end=70.0)) == 60.0
     assert seconds_taken(Scan("scrub", "finished", start=10.0, end=70.0, duration=55.0)) == 55.0
     assert seconds_taken(Scan("scrub", "running", start=10.0)) is None
+
+
+@rows(
+    ("fields", "told"),
+    [
+        ({"state": "finished", "end": 36_000.0}, "took 10h00m"),
+        ({"state": "finished", "end": 36_000.0, "pass_paused": 0.0}, "took 10h00m"),
+        ({"state": "finished", "end": 36_000.0, "pass_paused": 18_000.0}, "ran 5h00m"),
+        ({"state": "canceled", "end": 36_000.0, "paused_since": 28_800.0}, "ran 8h00m"),
+        (
+            {"state": "canceled", "end": 36_000.0, "pass_paused": 3600.0, "paused_since": 28_800.0},
+            "ran 7h00m",
+        ),
+        ({"state": "paused", "pass_paused": 3600.0, "paused_since": 28_800.0}, ""),
+    ],
+)
+def test_a_scan_that_was_paused_did_not_run_all_the_time(fields, told):
+    """A comparison with the next scan leaves pauses out: the same scan had two durations."""
+    assert time_taken(Scan("scrub", start=0.0, **fields), "took") == told

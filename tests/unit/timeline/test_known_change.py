@@ -70,6 +70,20 @@ def test_the_range_still_has_what_was_told_before():
     assert found.estimate.low < found.estimate.eta < usual.estimate.eta <= found.estimate.high
 
 
+@rows(("before", "after"), [(10, 40), (40, 10), (10, 14)])
+def test_the_range_has_the_end_at_a_rate_that_is_not_followed_yet(before, after):
+    """Above "ETA 1d09h if it holds" stood a range of 2h31m to 18h41m, for minutes."""
+    timeline, waiting = watched(), 0
+    for one in course({0: before, AT: after}, {0: 3, AT: 6}, AT + FOLLOWED):
+        timeline.push(one)
+        found = view(timeline, one)
+        if one.t >= T + AT + 120 and found.lag.startswith("rate "):
+            low, end, high = found.estimate.low, at_rate(found, after), found.estimate.high
+            assert low / 1.02 <= end <= high * 1.02
+            waiting += 1
+    assert waiting >= 5
+
+
 @rows(
     ("rates", "values"),
     [

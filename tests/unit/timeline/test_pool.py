@@ -433,7 +433,7 @@ def test_a_disk_that_disconnected_and_returned_within_the_hour_wants_attention()
     ]
     found = timeline.push(at(1010.0, "ONLINE")).health
     assert (*words, found.word) == ("OK", "DEGRADED", "ATTENTION")
-    assert found.reasons == ("sda: disconnected, returned",)
+    assert found.reasons == ("sda: disconnected, returned in the last hour",)
     assert timeline.push(at(1010.0 + 3601.0, "ONLINE")).health.word == "OK"
 
 

@@ -54,7 +54,8 @@ disagreement of the windows and their error in predicting the past, before the m
 and the pace's uncertainty about what is ahead. It is at most ``MAX_SPREAD``, which is also used for
 zpool's average. With an earlier scan, s is that of the mixture of all predictions, to which the
 earlier scan contributes at least ``past.PAST_SPREAD``. After a known change, the range also
-includes the estimate that was replaced.
+includes the estimate that was replaced, and before it is followed, the one that the new rate would
+give if it holds.
 
 **The effect of each constant**, in four figures. R is the error on eight recorded scans relative to
 zpool's (``tests.bench.eta``, 24 moments of each). L is the mean error on twelve simulated scans of
@@ -201,6 +202,10 @@ class Estimate(NamedTuple):
             return MEASURING
         never = self.reason in HELD or self.reason.startswith("no estimate:")
         return "none" if never else "not known yet"
+
+    def including(self, eta: float) -> Estimate:
+        """Return the same estimate with a range that also includes ``eta``, in seconds."""
+        return self._replace(low=min(self.low or 0.0, eta), high=max(self.high or 0.0, eta))
 
 
 class Forecast(NamedTuple):

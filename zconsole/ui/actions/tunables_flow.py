@@ -44,8 +44,8 @@ LIFTS = {
 }
 """Description of what a preset can improve, by limit."""
 
-_VERBS = ("raise", "restore", "wait")
-"""Acts of a suggestion that say what to do, also without a value."""
+_VERBS = {"raise": "raise", "restore": "restore", "wait": "measuring"}
+"""Words for acts of a suggestion that say what to do, or what is done, also without a value."""
 _LIFTED = {"foreground": "txg-time", "random": "scan-reads", "memory": "memory"}
 """Maps a bottleneck's cause to a key of LIFTS."""
 
@@ -112,7 +112,7 @@ def _shown(ui: FlowSession, settings: Mapping[str, Setting]) -> tuple[TunableRow
         )
         if (found := _suggestion_of(ui, name)) is None:
             return row
-        advice = found.act if found.act in _VERBS else "suggested"
+        advice = _VERBS.get(found.act or "", "suggested")
         if found.value not in (None, setting.value):
             advice = f"{ui.look.glyphs.arrow} {setting.tunable.exact(found.value)}"
         return replace(row, suggested=found.beside, advice=advice)
@@ -176,26 +176,26 @@ async def _preset(ui: FlowSession, name: str) -> None:
     values = {n: value for n, value in chosen.values.items() if live(n) != value}
     if not values:
         raise ZconsoleError(f"preset {name}: nothing to change, all values are set already")
-    doubt = hopeless(frame) if frame is not None else None
-    remarks = (doubt or "", *chosen.warnings)
+    doubt = (hopeless(frame) if frame is not None else None) or ""
     action = f"preset {name}"
     title = f"Faster scans ({action})" if name == "faster-resilver" else action.capitalize()
-    await _confirm_values(ui, title, values, *remarks, action=action, aims=aims)
+    await _confirm_values(ui, title, values, *chosen.warnings, note=doubt, action=action, aims=aims)
 
 
 async def _confirm_values(
     ui: FlowSession,
     title: str,
     values: Mapping[str, int],
-    *remarks: str,
+    *warnings: str,
+    note: str = "",
     action: str = "set",
     aims: str = "",
 ) -> None:
     control, live = ui.backend.control, ui.backend.parameters.read
     now = {each.tunable.name: each for each in await in_daemon_thread(control.list)}
     changes = [_change(ui, name, live(name), value) for name, value in values.items()]
-    remarks = (_ends_autopilot(ui, values), *_tried(ui, values), *remarks)
-    said = part("Warnings", remarks, "warning")
+    said = part("Warnings", (_ends_autopilot(ui, values), *warnings), "warning")
+    said += part("Notes", (note, *_tried(ui, values)), "")
     held = {name: value for name, value in values.items() if named(name).guarded and value}
     here = Hold(Setter.CONSOLE, "here", own=True)
     guard = Hold(Setter.GUARD, "here", own=True, seconds=FROZEN)

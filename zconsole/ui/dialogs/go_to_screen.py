@@ -123,7 +123,7 @@ class GoToScreen(TextScreen[float | None], groups=("Answer",)):
         self._moved = True
 
     def draw(self) -> None:
-        """Draw the events found so far; until it is moved, the cursor is on the last one before."""
+        """Draw the events found so far, with the cursor at ``_start`` until it is moved."""
         view, self._drawn = self.view, self._reached
         found = [
             (pool, event)
@@ -133,11 +133,22 @@ class GoToScreen(TextScreen[float | None], groups=("Answer",)):
         ]
         self._events = sorted(found, key=lambda pair: pair[1].t)
         if not self._moved:
-            view.cursor = max(0, sum(event.t <= self._now for _, event in found) - 1)
+            view.cursor = self._start
         width = self.app.size.width
         view.show(self._lines(self.look, width), self.title_line(width))
         view.reveal()
         self.show_keys()
+
+    @property
+    def _start(self) -> int:
+        """Line of the event that was gone to, while the replay is paused there; else the last past.
+
+        The samples that show an event come after it, and may show later ones.
+        """
+        chosen, played = self._feed.chosen, self._feed.playback
+        if chosen and chosen in self._events and played.paused and played.sought == chosen[1].t:
+            return self._events.index(chosen)
+        return max(0, sum(event.t <= self._now for _, event in self._events) - 1)
 
     @property
     def _reached(self) -> tuple[float, float]:
@@ -183,10 +194,12 @@ class GoToScreen(TextScreen[float | None], groups=("Answer",)):
                 self.dismiss(time_typed(typed, self._now, self._span, self.look.zone))
             except UsageError as error:
                 self.app.notify(str(error), severity="warning")
+                message.input.select_all()  # the next key replaces it
         else:
             self.action_open()
 
     def action_open(self) -> None:
         """Close the screen with the event at the cursor, also after a double click."""
         if self._events:
-            self.dismiss(self._events[self.view.cursor][1].t)
+            self._feed.chosen = chosen = self._events[self.view.cursor]
+            self.dismiss(chosen[1].t)

@@ -21,7 +21,7 @@ from zconsole.timeline.frame import (
     ActivityView,
     Frame,
     ScanView,
-    seconds_taken,
+    time_taken,
     work_name,
 )
 from zconsole.timeline.scan_rate import LEVEL_TREND, PastRates
@@ -267,8 +267,8 @@ def _results(view: ScanView, place: Place) -> list[Line]:
     if scan.errors or (over and scan.errors is not None):
         some = f"{scan.errors} error{'s' if scan.errors != 1 else ''}"
         facts.append((Span(some, "error") if scan.errors else Span("no errors"),))
-    if (took := seconds_taken(scan)) is not None:
-        facts.append((Span(f"{'took' if over else 'after'} {units.duration(took)}", "dim"),))
+    if took := time_taken(scan, "took" if over else "after"):
+        facts.append((Span(took, "dim"),))
     return facts
 
 
@@ -328,7 +328,7 @@ def _left(left: int, alarming: bool) -> str:
 def _errors(place: Place) -> CellRows:
     """Return the errors of the last hour, or of the time watched, and the total since cleared.
 
-    Where there is no row for the total, it follows the 0 of a whole hour: a disk that failed
+    Without a row for the total, it follows the 0 of a whole hour where it fits: a disk that failed
     before the console began is not to stand beside a bare 0.
     """
     frame = place.frame
@@ -343,7 +343,7 @@ def _errors(place: Place) -> CellRows:
     elif not new and frame.quiet_since is not None:  # as the scan's pane does, where it fits
         texts = (f"0 since {place.look.when(frame.quiet_since, frame.t)}", *texts)
     if every and not new and not place.tall:
-        brief = (f"0 of {every}", f"0 of {count(every)}", f"0/{count(every)}")
+        brief = (f"0, {every} old", f"0, {count(every)} old", "0 new")
         texts = brief if minutes >= 60 else texts
     if place.small:  # at the right edge, as in the device list: next to the redundancy …
         label = _fitting((f"ERR {span}", f"ERR{span}"), place.width)

@@ -101,14 +101,15 @@ def footer_line(
     several_pools: bool = False,
     denied: str | None = None,
     played: Playback | None = None,
+    ended: bool = False,
     paused: bool = False,
     first: str = "",
     own: Sequence[tuple[str, str]] = (),
 ) -> Line:
     """Return the keys that are useful now, as many as fit; ``denied`` as in ``help_lines``.
 
-    ``played``: controls of a replay, which Space pauses instead of folding. ``paused``: whether
-    the replay or the display is paused.
+    ``played``: controls of a replay, which Space pauses instead of folding, until it has ``ended``.
+    ``paused``: whether the replay or the display is paused.
     ``first`` is the title of the most useful action. ``own``: titles and labels of keys in the
     focused pane; they come before all others, and replace those of the list.
     """
@@ -123,9 +124,9 @@ def footer_line(
     if played is not None:  # its own keys come first
         (pauses,) = (key for key in shorts if key.title == "pause")
         others = (key for key in shorts if key is not pauses)
-        shorts = [pauses._replace(keys=look.keys.titled("fold").keys), *others]
-        if played.span is not None:
-            shorts.insert(1, look.keys.titled("go-to"))
+        own_keys = [] if ended else [pauses._replace(keys=look.keys.titled("fold").keys)]
+        own_keys += [look.keys.titled("go-to")] if played.span is not None else []
+        shorts = [*own_keys, *others]
     if own:
         named = dict(own)
         shorts = [key for key in shorts if key.group != "List" and key.title not in named]

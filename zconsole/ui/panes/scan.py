@@ -20,8 +20,8 @@ from zconsole.timeline.frame import (
     ScanView,
     range_words,
     result_facts,
-    seconds_taken,
     stage_words,
+    time_taken,
     work_name,
 )
 from zconsole.timeline.scan_rate import PastRates
@@ -230,9 +230,9 @@ def _past(view: ScanView, ink: Ink) -> list[Line]:
     scan, look = view.scan, ink.look
     when = "" if scan.end is None else f" {look.when(scan.end, ink.frame.t)}"
     name = look.text(work_name(scan.name, scan.vdev))
-    took = seconds_taken(scan)
-    after = "" if took is None else f", after {units.duration(took)}"
-    head = (Span(f" {name} ", "bold"), Span(f"{look.text(scan.state)}{when}{after}"))
+    after = time_taken(scan, "after")
+    said = ", ".join(filter(None, (f"{look.text(scan.state)}{when}", after)))
+    head = (Span(f" {name} ", "bold"), Span(said))
     facts = [fact for fact in result_facts(scan, look.size) if fact.label != "skipped"]
     if width_of(_listed(head, facts)) > ink.width:
         facts = [fact for fact in facts if fact.label == "errors"]

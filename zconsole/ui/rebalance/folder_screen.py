@@ -343,9 +343,9 @@ def evening_words(frame: Frame, look: DisplayFormat) -> str:
     if view.rewrite_bytes is None:
         left = percent(view.spread_after, 1)
         return f"Marking everything leaves a spread of {left}: some data returns to the full vdevs"
-    size = look.size(view.rewrite_bytes * share)
+    marked, above = look.size(view.rewrite_bytes * share), look.size(frame.balance.imbalance_bytes)
     # What the vdevs hold may be compressed: then its files are larger.
-    return f"Mark {size} logical or more to balance; some data returns to the full vdevs"
+    return f"Mark {marked} logical or more to move {above} (raw) for good: the rest returns"
 
 
 def folder_head(look: DisplayFormat, width: int, aged: bool = False) -> Line:

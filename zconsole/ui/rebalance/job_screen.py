@@ -104,7 +104,7 @@ def job_lines(
         *_left_out("Need no move", "dim", {REPLACED: job.replaced}, look, width),
         *_left_out("Skipped", "warning", job.unmoved, look, width),
         *_left_out("Failed", "error", job.failed, look, width),
-        *_retry_hints(job, look),
+        *_retry_hints(job, look, width),
         *_days(job, look, width),
         *((Span(f" {look.text(note)}", "warning"),) for note in job.notes),
         *_named(job, look, width),
@@ -221,15 +221,13 @@ def _left_out(
     yield from indented(Span(head, "bold"), joined(parts, ", ", width - len(head) - 1))
 
 
-def _retry_hints(job: JobView, look: DisplayFormat) -> Iterator[Line]:
-    """Explain how to retry files that were left out, once the job has finished."""
-    if job.state != "finished":
-        return
-    if any(job.failed.values()):
+def _retry_hints(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
+    """Explain how to retry files that were left out; failed ones only once the job has finished."""
+    if job.state == "finished" and any(job.failed.values()):
         yield (Span(f" {look.keys.shown('hold')} tries the failed files again", "dim"),)
     if job.files_unmoved:
-        again = " Only a new job tries skipped files again; it moves all the others again, too"
-        yield (Span(again, "dim"),)
+        again = "Only a new job tries skipped files again; it moves all the others again, too"
+        yield from look.wrapped(again, width, "dim")
 
 
 def _named(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:

@@ -232,6 +232,8 @@ class SwapScreen(Dialog[SwapDisk | None], groups=("Swap",)):
             words = over if stage.over else {"do": "look again"}
         if stage is not None and stage.answers:
             words["answer"] = stage.answers[0].key if len(stage.answers) == 1 else "choose"
+        if stage is not None and stage.back is not None:
+            words["undo"] = stage.back.key
         keys = (key for key in look.keys.of("Swap") if key.name in offers)
         parts = [
             short_key(key._replace(action=f"screen.{key.name}"), words.get(key.name))

@@ -74,6 +74,8 @@ class Playback:
     """The first and the last time; None if they cannot be known, as for standard input."""
     request: Jump = PLAY_ON
     """The place that was asked for, as far as it is not reached."""
+    sought: float | None = None
+    """The time that was asked for last; None if anything else was asked for since."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -142,7 +144,7 @@ class Playback:
 
     def _ask(self, request: Jump) -> None:
         """Change what is asked for, and end a wait for the next round."""
-        self.request = request
+        self.request, self.sought = request, request.t
         self._changed.set()
 
     async def wait(self, seconds: float) -> bool:
