@@ -17,11 +17,10 @@ from zconsole.pool.model import FAILED, Scan, Vdev, is_group
 from zconsole.pool.redundancy import (
     REPAIRS,
     Redundancy,
-    by_vdev,
     is_complete,
     may_fail,
-    of_pool,
     parity,
+    redundancy,
 )
 from zconsole.swap.disk import (
     REPLACE_FIRST,
@@ -257,7 +256,7 @@ def untouchable(situation: Situation, old: SwapDisk) -> tuple[SwapDisk, ...]:
     pool = situation.pool
     target = find(pool, old.key)
     root = pool.root if target is None else _without(pool.root, target.vdev)
-    entries = by_vdev(root, pool.scans, checkpoint=pool.checkpoint is not None)
+    entries = redundancy(replace(pool, root=root))
     stay = {
         id(leaf)
         for top, entry in entries
@@ -269,7 +268,7 @@ def untouchable(situation: Situation, old: SwapDisk) -> tuple[SwapDisk, ...]:
 
 def redundancy_words(situation: Situation) -> tuple[str, ...]:
     """Return one sentence per top-level vdev: how many more devices it may lose now."""
-    return tuple(_of_vdev(entry) for _, entry in of_pool(situation.pool))
+    return tuple(_of_vdev(entry) for _, entry in redundancy(situation.pool))
 
 
 def vdev_words(situation: Situation, target: Target) -> str:
@@ -291,7 +290,7 @@ def kept_words(situation: Situation, target: Target, name: str) -> str:
 
 
 def _entry(situation: Situation, target: Target) -> Redundancy | None:
-    return next((entry for top, entry in of_pool(situation.pool) if top is target.top), None)
+    return next((entry for top, entry in redundancy(situation.pool) if top is target.top), None)
 
 
 def _of_vdev(entry: Redundancy) -> str:

@@ -14,7 +14,6 @@ from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from zconsole import units
-from zconsole.diagnosis.bottleneck.evidence import WatchedScan
 from zconsole.diagnosis.bottleneck.tracker import TunableEffects
 from zconsole.pool.balance import Balance
 from zconsole.pool.health import Health
@@ -94,12 +93,6 @@ class ScanView(NamedTuple):
             return self.working
         measuring = self.estimate.eta is None and self.estimate.lacking == MEASURING
         return self.scan.zpool_eta if measuring else self.estimate.eta
-
-    @property
-    def watched(self) -> WatchedScan:
-        """The scan with the inputs for judging what limits it."""
-        rate = self.issue_rate if self.scan.two_stage else self.scan_rate
-        return WatchedScan(self.scan, self.stage, rate)
 
 
 class ActivityView(NamedTuple):

@@ -16,12 +16,13 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from zconsole.config.settings import SCRUB_OVERDUE_AFTER
+from zconsole.diagnosis.bottleneck.evidence import WatchedScan
 from zconsole.diagnosis.bottleneck.tracker import BottleneckTracker
 from zconsole.diagnosis.device_errors.faults import DeviceErrorTracker, returned
 from zconsole.pool.balance import balance
 from zconsole.pool.health import health, unreachable, without_redundancy
 from zconsole.pool.model import Placed, Sample, SampleFailure, Scan, placed
-from zconsole.pool.redundancy import of_pool, unmarked_repairs
+from zconsole.pool.redundancy import redundancy, unmarked_repairs
 from zconsole.pool.spares import spare_problems
 from zconsole.timeline.activities import ActivityTracker
 from zconsole.timeline.eta.estimate import SUSPENDED, nothing
@@ -124,11 +125,15 @@ class PoolTimeline:
         # Problems: what limits the scan, devices, spares, redundancy.
         if last is not None and sample.clock < last.clock:
             self._limit = BottleneckTracker()  # its state uses the clock from before a reboot
-        self._limit.push(sample, tree, self.rates.now, [view.watched for view in scans])
+        watched = [
+            WatchedScan(v.scan, v.stage, v.issue_rate if v.scan.two_stage else v.scan_rate)
+            for v in scans
+        ]
+        self._limit.push(sample, tree, self.rates.now, watched)
         troubles = self._errors.faults(sample.t, tree, events, dated.pool.scans)
         back = self.absences.returned
         spares = spare_problems(pool.root, pool.scans, sample.t, back)
-        redundancy = of_pool(pool, back)
+        left = redundancy(pool, back)
         word = health(
             pool,
             sample.t,
@@ -143,12 +148,12 @@ class PoolTimeline:
             sample=sample,
             failure=None,
             health=without_redundancy(
-                word, redundancy, pool.scans, unmarked_repairs(pool.root, pool.scans, back)
+                word, left, pool.scans, unmarked_repairs(pool.root, pool.scans, back)
             ),
             series=self.rates.series,
             scans=scans,
             activities=activities,
-            redundancy=tuple(entry for _, entry in redundancy),
+            redundancy=tuple(entry for _, entry in left),
             rows=self._rows(),
             balance=balance(pool.root, sample.version),
             over_since=self.scans.over_since,

@@ -82,10 +82,20 @@ def _reading(clock: float, vdev: Vdev, before: _Reading | None) -> _Reading:
 def _continued(readings: Sequence[_Reading], clock: float, vdev: Vdev) -> list[_Reading]:
     """Return a vdev's readings of the window with a new one, oldest first; only that after a break.
 
-    At least two are kept, and the oldest one that completes the window.
+    A break is another source, a counter that fell, a gap or a fault. At least two are kept, and the
+    oldest one that completes the window.
     """
-    new = _reading(clock, vdev, readings[-1] if readings else None)
-    if not readings or not _carries_on(readings, new):
+    if not readings:
+        return [_reading(clock, vdev, None)]
+    last = readings[-1]
+    new, seconds = _reading(clock, vdev, last), clock - last.clock
+    usual = last.clock - readings[-2].clock if len(readings) > 1 else seconds
+    is_gap = seconds > GAP_SECONDS and seconds > GAP_FACTOR * usual
+    if seconds <= 0 or is_gap or new.source != last.source:
+        return [new]
+    moved: list[float] = list(map(sub, new.counted, last.counted))
+    most = ABSURD * (moved[0] if moved[0] > 0.01 else 0.01)
+    if min(moved) < 0 or moved[3] > most or moved[4] > most:
         return [new]
     kept = [*readings, new]
     while (count := len(kept)) > 2 and (
@@ -93,20 +103,6 @@ def _continued(readings: Sequence[_Reading], clock: float, vdev: Vdev) -> list[_
     ):
         del kept[0]
     return kept
-
-
-def _carries_on(readings: Sequence[_Reading], new: _Reading) -> bool:
-    """Return whether counting continues: same source, no counter that fell, no gap or fault."""
-    last = readings[-1]
-    seconds = new.clock - last.clock
-    if seconds <= 0 or new.source != last.source:
-        return False
-    usual = last.clock - readings[-2].clock if len(readings) > 1 else seconds
-    if seconds > GAP_SECONDS and seconds > GAP_FACTOR * usual:
-        return False
-    moved: list[float] = list(map(sub, new.counted, last.counted))
-    most = ABSURD * (moved[0] if moved[0] > 0.01 else 0.01)
-    return min(moved) >= 0 and moved[3] <= most and moved[4] <= most
 
 
 def _rates(old: _Reading, new: _Reading) -> IoRates:

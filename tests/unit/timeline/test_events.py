@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from tests.table import rows
-from zconsole.pool.model import ErrorCounters, Event, Vdev, placed
-from zconsole.timeline.events import device_changes, pool_change, without_duplicates
+from zconsole.pool.model import ErrorCounters, Event, Pool, Sample, Vdev, placed
+from zconsole.timeline.events import EventLog, device_changes, without_duplicates
 
 
 def tree(*leaves: Vdev, group: str = "raidz1"):
@@ -77,10 +77,13 @@ def test_a_deferred_device_is_told_once():
 
 
 def test_the_pools_own_state():
-    (event,) = pool_change(1.0, "ONLINE", "SUSPENDED")
+    log, last = EventLog(), None
+    for t, state in enumerate((None, "ONLINE", "ONLINE", "SUSPENDED")):
+        sample = Sample(t, t, "json", True, Pool("tank", state, Vdev("tank", "root")))
+        log.push(sample, {}, last, {})
+        last = sample
+    (event,) = log.all
     assert (event.text, event.severity) == ("the pool went from ONLINE to SUSPENDED", "error")
-    assert list(pool_change(1.0, None, "ONLINE")) == []
-    assert list(pool_change(1.0, "ONLINE", "ONLINE")) == []
 
 
 def zpools(t: float, name: str, text: str, **fields) -> Event:

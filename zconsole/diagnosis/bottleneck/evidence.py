@@ -332,12 +332,6 @@ class Disk(NamedTuple):
         return min(1.0, self.requests * self.rates.latency)
 
     @property
-    def measured(self) -> bool:
-        """Whether its load is known: it has a busy share, or had no requests."""
-        idle = self.rates.read_ops == 0 and self.rates.write_ops == 0
-        return self.busy is not None or idle
-
-    @property
     def service(self) -> float | None:
         """Device seconds per request (busy time / requests); None if idle or unknown."""
         return self.busy / self.requests if self.busy is not None and self.requests > 0 else None
@@ -453,28 +447,22 @@ def disks_of(
     distributed spare is spread over every disk of its dRAID: each is a source, none is new.
     """
     filling = scan.function in ("resilver", "rebuild")
-    leaves = [p for p in tree.values() if _at_work(p)]
+    leaves = []
+    for key, depth, vdev, _, _ in tree.values():
+        online = vdev.state in ("ONLINE", "DEGRADED") and not vdev.awaiting_resilver
+        device = not vdev.children and vdev.kind != "dspare" and depth > 0
+        if device and online and vdev.vclass in DATA:
+            leaves.append(tree[key])
     at_work = {p.top for p in leaves if p.vdev.resilvering} if filling else set()
-    chosen = [p for p in leaves if not at_work or p.top in at_work]
-    return tuple(
-        Disk(p.vdev.name, p.top or "", filling and _is_filled(p, tree), rates[p.key], past[p.key])
-        for p in chosen
-        if p.key in rates and p.key in past
-    )
-
-
-def _at_work(place: Placed) -> bool:
-    vdev = place.vdev
-    online = vdev.state in ("ONLINE", "DEGRADED") and not vdev.awaiting_resilver
-    device = not vdev.children and vdev.kind != "dspare" and place.depth > 0
-    return device and vdev.vclass in DATA and online
-
-
-def _is_filled(place: Placed, tree: Mapping[str, Placed]) -> bool:
-    """Whether a leaf is new: zpool marks all disks of a dRAID, but only those replacing one are."""
-    member = place.parent == place.top and place.top in tree
-    distributed = member and tree[place.top or ""].vdev.kind.startswith("draid")
-    return place.vdev.resilvering and not distributed
+    found = []
+    for key, _, vdev, parent, top in leaves:
+        if (not at_work or top in at_work) and key in rates and key in past:
+            # zpool marks all disks of a dRAID, but only those that replace one are new.
+            above = tree.get(top or "") if parent == top else None
+            spread = above is not None and above.vdev.kind.startswith("draid")
+            new = filling and vdev.resilvering and not spread
+            found.append(Disk(vdev.name, top or "", new, rates[key], past[key]))
+    return tuple(found)
 
 
 def sorted_share(scan: Scan) -> float | None:

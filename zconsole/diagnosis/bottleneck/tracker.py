@@ -17,7 +17,9 @@ from zconsole.diagnosis.bottleneck.evidence import (
     sorted_share,
 )
 from zconsole.diagnosis.bottleneck.finding import (
+    CAUSES,
     LARGE_RAISE,
+    OUT_OF_REACH,
     TOO_LITTLE,
     Ceiling,
     TunableStep,
@@ -69,7 +71,14 @@ class BottleneckTracker:
         watched = next((each for each in scans if each.scan.state == "running"), None)
         if watched is not None and watched.scan.key != self._scan:
             self._begin(watched.scan.key, sample.clock)
-        self._add_effects(sample, tree, rates, watched)
+        rate, stage = (watched.rate, watched.stage or "") if watched else (None, "")
+        whole = rates.get(next(iter(tree), ""), IoRates())
+        cause = self.verdict.cause if self.verdict else ""
+        limit = CAUSES[cause] if cause in OUT_OF_REACH else ""
+        point = EffectSample(sample.clock, rate, whole.latency, limit, stage)
+        changed = self.effects.add(point, sample.tunables)
+        if self.verdict and self.verdict.suggestion.tunable in changed:
+            self._settled = VerdictFilter()  # what was suggested about it is outdated
         if watched is None:
             # Keep the ceiling of a paused scan, without the share that it reaches.
             paused = any(w.scan.key == self._scan for w in scans if w.scan.state == "paused")
@@ -92,22 +101,6 @@ class BottleneckTracker:
             self._judge(sample, watched, tree, disks_of(watched.scan, tree, rates, self._past))
         if self.ceiling is not None and watched.rate is not None:
             self.ceiling = self.ceiling.at(watched.rate)
-
-    def _add_effects(
-        self,
-        sample: Sample,
-        tree: Mapping[str, Placed],
-        rates: Mapping[str, IoRates],
-        watched: WatchedScan | None,
-    ) -> None:
-        rate, stage = (watched.rate, watched.stage or "") if watched else (None, "")
-        whole = rates.get(next(iter(tree), ""))
-        limit = self.verdict.beyond_tunables if self.verdict else ""
-        latency = whole.latency if whole else None
-        point = EffectSample(sample.clock, rate, latency, limit, stage)
-        changed = self.effects.add(point, sample.tunables)
-        if self.verdict and self.verdict.suggestion.tunable in changed:
-            self._settled = VerdictFilter()  # what was suggested about it is outdated
 
     def _remember(
         self, clock: float, tree: Mapping[str, Placed], rates: Mapping[str, IoRates]

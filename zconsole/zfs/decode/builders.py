@@ -193,7 +193,11 @@ def _vdev(node: Any, place: _VdevPlace, context: _Context) -> Vdev:
     if children:
         known["children"] = children
     else:
-        known |= context.devices.fields(form.name, known["path"])
+        # Text alone has no paths, but the name that it prints for a disk in /dev is the device's.
+        # The path of a failed leaf may lead to another disk by now: ``measurements`` checks that.
+        path, devices = known["path"], context.devices
+        known["block"] = devices.counters(path or form.name)
+        known["disk"] = devices.disks.get(path) if path else None
     return Vdev._make(known.values())
 
 

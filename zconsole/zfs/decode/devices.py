@@ -88,17 +88,6 @@ class Devices:
         """Printed name to path."""
         return {name: path for path, name in self.names.items()}
 
-    def fields(self, name: str, path: str | None) -> dict[str, Any]:
-        """Return fields of a leaf: the counters of its device, and its disk.
-
-        Text alone has no paths, but the name that it prints for a disk in /dev is the device's. The
-        path of a failed leaf may lead to another disk by now; ``measurements`` checks that.
-        """
-        return {
-            "block": self.counters(path or name),
-            "disk": self.disks.get(path) if path else None,
-        }
-
     def counters(self, path: str) -> BlockCounters | None:
         """Return the counters for a leaf path; without ``devices`` the name after /dev is tried."""
         names = self._blocks.get(path) or (path.removeprefix("/dev/"),)

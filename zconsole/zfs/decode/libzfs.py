@@ -25,11 +25,11 @@ from zconsole.zfs.decode.builders import (
 )
 from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.scans import (
+    COPIES,
     PROGRESS_STATES,
-    copies,
     progress_of,
-    scan_stats,
     scans_of,
+    stats_of_work,
     work_of,
 )
 from zconsole.zfs.decode.values import epoch, integers, mapping, number, word
@@ -92,8 +92,8 @@ def pool_of_config(
         raise NotUnderstoodError("not a pool's configuration: no name or no vdev_tree")
 
     tops = tuple(_name(child, devices.names) for child in tree.get("children", ()))
-    stats_of_scans, copied = scan_stats(tree, tops), copies(tree)
-    scans = scans_of(stats_of_scans, now)
+    work_stats = stats_of_work(tree, tops)
+    scans = scans_of(work_stats["scan_stats"], now)
     length, stats = _stats(tree)
     stated = {"guid": word(tree.get("guid")), "io": _io(stats)}
     form = VdevForm(config["name"], "root", (), _figures(tree, length, stats), stated)
@@ -104,11 +104,10 @@ def pool_of_config(
         "state": "SUSPENDED" if "suspended" in config else root.state,
         "moreinfo": message.get("see"),
         "errlist": message.get("errors"),
-        "scan_stats": stats_of_scans,
-        **copied,
+        **work_stats,
     }
-    at = [copied.get(key, {"vdev": -1})["vdev"] for key in ("removal_stats", "raidz_expand_stats")]
-    removed, expanding = (tops[number] if 0 <= number < len(tops) else None for number in at)
+    moving = (work_stats.get(key, {"vdev": -1})["vdev"] for key in COPIES)
+    removed, expanding = (tops[number] if 0 <= number < len(tops) else None for number in moving)
     work = work_of(printed, scans, now, (removed, expanding))
     destroyed = mapping(message.get("destroyed"), "names").items()
     work["destroyed"] = {str(k): str(v) for k, v in destroyed}
