@@ -42,7 +42,20 @@ def advice_lines(ink: Ink, *, running: int) -> list[Line]:
         said = fixed("slowed by", "unknown while the pool does not answer", 1, ink, "dim")
         return [*said, *_BLANK * (2 * most + 2 * ink.roomy)]
     lines = _limited(most, ink)
-    return [*lines, *_surroundings(ink)] if ink.roomy else lines
+    if not ink.roomy:
+        return lines
+    # Lazy: the default screen size, which has no room for this, paints faster without it.
+    from zconsole.tunables.catalog import BY_NAME, unusual
+
+    found = unusual(ink.frame.tunables, ink.frame.version)
+    shown = ((BY_NAME[name].rounded, name, *both) for name, both in found.items())
+    values = ", ".join(
+        f"{name}={show(now)} (default {show(usual)})" for show, name, now, usual in shown
+    )
+    if ink.frame.tunables and not values:
+        values = "defaults"
+    load = machine(ink.frame.host, ink.look)
+    return [*lines, *fixed("tunables", values, 1, ink), *fixed("machine", load, 1, ink)]
 
 
 def _low(ink: Ink, is_running: bool) -> list[Line]:
@@ -125,25 +138,6 @@ def _with_short_names(label: str, text: str, rows: int, ink: Ink) -> str:
             if len(name) > _NAME and name in text:
                 text = text.replace(name, ink.look.middle(name, _NAME))
     return text
-
-
-def _surroundings(ink: Ink) -> list[Line]:
-    """Return lines on tunables with unusual values for this version, and on the machine's load.
-
-    The import is lazy since the default screen size, which has no room for this, paints faster
-    without it.
-    """
-    from zconsole.tunables.catalog import BY_NAME, unusual
-
-    found = unusual(ink.frame.tunables, ink.frame.version)
-    shown = ((BY_NAME[name].rounded, name, *values) for name, values in found.items())
-    said = ", ".join(
-        f"{name}={show(now)} (default {show(usual)})" for show, name, now, usual in shown
-    )
-    if ink.frame.tunables and not said:
-        said = "defaults"
-    load = machine(ink.frame.host, ink.look)
-    return [*fixed("tunables", said, 1, ink), *fixed("machine", load, 1, ink)]
 
 
 def _troubles(rows: int, ink: Ink) -> list[Line]:

@@ -430,7 +430,14 @@ def row_line(item: TreeLine, panel: Panel) -> Line:
     """Return the line of a vdev, or the title of a class."""
     if (row := item.row) is None:
         return (Span(f" {item.title}", "dim"),)
-    note, spans = _idle_note(row, panel), list[Span]()
+    # A note takes the place of the I/O columns of a device that can't have I/O.
+    note, now, trouble = "", panel.frame.t, panel.troubles.get(row.key)
+    if not row.vdev.children and (row.gone or row.vdev.state not in (*WORKING, "AVAIL")):
+        note = note_words(row, panel.look, now, trouble)
+        if row.key in panel.waited_for:
+            since = row.missing_since
+            note = "suspended the pool" + (f" {panel.look.when(since, now)}" if since else "")
+    spans = list[Span]()
     idle = [c.width for c in panel.columns if c.key in _IO] if note else []
     for column in panel.columns:
         if idle and column.key == "note":
@@ -444,18 +451,6 @@ def row_line(item: TreeLine, panel: Panel) -> Line:
             role = "error" if row.key in panel.waited_for else "dim"
             spans.append(Span(fit(formerly(note, room, ellipsis), room, ellipsis=ellipsis), role))
     return _spaced(spans)
-
-
-def _idle_note(row: VdevRow, panel: Panel) -> str:
-    """Return the note for the I/O columns of a device that can't have I/O; else empty."""
-    idle = (row.gone or row.vdev.state not in WORKING) and not row.vdev.children
-    if not idle or row.vdev.state == "AVAIL":
-        return ""
-    now = panel.frame.t
-    if row.key in panel.waited_for:
-        since = row.missing_since
-        return "suspended the pool" + (f" {panel.look.when(since, now)}" if since else "")
-    return note_words(row, panel.look, now, panel.troubles.get(row.key))
 
 
 def _fit(text: str, column: Column, look: DisplayFormat) -> str:

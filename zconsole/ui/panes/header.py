@@ -9,7 +9,7 @@ from zconsole import units
 from zconsole.pool.redundancy import Redundancy
 from zconsole.timeline.frame import Frame
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.panes.headline import clickable, fill_words, headline, is_working
+from zconsole.ui.panes.headline import clickable, fill_words, headline, shown_work
 from zconsole.ui.panes.pane import COMPACT, TALL
 from zconsole.ui.panes.reasons import all_reasons, bays_of
 from zconsole.ui.view_state import FRESH, HeaderStatus
@@ -57,19 +57,32 @@ def header_lines(
     gives as few lines as on a low screen.
     """
     said = 1 if brief else next(rows for least, rows in _MESSAGES.items() if height >= least)
-    if _is_boxed(width, height):
-        below = _boxed(frame, look, width, said)
-    else:
-        below = (*headline(frame, look, width, 2), *_messages(frame, look, width, said))
-    shown = (look.crop(line, width) for line in below)
-    return (first_line(frame, status, look, width, height), *shown)
+    first = first_line(frame, status, look, width, height)
+    if width < _BOXED or height < TALL:
+        lines = (*headline(frame, look, width, 2), *_messages(frame, look, width, said))
+        return (first, *(look.crop(line, width) for line in lines))
+    # A thin frame around a third row of cells, too.
+    box, rule, inner = look.glyphs.box, look.glyphs.rule, width - 2
+    heads: list[Line] = [clickable(health_word(frame, look), _REASONS), (), ()]
+    # Fill and free space stand below the health, unless a cell of the headline has them.
+    full, free = fill_words(frame, look)
+    if full and shown_work(frame) is not None:
+        heads[1:] = [(Span(f" {text}", "dim"),) for text in (f"{full} full", free)]
+    rows = zip(heads, headline(frame, look, inner - _WORD, 3), strict=True)
+    inside = [(*head, Span(" " * (_WORD - width_of(head))), *cells) for head, cells in rows]
+    side = Span(box[4], "track")
+    framed: list[Line] = []
+    for row in (*inside, *_messages(frame, look, inner - 1, said)):
+        shown = look.crop(row, inner)
+        framed.append((side, *shown, Span(" " * (inner - width_of(shown))), side))
+    return (first, *framed, (Span(box[3] + rule * inner + box[2], "track"),))
 
 
 def first_line(
     frame: Frame, status: HeaderStatus, look: DisplayFormat, width: int, height: int = 24
 ) -> Line:
     """Return pool and flags, age, interval and clock: everything from ``status``."""
-    if _is_boxed(width, height):
+    if width >= _BOXED and height >= TALL:
         box, rule, inner = look.glyphs.box, look.glyphs.rule, width - 4
         left, right = _identity(frame, status, look, inner)
         between = Span(rule * (inner - width_of((*left, *right)) - 1), "track")
@@ -82,10 +95,6 @@ def first_line(
     return look.crop(line, width)
 
 
-def _is_boxed(width: int, height: int) -> bool:
-    return width >= _BOXED and height >= TALL
-
-
 def notice_line(frame: Frame, look: DisplayFormat, width: int) -> Line:
     """Return the essential numbers on one line, for a terminal too small for panes."""
     spans = [*health_word(frame, look), Span(f" {look.text(frame.pool)}", "bold")]
@@ -94,25 +103,6 @@ def notice_line(frame: Frame, look: DisplayFormat, width: int) -> Line:
         share = None if view.percent is None else view.percent / 100
         spans.append(Span(f" {percent(share, 1)} {units.duration(view.estimate.eta)}"))
     return look.crop(tuple(spans), width)
-
-
-def _boxed(frame: Frame, look: DisplayFormat, width: int, said: int) -> tuple[Line, ...]:
-    """Return the lines below the first one in a thin frame, with a third row of cells."""
-    box, rule = look.glyphs.box, look.glyphs.rule
-    inner = width - 2
-    heads: list[Line] = [clickable(health_word(frame, look), _REASONS), (), ()]
-    # Fill and free space stand below the health, unless a cell of the headline has them.
-    full, free = fill_words(frame, look)
-    if full and is_working(frame):
-        heads[1:] = [(Span(f" {said}", "dim"),) for said in (f"{full} full", free)]
-    rows = zip(heads, headline(frame, look, inner - _WORD, 3), strict=True)
-    inside = [(*head, Span(" " * (_WORD - width_of(head))), *cells) for head, cells in rows]
-    lines: list[Line] = []
-    for row in (*inside, *_messages(frame, look, inner - 1, said)):
-        shown = look.crop(row, inner)
-        blank = Span(" " * (inner - width_of(shown)))
-        lines.append((Span(box[4], "track"), *shown, blank, Span(box[4], "track")))
-    return (*lines, (Span(box[3] + rule * inner + box[2], "track"),))
 
 
 def health_word(frame: Frame, look: DisplayFormat) -> Line:

@@ -14,7 +14,7 @@ from rich.cells import cell_len
 
 from zconsole import units
 from zconsole.pool.model import Scan, data_vdevs
-from zconsole.pool.redundancy import REPAIRS, Redundancy
+from zconsole.pool.redundancy import REPAIRS
 from zconsole.pool.scan_outcome import BY_SPARE, KEEP_OLD
 from zconsole.timeline.eta.estimate import MEASURING, Estimate
 from zconsole.timeline.frame import (
@@ -66,9 +66,15 @@ class Place(NamedTuple):
 def headline(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tuple[Line, ...]:
     """Return the cells side by side in ``rows`` lines of ``width`` columns."""
     small = width < _WHOLE
-    places = [Place(frame, look, columns, rows > 2, small) for columns in _widths(width, look)]
-    work, rate = _work(places[0], places[1])
-    cells = (work, rate, _redundancy(places[2]), _errors(places[3]))
+    least = _SMALL if small else _NORMAL
+    more = min(_SPREAD, width - sum(least) - sum(_GAPS))
+    shares = [max(0, more) * share // sum(_SHARES) for share in _SHARES]
+    eta, rate, *others = map(sum, zip(least, shares, strict=True))
+    # With exact bytes, the rate takes some of the first cell's columns.
+    longer = max(0, len("RATE /s =") + look.number - rate)
+    widths = eta - longer + min(0, more), rate + longer, *others
+    places = [Place(frame, look, columns, rows > 2, small) for columns in widths]
+    cells = (*_work(places[0], places[1]), _redundancy(places[2]), _errors(places[3]))
     lines: list[Line] = []
     for row in range(rows):
         line: list[Span] = []
@@ -81,16 +87,6 @@ def headline(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tuple[
     return tuple(lines)
 
 
-def _widths(width: int, look: DisplayFormat) -> list[int]:
-    """Return the columns of each cell; with exact bytes, the rate takes some of the first's."""
-    least = _NORMAL if width >= _WHOLE else _SMALL
-    more = min(_SPREAD, width - sum(least) - sum(_GAPS))
-    shares = [max(0, more) * share // sum(_SHARES) for share in _SHARES]
-    eta, rate, *others = map(sum, zip(least, shares, strict=True))
-    longer = max(0, len("RATE /s =") + look.number - rate)
-    return [eta - longer + min(0, more), rate + longer, *others]
-
-
 def clickable(line: Line, action: str) -> Line:
     """Return the line with a click action on each of its spans."""
     return tuple(span._replace(action=action) for span in line) if action else line
@@ -101,13 +97,10 @@ def _fitting(wordings: Sequence[str], width: int) -> str:
     return next((text for text in wordings if cell_len(text) <= width), wordings[-1])
 
 
-def is_working(frame: Frame) -> bool:
-    """Return whether work with an end is running, which the cells then show."""
-    return (frame.scan is not None and frame.scan.scan.active) or _at_work(frame) is not None
-
-
-def _at_work(frame: Frame) -> ActivityView | None:
-    """Return the first running removal, expansion, job or the like, or None."""
+def shown_work(frame: Frame) -> ScanView | ActivityView | None:
+    """Return the work with an end that the cells show: a scan, else a removal, job or the like."""
+    if frame.scan is not None and frame.scan.scan.active:
+        return frame.scan
     for view in frame.activities:
         work = view.activity
         if work.state == "running" and work.total_bytes and work.kind not in _UPKEEP:
@@ -117,15 +110,15 @@ def _at_work(frame: Frame) -> ActivityView | None:
 
 def _work(first: Place, second: Place) -> tuple[CellRows, CellRows]:
     """Return the cells for time left and rate of the work; if idle, last scan and fill."""
-    view, activity = first.frame.scan, _at_work(first.frame)
-    if view is not None and view.scan.active:
-        return _eta(view.estimate, view.scan.zpool_eta, first), _scan_rate(view, second)
-    if activity is not None:
-        moving = None if first.frame.suspended else activity.rate
-        return _activity(activity, first), [[_rate(moving, second.look)]]
+    work = shown_work(first.frame)
+    if isinstance(work, ScanView):
+        return _eta(work.estimate, work.scan.zpool_eta, first), _scan_rate(work, second)
+    if work is not None:
+        moving = None if first.frame.suspended else work.rate
+        return _activity(work, first), [[_rate(moving, second.look)]]
     full, free = fill_words(second.frame, second.look)
     below: CellRows = [[(Span(free),)]] if free else []
-    return _last_scan(view, first), [[_named("FILL", full or "unknown")], *below]
+    return _last_scan(first.frame.scan, first), [[_named("FILL", full or "unknown")], *below]
 
 
 def _named(label: str, value: str, role: str = "") -> Line:
@@ -290,32 +283,25 @@ def _redundancy(place: Place) -> CellRows:
     ordered = sorted(place.frame.redundancy, key=lambda entry: entry.left)
     if not ordered or (ordered[0].left and place.frame.untold):  # what isn't known may be worse
         return [[label], [(Span("unknown", "dim"),)]]
-    alarming = place.frame.health.severity != "ok" and not ordered[0].left
-    value: Line = (Span(_worst(ordered, place, alarming), "error" if alarming else ""),)
-    others, most = "", ordered[-1].left
-    if ordered[0].left != most:
+    (worst, most), why = (ordered[0], ordered[-1].left), place.frame.health.reasons
+    alarming = place.frame.health.severity != "ok" and not worst.left
+    said = _left(worst.left, alarming)
+    if not place.small:  # ``raidz2-0: 1 disk``, ``2 left, spare used``
+        same = worst.left == most
+        name = "all vdevs" if same and len(ordered) > 1 else place.look.text(worst.vdev)
+        said = f"{place.look.middle(name, place.width - len(said) - 2)}: {said}"
+        # Say what the redundancy depends on if it isn't restored yet; a vdev made whole by a spare
+        # counts as much as its equals.
+        by = "left, spare used" if BY_SPARE in why and same else ""
+        by = "with old disk" if KEEP_OLD in why else by
+        if worst.left and by:
+            said = _fitting((f"{name}: {worst.left} {by}", f"{worst.left} {by}"), place.width)
+    others = ""
+    if worst.left != most:
         least = ordered[1].left
         others = f"others: {_left(least, alarming=False)}{' or more' * (most != least)}"
+    value: Line = (Span(said, "error" if alarming else ""),)
     return [[label], [value], [(Span(others, "dim"),)]]
-
-
-def _worst(ordered: Sequence[Redundancy], place: Place, alarming: bool) -> str:
-    """Return ``raidz2-0: 1 disk``, ``2 left, spare used``: the first vdev, as far as it fits."""
-    worst, best = ordered[0], ordered[-1]
-    left = _left(worst.left, alarming)
-    if place.small:
-        return left
-    same = len(ordered) > 1 and worst.left == best.left
-    name = "all vdevs" if same else place.look.text(worst.vdev)
-    # Say what the redundancy depends on if it isn't restored yet; a vdev made whole by a spare
-    # counts as much as its equals.
-    why = place.frame.health.reasons
-    by = "left, spare used" if BY_SPARE in why and worst.left == best.left else ""
-    by = "with old disk" if KEEP_OLD in why else by
-    if worst.left and by:
-        return _fitting((f"{name}: {worst.left} {by}", f"{worst.left} {by}"), place.width)
-    room = place.width - len(left) - 2
-    return f"{place.look.middle(name, room)}: {left}"
 
 
 def _left(left: int, alarming: bool) -> str:

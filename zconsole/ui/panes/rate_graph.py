@@ -122,19 +122,6 @@ def name_marks(line: TimeAxis, marks: Sequence[tuple[int, Mark]], look: DisplayF
             line.put(at - 1 - cell_len(said), said, "notice")
 
 
-def name_times(
-    line: TimeAxis, begin: float, end: float, first: int, width: int, look: DisplayFormat
-) -> None:
-    """Place round times where there is room; ``begin`` is at the column ``first``."""
-    columns, ends = width - first, {look.when(begin, end), look.when(end, end)}
-    for t in round_times(begin, end, columns, look.zone):
-        if look.when(t, end) in ends:
-            continue  # it would be there twice
-        said = look.when(t, end).removesuffix(" 00:00")
-        at = first + int((t - begin) / (end - begin) * columns)
-        line.put(at, said if look.clock(t) == "00:00" else look.clock(t), away=_AWAY)
-
-
 _LABEL = 11
 _SPAN = 16
 """Columns of the time span beside a graph of one row."""
@@ -247,5 +234,12 @@ def _axis(
         name_marks(line, marks, look)
         begin = look.when(shown.begin, ink.frame.t)
         line.put(max(0, min(first, width - len(end) - 2 - len(begin))), begin)
-        name_times(line, shown.begin, shown.end, first, width, look)
+        # Round times where there is room.
+        told = {look.when(t, shown.end) for t in (shown.begin, shown.end)}
+        columns, seconds = width - first, shown.end - shown.begin
+        for t in round_times(shown.begin, shown.end, columns, look.zone):
+            if (said := look.when(t, shown.end)) not in told:  # else it would be there twice
+                at, clock = first + int((t - shown.begin) / seconds * columns), look.clock(t)
+                said = said.removesuffix(" 00:00")
+                line.put(at, said if clock == "00:00" else clock, away=_AWAY)
     return (Span(f"{'0':>{_LABEL}} {look.glyphs.axis[2]}", "dim"), *line.spans())

@@ -12,7 +12,7 @@ from zconsole.pool.redundancy import REPAIRS
 from zconsole.timeline.events import BROKEN
 from zconsole.timeline.frame import TOGETHER, Frame
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.panes.headline import is_working
+from zconsole.ui.panes.headline import shown_work
 from zconsole.ui.widgets.draw import in_runs
 
 _NAME = 24
@@ -168,5 +168,5 @@ def wanted_action(frame: Frame) -> str:
     leaves = (row.vdev for row in frame.rows if not row.vdev.children)
     if frame.troubles or any(leaf.state in BROKEN or leaf.errors.total for leaf in leaves):
         return "swap"
-    is_calm = frame.health.word == "OK" and not is_working(frame)
+    is_calm = frame.health.word == "OK" and shown_work(frame) is None
     return "rebalance" if is_calm and (frame.balance.spread or 0.0) >= UNEVEN else ""

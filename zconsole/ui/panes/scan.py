@@ -119,8 +119,11 @@ def _counted(entries: Sequence[list[Line]], room: int | None) -> list[Line]:
 
 def _main(view: ScanView, ink: Ink, graph: int, until: float | None) -> list[Line]:
     """Return the lines of the scan whose estimate and rate are in the headline."""
-    lines = [_progress(view, ink)]
-    walk = [_first_stage(view, ink)] if _has_first_stage(view.scan) else []
+    scan, lines, walk = view.scan, [_progress(view, ink)], list[Line]()
+    if _has_first_stage(scan):
+        word = f"{stage_words(scan, 'scanning'):<{_STAGE}}"
+        head: Line = (Span(" " * _HEAD), Span(word, "dim"))
+        walk = [barred(head, None, scan.scanned_bytes, scan.total_bytes, ink, thin=True)]
     is_drawn = graph and view.scan.function != "errorscrub"
     drawn = rate_lines(view, ink, graph, until) if is_drawn else []
     notes, facts = [*_notes(view, ink)], [*_facts(view, ink)]
@@ -178,14 +181,6 @@ def _is_walking(view: ScanView) -> bool:
         return False
     paused = scan.state == "paused" and (scan.scanned_bytes or 0) < (scan.total_bytes or 0)
     return paused or view.stage == "scanning"
-
-
-def _first_stage(view: ScanView, ink: Ink) -> Line:
-    """Return the progress of the metadata stage."""
-    scan = view.scan
-    word = stage_words(scan, "scanning")
-    head: Line = (Span(" " * _HEAD), Span(f"{word:<{_STAGE}}", "dim"))
-    return barred(head, None, scan.scanned_bytes, scan.total_bytes, ink, thin=True)
 
 
 def _facts(view: ScanView, ink: Ink) -> Iterator[Line]:
