@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
 
+from zconsole.pool.health import STANDING
 from zconsole.pool.model import APART, Event, Placed, Sample, SampleFailure, Scan, Vdev, is_group
 from zconsole.pool.redundancy import REPAIRS
 from zconsole.pool.scan_outcome import started
-from zconsole.pool.spares import STANDING
 
 MAX_EVENTS = 500
 """Events kept per pool."""

@@ -9,11 +9,17 @@ from zconsole.actions.follow import leftover
 from zconsole.actions.plan import Situation
 from zconsole.actions.target import suspects
 from zconsole.pool.hazards import hazards
-from zconsole.pool.health import Health, health, unreachable, without_redundancy
+from zconsole.pool.health import (
+    Health,
+    health,
+    spare_problems,
+    too_small,
+    unreachable,
+    without_redundancy,
+)
 from zconsole.pool.model import Pool, SampleFailure, Scan, parse_version
 from zconsole.pool.redundancy import is_complete, may_fail, parity, redundancy
 from zconsole.pool.scan_outcome import blocked_repair, last_scan, not_restored, scan_outcome
-from zconsole.pool.spares import spare_problems, too_small
 
 AGES = (0.0, 5.0, 19.0, 21.0, 3600.0)
 """Seconds since the end of a scan, before and after the time in which the kernel still settles."""

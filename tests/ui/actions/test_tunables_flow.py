@@ -11,7 +11,7 @@ from zconsole.tunables.catalog import LIMITS
 from zconsole.ui.actions.tunables_flow import hopeless, likely_limit, tunables_flow
 from zconsole.ui.actions.tunables_pane import TunablesScreen
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.panes.advice import suggested
+from zconsole.ui.panes.reasons import suggested
 
 WRITES = "zfs_vdev_async_write_min_active"
 

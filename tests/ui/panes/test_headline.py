@@ -19,8 +19,7 @@ from zconsole.timeline.frame import ActivityView, Frame
 from zconsole.timeline.scan_rate import PastRates
 from zconsole.timeline.scrubs import ScrubAge
 from zconsole.ui.display_format import ASCII
-from zconsole.ui.panes.header import header_lines
-from zconsole.ui.panes.headline import headline
+from zconsole.ui.panes.header import header_lines, headline
 from zconsole.ui.panes.scan import scan_lines
 from zconsole.ui.view_state import HeaderStatus
 from zconsole.ui.widgets.draw import width_of

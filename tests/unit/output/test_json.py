@@ -6,8 +6,8 @@ from dataclasses import replace
 from tests.factory import frame, mirror_pool, view
 from zconsole.output.json import line, sample_object
 from zconsole.pool.chassis import LeafDisk
+from zconsole.pool.health import SpareProblem
 from zconsole.pool.model import Scan, Vdev
-from zconsole.pool.spares import SpareProblem
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.eta.past import Comparison
 from zconsole.timeline.scrubs import ScrubAge

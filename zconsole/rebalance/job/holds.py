@@ -26,7 +26,7 @@ from zconsole.rebalance.planning.facts import FactsReader, JobDirectory, Run, po
 from zconsole.rebalance.planning.plan import TOO_LARGE
 from zconsole.system.day_hours import day_hours
 from zconsole.system.patient import Patient
-from zconsole.zfs.decode.devices import Devices
+from zconsole.zfs.decode.builders import Devices
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.blockdev import diskstats_names, diskstats_rows
 

@@ -28,7 +28,7 @@ from zconsole.ui.actions.tunables_pane import (
     changes_text,
     question_lines,
 )
-from zconsole.ui.panes.advice import suggested
+from zconsole.ui.panes.reasons import suggested
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.units import duration, percent
 

@@ -1,15 +1,32 @@
-"""Header of the screen: health, progress, and the disks that must not be removed."""
+"""Header of the screen: health, the headline's cells, and the disks that must not be removed.
+
+The cells are time left, rate, redundancy left and new errors. Their columns and rows depend on the
+size of the screen only. An unknown value is named in its cell, which stays, so that nothing moves
+as values come and go."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain, product
+from typing import NamedTuple
+
+from rich.cells import cell_len
 
 from zconsole import units
-from zconsole.pool.redundancy import Redundancy
-from zconsole.timeline.frame import Frame
-from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.panes.headline import clickable, fill_words, headline, shown_work
+from zconsole.pool.model import Scan, data_vdevs
+from zconsole.pool.redundancy import REPAIRS, Redundancy
+from zconsole.pool.scan_outcome import BY_SPARE, KEEP_OLD
+from zconsole.timeline.eta.estimate import MEASURING, Estimate
+from zconsole.timeline.frame import (
+    ActivityView,
+    Frame,
+    ScanView,
+    seconds_taken,
+    work_name,
+)
+from zconsole.timeline.scan_rate import LEVEL_TREND, PastRates
+from zconsole.ui.display_format import DisplayFormat, count
 from zconsole.ui.panes.pane import COMPACT, TALL
 from zconsole.ui.panes.reasons import all_reasons, bays_of
 from zconsole.ui.view_state import FRESH, HeaderStatus
@@ -66,7 +83,7 @@ def header_lines(
     heads: list[Line] = [clickable(health_word(frame, look), _REASONS), (), ()]
     # Fill and free space stand below the health, unless a cell of the headline has them.
     full, free = fill_words(frame, look)
-    if full and shown_work(frame) is not None:
+    if full and frame.work is not None:
         heads[1:] = [(Span(f" {text}", "dim"),) for text in (f"{full} full", free)]
     rows = zip(heads, headline(frame, look, inner - _WORD, 3), strict=True)
     inside = [(*head, Span(" " * (_WORD - width_of(head))), *cells) for head, cells in rows]
@@ -243,3 +260,302 @@ def _parts(
     first = "Do not pull" if alone else f"{stay} {look.text(entry.vdev)}:"
     texts = [first, *(f"{each}," for each in listed[:-1]), listed[-1]]
     return [(Span(text, "error"),) for text in texts]
+
+
+_SMALL = (23, 14, 10, 6)
+_NORMAL = (31, 14, 18, 10)
+"""Columns of the cells at 60 and at 80 columns; on narrower screens the first has fewer."""
+_GAPS = (1, 2, 2, 2)
+"""Spaces before each cell: with a single one, two cells would be read as one fact."""
+_WHOLE = sum(_NORMAL) + sum(_GAPS)
+"""Columns of the screen from which labels are in full."""
+_SHARES = (4, 3, 2, 1)
+"""Tenths of any further columns that each cell gets."""
+_SPREAD = 60
+"""Most further columns that the cells take, so that they can be read at a glance."""
+_NONE = "none"
+
+_CLICKS = ("screen.show_pane('scan')", "", "", "screen.sort_by('errors')")
+"""Action of a click on each cell."""
+
+CellRows = Sequence[Sequence[Line]]
+"""Rows of a cell; only those parts of a row are shown that fit in full."""
+
+
+class Place(NamedTuple):
+    """Frame that a cell is made from, and its room."""
+
+    frame: Frame
+    look: DisplayFormat
+    width: int
+    tall: bool
+    """Whether there is a third row, for less important facts."""
+    small: bool
+    """Whether labels are cut to their first word."""
+
+
+def headline(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tuple[Line, ...]:
+    """Return the cells side by side in ``rows`` lines of ``width`` columns."""
+    small = width < _WHOLE
+    least = _SMALL if small else _NORMAL
+    more = min(_SPREAD, width - sum(least) - sum(_GAPS))
+    shares = [max(0, more) * share // sum(_SHARES) for share in _SHARES]
+    eta, rate, *others = map(sum, zip(least, shares, strict=True))
+    # With exact bytes, the rate takes some of the first cell's columns.
+    longer = max(0, len("RATE /s =") + look.number - rate)
+    widths = eta - longer + min(0, more), rate + longer, *others
+    places = [Place(frame, look, columns, rows > 2, small) for columns in widths]
+    cells = (*_work(places[0], places[1]), _redundancy(places[2]), _errors(places[3]))
+    lines: list[Line] = []
+    for row in range(rows):
+        line: list[Span] = []
+        for gap, cell, place, click in zip(_GAPS, cells, places, _CLICKS, strict=True):
+            shown = joined(cell[row] if row < len(cell) else (), "  ", place.width)[:1]
+            cut = look.crop(shown[0], place.width) if shown else ()
+            padded = (*cut, Span(" " * (place.width - width_of(cut))))
+            line += (Span(" " * gap), *clickable(padded, click))
+        lines.append(tuple(line))
+    return tuple(lines)
+
+
+def clickable(line: Line, action: str) -> Line:
+    """Return the line with a click action on each of its spans."""
+    return tuple(span._replace(action=action) for span in line) if action else line
+
+
+def _fitting(wordings: Sequence[str], width: int) -> str:
+    """Return the first wording that fits, else the last."""
+    return next((text for text in wordings if cell_len(text) <= width), wordings[-1])
+
+
+def _work(first: Place, second: Place) -> tuple[CellRows, CellRows]:
+    """Return the cells for time left and rate of the work; if idle, last scan and fill."""
+    work = first.frame.work
+    if isinstance(work, ScanView):
+        return _eta(work.estimate, work.scan.zpool_eta, first), _scan_rate(work, second)
+    if work is not None:
+        moving = None if first.frame.suspended else work.rate
+        return _activity(work, first), [[_rate(moving, second.look)]]
+    full, free = fill_words(second.frame, second.look)
+    below: CellRows = [[(Span(free),)]] if free else []
+    return _last_scan(first.frame.scan, first), [[_named("FILL", full or "unknown")], *below]
+
+
+def _named(label: str, value: str, role: str = "") -> Line:
+    return (Span(f"{label} ", "dim"), Span(value, role))
+
+
+def _eta(estimate: Estimate, zpool: float | None, place: Place) -> CellRows:
+    """Return estimated duration and end, range, and zpool's estimate; or why there is none."""
+    old = _old(place.frame)
+    if place.frame.suspended:
+        said = _fitting(("suspended: nothing moves", "nothing moves"), place.width)
+        return [[_named("ETA", _NONE, "bold")], [old or (Span(said, "error"),)]]
+    if estimate.eta is None:
+        # While an estimate is being measured, that of zpool is all there is.
+        measured = zpool is not None and estimate.lacking == MEASURING and not old
+        says: Line = (Span(f"zpool says {units.duration(zpool)}", "dim"),)
+        why = says if measured else old or _why_none(estimate, place)
+        return [[_named("ETA", estimate.lacking, "bold")], [why]]
+    look, now = place.look, place.frame.t
+    duration, end = _named("ETA", units.duration(estimate.eta), "bold"), now + estimate.eta
+    when, brief = look.when(end, now), look.when(end, now, brief=True)
+    ends = _fitting((f"ends {when}", when, brief), place.width - width_of(duration) - 2)
+    first, ranged = [duration, (Span(ends),)], old
+    if not old and estimate.low is not None and estimate.high is not None:
+        between = f"{units.duration(estimate.low)} to {units.duration(estimate.high)}"
+        ranged = (Span(between),)
+    if zpool is None or old:
+        return [first, [ranged]]
+    said = units.duration(zpool)
+    if place.tall:
+        return [first, [ranged], [(Span(f"zpool says {said}", "dim"),)]]
+    beside: Line = (*ranged, Span(f"{', ' if ranged else ''}zpool {said}", "dim"))
+    return [first, [beside if width_of(beside) <= place.width else ranged]]
+
+
+def _why_none(estimate: Estimate, place: Place) -> Line:
+    """Return why there is no estimate, in as many clauses as fit."""
+    reason = estimate.reason.removeprefix("no estimate: ").removeprefix(f"{MEASURING}, ")
+    said = place.look.text(reason)
+    if cell_len(said) > place.width:
+        said = said.partition("; ")[0]
+    while cell_len(said) > place.width and ", " in said:
+        said = said.rpartition(", ")[0]
+    return (Span(said, "dim"),)
+
+
+def _old(frame: Frame) -> Line:
+    """Return the age of the figures if the pool does not answer, else empty."""
+    if not frame.problem or frame.stale_seconds is None:
+        return ()
+    return (Span(f"stale: {units.duration(frame.stale_seconds)} old", "warning"),)
+
+
+def _activity(view: ActivityView, place: Place) -> CellRows:
+    """Return the estimate of a removal, expansion or job, with its name."""
+    first, *below = _eta(view.estimate, view.activity.zpool_eta, place)
+    name = work_name(view.activity.kind, view.activity.vdev)
+    named: Line = (Span(place.look.middle(name, place.width), "dim"),)
+    old = _old(place.frame)  # in the second row, as for scans: there may be no third
+    return [first, [old], [named]] if old else [first, [named], *below]
+
+
+def _scan_rate(view: ScanView, place: Place) -> CellRows:
+    """Return the rate with its trend, its share of the best seen, and how long it was measured.
+
+    The best rate seen need not be the disks' best: something may have throttled them all along.
+    """
+    look, ceiling = place.look, place.frame.ceiling
+    if place.frame.suspended:
+        return [[_named("RATE", _NONE)]]
+    if view.scan.function == "errorscrub":  # it reads only some blocks
+        return [[_named("RATE", look.rate(view.issue_rate))]]
+    first = _rate(view.issue_rate, look, view.past)
+    said = ["best rate unknown", "best unknown"]
+    if ceiling is not None:
+        best = look.rate(ceiling.rate)
+        said = [f"best seen {best}", f"best {best}"]
+        if ceiling.share is not None:
+            share = f"{percent(ceiling.share)} of best"
+            said = [f"{share} seen ({best})", f"{share} seen", share, *said]
+    over = "over this pass" if view.window is None else f"last {units.duration(view.window)}"
+    shown = over if view.issue_rate is not None else ""
+    return [[first], [(Span(_fitting(said, place.width)),)], [(Span(shown, "dim"),)]]
+
+
+def _rate(rate: float | None, look: DisplayFormat, past: PastRates | None = None) -> Line:
+    """Return ``RATE 124M/s ▼``."""
+    trend = None if past is None or rate is None else past.trend
+    if trend is None or rate is None or not math.isfinite(trend + rate):
+        return _named("RATE", look.rate(rate))
+    glyphs = look.glyphs
+    way = glyphs.rising if trend > 0 else glyphs.falling
+    way = glyphs.steady if abs(trend) < LEVEL_TREND else way
+    return _named("RATE", f"{look.rate(rate)} {way}")
+
+
+def _last_scan(view: ScanView | None, place: Place) -> CellRows:
+    """Return the last scan, its end and results, and the last full scrub if that was another."""
+    # Age of the last full scrub, and whether it is overdue; empty if unknown.
+    since = place.frame.scrub
+    scrub: list[Line] = (
+        [(Span(since.words, "warning" if since.overdue else ""),)] if since.words else []
+    )
+    if view is None or view.scan.function == "none":
+        known = "none recorded" if place.frame.seen.scans_known else "unknown"
+        return [[_named("LAST SCAN", known)], scrub]
+    facts = _results(view, place)
+    if view.scan.state != "finished" or since.overdue:
+        facts = [*scrub, *facts]
+    elif view.scan.end != since.last:
+        facts += scrub
+    first = _ended(view.scan, place)
+    return [[first], facts] if not place.tall else [[first], facts[:1], facts[1:]]
+
+
+def _ended(scan: Scan, place: Place) -> Line:
+    """Return ``LAST SCRUB 12:31``, ``SCRUB CANCELED 16 Nov 12:41``; without the hour if narrow."""
+    look, over = place.look, scan.state == "finished"
+    when = "" if scan.end is None else look.when(scan.end, place.frame.t)
+    name, state = look.text(scan.function).upper(), look.text(scan.state).upper()
+    heads = (f"LAST {name}", name) if over else (f"{name} {state}",)
+    ways = [(head, date) for date in (when, when.rpartition(" ")[0]) for head in heads]
+    fits = (way for way in ways if cell_len(" ".join(way)) <= place.width)
+    head, date = next(fits, (heads[-1], ""))
+    if over:
+        return _named(head, date)
+    return (Span(f"{name} ", "dim"), Span(state, "warning"), Span(f" {date}"))
+
+
+def _results(view: ScanView, place: Place) -> list[Line]:
+    """Return the results of a finished or canceled scan, the most important first."""
+    scan, over = view.scan, view.scan.state == "finished"
+    facts: list[Line] = []
+    if not over and view.percent is not None:
+        facts.append((Span(f"at {view.percent:.1f} %", "warning"),))
+    elif place.frame.outcome.restored and scan.function in REPAIRS:
+        facts.append((Span("redundancy restored", "good"),))
+    if scan.errors or (over and scan.errors is not None):
+        some = f"{scan.errors} error{'s' if scan.errors != 1 else ''}"
+        facts.append((Span(some, "error") if scan.errors else Span("no errors"),))
+    if (took := seconds_taken(scan)) is not None:
+        facts.append((Span(f"{'took' if over else 'after'} {units.duration(took)}", "dim"),))
+    return facts
+
+
+def fill_words(frame: Frame, look: DisplayFormat) -> tuple[str, str]:
+    """Return the fill of the pool and its free space; empty if unknown.
+
+    As in ``zpool list``, the free space includes parity, so it is raw.
+    """
+    root = frame.root
+    if root is None or not root.size_bytes or root.alloc_bytes is None:
+        return "", ""
+    parity = any(vdev.kind.startswith(("raidz", "draid")) for vdev in data_vdevs(root))
+    free = look.size(root.size_bytes - root.alloc_bytes)
+    return percent(root.alloc_bytes / root.size_bytes, 1), f"{free} {'raw ' * parity}free"
+
+
+def _redundancy(place: Place) -> CellRows:
+    """Return how many devices may still fail: for the weakest vdev, then for the others."""
+    label: Line = (Span("REDUNDANCY" if place.small else "REDUNDANCY LEFT", "dim"),)
+    ordered = sorted(place.frame.redundancy, key=lambda entry: entry.left)
+    if not ordered or (ordered[0].left and place.frame.untold):  # what isn't known may be worse
+        return [[label], [(Span("unknown", "dim"),)]]
+    (worst, most), why = (ordered[0], ordered[-1].left), place.frame.health.reasons
+    alarming = place.frame.health.severity != "ok" and not worst.left
+    said = _left(worst.left, alarming)
+    if not place.small:  # ``raidz2-0: 1 disk``, ``2 left, spare used``
+        same = worst.left == most
+        name = "all vdevs" if same and len(ordered) > 1 else place.look.text(worst.vdev)
+        said = f"{place.look.middle(name, place.width - len(said) - 2)}: {said}"
+        # Say what the redundancy depends on if it isn't restored yet; a vdev made whole by a spare
+        # counts as much as its equals.
+        by = "left, spare used" if BY_SPARE in why and same else ""
+        by = "with old disk" if KEEP_OLD in why else by
+        if worst.left and by:
+            said = _fitting((f"{name}: {worst.left} {by}", f"{worst.left} {by}"), place.width)
+    others = ""
+    if worst.left != most:
+        least = ordered[1].left
+        others = f"others: {_left(least, alarming=False)}{' or more' * (most != least)}"
+    value: Line = (Span(said, "error" if alarming else ""),)
+    return [[label], [value], [(Span(others, "dim"),)]]
+
+
+def _left(left: int, alarming: bool) -> str:
+    if left:
+        return f"{left} disk{'s' if left > 1 else ''}"
+    return "NONE" if alarming else _NONE
+
+
+def _errors(place: Place) -> CellRows:
+    """Return the errors of the last hour, or of the time watched, and the total since cleared.
+
+    Where there is no row for the total, it follows the 0 of a whole hour: a disk that failed
+    before the console began is not to stand beside a bare 0.
+    """
+    frame = place.frame
+    new = sum(trouble.deltas.total for trouble in frame.troubles)
+    every = sum(row.vdev.errors.total for row in frame.rows if not row.vdev.children)
+    label, minutes = "NEW ERRORS", frame.minutes_watched
+    span = "1h" if minutes >= 60 else f"{minutes}m" if minutes else "<1m"
+    texts: Sequence[str] = (f"{count(new)} in {span}", count(new))
+    brief: Sequence[str] = (f"{new} new", count(new))
+    if minutes >= 60:
+        texts = (f"{new} in 1 h", *texts)
+    elif not new and frame.quiet_since is not None:  # as the scan's pane does, where it fits
+        texts = (f"0 since {place.look.when(frame.quiet_since, frame.t)}", *texts)
+    if every and not new and not place.tall:
+        brief = (f"0 of {every}", f"0 of {count(every)}", f"0/{count(every)}")
+        texts = brief if minutes >= 60 else texts
+    if place.small:  # at the right edge, as in the device list: next to the redundancy …
+        label = _fitting((f"ERR {span}", f"ERR{span}"), place.width)
+        label = label.rjust(place.width)  # … they would seem to belong to it
+        texts = [text.rjust(place.width) for text in brief]
+    said = _fitting(texts, place.width)
+    rows: CellRows = [[(Span(label, "dim"),)], [(Span(said, "warning" if new else ""),)]]
+    if not place.tall:
+        return rows
+    return [*rows, [(Span(f"{every} in all", "dim"),)]]

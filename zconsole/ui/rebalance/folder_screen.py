@@ -22,8 +22,7 @@ from zconsole.ui.display_format import DisplayFormat, count
 from zconsole.ui.keys import bindings
 from zconsole.ui.panes.help import titled_keys
 from zconsole.ui.themed_app import begin
-from zconsole.ui.widgets.draw import Line, Span, fit, joined, middle, width_of
-from zconsole.ui.widgets.graph import bar
+from zconsole.ui.widgets.draw import Line, Span, bar, fit, joined, middle, width_of
 from zconsole.ui.widgets.lines_view import FooterView, LinesView
 from zconsole.units import percent
 

@@ -28,8 +28,7 @@ from zconsole.ui.panes.help import help_key, key_row, short_key
 from zconsole.ui.rebalance.job_watch import message_start, reason
 from zconsole.ui.rebalance.options import LIMITS, MIN_FREE, RATE, TARGET, Limit, ask_limit
 from zconsole.ui.themed_app import begin
-from zconsole.ui.widgets.draw import Line, Span, crop, fit, indented, joined, middle, width_of
-from zconsole.ui.widgets.graph import bar
+from zconsole.ui.widgets.draw import Line, Span, bar, crop, fit, indented, joined, middle, width_of
 from zconsole.ui.widgets.lines_view import FooterView, LinesView
 from zconsole.units import counted, percent
 

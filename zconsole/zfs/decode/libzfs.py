@@ -17,13 +17,13 @@ from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import ERRORS, MULTIHOST, IoCounters, Pool
 from zconsole.zfs.decode.builders import (
     NUMBERS,
+    Devices,
     Figures,
     Node,
     VdevForm,
     pool_of,
     root_of,
 )
-from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.scans import (
     COPIES,
     PROGRESS_STATES,
@@ -32,8 +32,17 @@ from zconsole.zfs.decode.scans import (
     stats_of_work,
     work_of,
 )
-from zconsole.zfs.decode.values import epoch, integers, mapping, number, word
-from zconsole.zfs.decode.words import AUX_WORDS, CLASSES, VDEV_STATES, disk_name
+from zconsole.zfs.decode.values import (
+    AUX_WORDS,
+    CLASSES,
+    VDEV_STATES,
+    disk_name,
+    epoch,
+    integers,
+    mapping,
+    number,
+    word,
+)
 from zconsole.zfs.raw import HISTOGRAMS, QUEUES
 
 _MOST_FRAGMENTATION = 100

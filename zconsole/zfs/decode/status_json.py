@@ -16,16 +16,24 @@ from zconsole.pool.model import UNKNOWN_KIND, Pool, Progress, Scan, Vdev
 from zconsole.units import parse_size
 from zconsole.zfs.decode.builders import (
     NUMBERS,
+    Devices,
     Figures,
     Node,
     VdevForm,
     pool_of,
     root_of,
 )
-from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.scans import progress_of, scans_of, work_of
-from zconsole.zfs.decode.values import mapping, moment, number, word
-from zconsole.zfs.decode.words import CLASSES, disk_name, kind_of, leaf_kind
+from zconsole.zfs.decode.values import (
+    CLASSES,
+    disk_name,
+    kind_of,
+    leaf_kind,
+    mapping,
+    moment,
+    number,
+    word,
+)
 
 _LEFT_OUT = dict.fromkeys(("alloc_space", "noalloc", "scan_processed"), 0)
 """Numbers that zpool prints only if they are not 0."""
