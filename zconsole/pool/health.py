@@ -5,7 +5,8 @@ Hot spares that would not help are in use needlessly, failed, or too small for a
 zpool prints the path of a damaged file if it can find one, otherwise the number of the object, of
 the dataset, or of both (zpool_obj_to_path_impl in lib/libzfs/libzfs_pool.c, 2.1 to master). An
 entry leaves the list after two consecutive scrubs completed without it (spa_errlog_rotate in
-module/zfs/spa_errlog.c)."""
+module/zfs/spa_errlog.c).
+"""
 
 from __future__ import annotations
 

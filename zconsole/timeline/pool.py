@@ -4,7 +4,8 @@ Does no I/O and reads no clock: time comes with the samples. A pool with a thous
 some ten milliseconds per sample, and memory is bounded by ring buffers and windows.
 
 Removals, expansions, checkpoint discards, trims and initializes are tracked here, scans in
-``scans``."""
+``scans``.
+"""
 
 from __future__ import annotations
 

@@ -10,8 +10,10 @@ from rich.cells import cell_len
 
 from tests.table import rows
 from tests.ui.drawn import plain
-from zconsole.ui.display_format import ASCII, UNICODE, DisplayFormat, count
+from zconsole.ui.display_format import DisplayFormat, count
 from zconsole.ui.widgets.draw import (
+    ASCII,
+    UNICODE,
     Span,
     bar,
     broken,

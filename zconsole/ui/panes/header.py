@@ -2,7 +2,8 @@
 
 The cells are time left, rate, redundancy left and new errors. Their columns and rows depend on the
 size of the screen only. An unknown value is named in its cell, which stays, so that nothing moves
-as values come and go."""
+as values come and go.
+"""
 
 from __future__ import annotations
 

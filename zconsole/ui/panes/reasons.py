@@ -1,7 +1,8 @@
 """What is said of a pool in sentences: reasons for its health, what limits its scan, what to do.
 
 Reasons come in the order to read them. The scan pane has labeled texts: the limit of the scan, a
-suggestion, and devices in trouble."""
+suggestion, and devices in trouble.
+"""
 
 from __future__ import annotations
 

@@ -353,7 +353,7 @@ def _vdev(node: Any, place: _VdevPlace, context: _Context) -> Vdev:
         known["children"] = children
     else:
         # Text alone has no paths, but the name that it prints for a disk in /dev is the device's.
-        # The path of a failed leaf may lead to another disk by now: ``with_measurements`` checks that.
+        # ``with_measurements`` checks whether a failed leaf's path leads to another disk by now.
         path, devices = known["path"], context.devices
         known["block"] = devices.counters(path or form.name)
         known["disk"] = devices.disks.get(path) if path else None

@@ -6,7 +6,8 @@ capacities from ``zpool list`` (``listing``), sit-outs, exact bytes left, and th
 Rates come from ``-v``, or ``-Hpvlq`` for latencies and queues, with or without ``-P`` or ``-g``.
 Source: print_iostat_header, print_vdev_stats and the tables of columns in
 cmd/zpool/zpool_main.c (0.7 to 2.4). The ``-l`` columns follow the six plain ones, the ``-q``
-columns follow those."""
+columns follow those.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Parses numbers, dates, JSON documents, words and vdev names in external text.
 
-Words are those that zpool prints for the kernel's numbers."""
+Words are those that zpool prints for the kernel's numbers.
+"""
 
 from __future__ import annotations
 
