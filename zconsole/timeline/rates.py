@@ -340,26 +340,13 @@ def slow_siblings(rows: Sequence[Placed], rates: Mapping[str, IoRates]) -> dict[
         known = {leaf: rates[leaf] for leaf in leaves if leaf in rates}
         waits = sorted([each.latency for each in known.values() if each.latency is not None])
         shares = sorted([each.busy for each in known.values() if each.busy is not None])
-        for leaf, own in known.items():
-            if len(leaves) > 2 and (why := _stands_out(own, waits, shares)):
-                found[leaf] = why
+        for leaf, own in known.items() if len(leaves) > 2 else ():
+            wait, busy = own.latency or 0.0, own.busy or 0.0
+            if wait >= LATENCY_FLOOR and wait > LATENCY_FACTOR * (usual := _usual(waits, wait)):
+                found[leaf] = f"{units.latency(wait)}, siblings {units.latency(usual)}"
+            elif busy >= BUSY_SHARE and busy - (usual := _usual(shares, busy)) >= BUSY_GAP:
+                found[leaf] = f"{units.percent(busy)} busy, siblings {units.percent(usual)}"
     return found
-
-
-def _stands_out(own: IoRates, waits: Sequence[float], shares: Sequence[float]) -> str | None:
-    """Return why a leaf stands out, or None; without measurements, nothing stands out.
-
-    ``waits`` and ``shares`` are the latencies and busy shares of all leaves, sorted.
-    """
-    if own.latency is not None and own.latency >= LATENCY_FLOOR:
-        usual = _usual(waits, own.latency)
-        if own.latency > LATENCY_FACTOR * usual:
-            return f"{units.latency(own.latency)}, siblings {units.latency(usual)}"
-    if own.busy is not None and own.busy >= BUSY_SHARE:
-        usual = _usual(shares, own.busy)
-        if own.busy - usual >= BUSY_GAP:
-            return f"{units.percent(own.busy)} busy, siblings {units.percent(usual)}"
-    return None
 
 
 def _usual(values: Sequence[float], own: float) -> float:

@@ -100,15 +100,26 @@ class ScanTracker:
         rebuilds = [scan for scan in sample.pool.scans if scan.function == "rebuild"]
         shown = {scan.vdev for scan in rebuilds} | {top.name for top in sample.pool.root.children}
         for scan in rebuilds:
-            for slot, track in list(self._tracks.items()):
-                known = track.scan
+            for place, followed in list(self._tracks.items()):
+                known = followed.scan
                 is_same = (known.function, known.start) == (scan.function, scan.start)
                 if is_same and known.vdev not in shown:
-                    track.scan = known._replace(vdev=scan.vdev)
-                    self._tracks[scan_slot(scan)] = self._tracks.pop(slot)
+                    followed.scan = known._replace(vdev=scan.vdev)
+                    self._tracks[scan_slot(scan)] = self._tracks.pop(place)
         for scan in reversed(sample.pool.scans):  # oldest first: a newer one takes its slot
-            if scan.function != "none":
-                events += self._follow(sample, scan, recent)
+            slot = scan_slot(scan)
+            track = self._tracks.get(slot)
+            if track is not None and same_scan(track.scan, scan):
+                events += _changes(sample.t, track.scan, scan)
+                if track.scan.active:
+                    self.learn(track.finished(sample, scan))
+            elif scan.function == "none" or (track and not _is_later(scan, track.scan)):
+                continue
+            else:
+                track, begun = self._open(sample, scan, track, recent)
+                self._tracks[slot] = track
+                events += begun
+            track.add(sample, scan, self._clock(sample.t), self.past)
         if any(scan.active for scan in sample.pool.scans):
             self.over_since = None
         elif self.over_since is None or sample.t < self.over_since:  # or the clock was set back
@@ -122,21 +133,6 @@ class ScanTracker:
         """Shift the times of past rates: the clock was set by so many seconds."""
         for track in self._tracks.values():
             track.rates.shift(seconds)
-
-    def _follow(self, sample: Sample, scan: Scan, recent: Sequence[Event]) -> list[Event]:
-        slot = scan_slot(scan)
-        track = self._tracks.get(slot)
-        if track is not None and same_scan(track.scan, scan):
-            events = list(_changes(sample.t, track.scan, scan))
-            if track.scan.active:
-                self.learn(track.finished(sample, scan))
-        elif track is not None and not _is_later(scan, track.scan):
-            return []
-        else:
-            track, events = self._open(sample, scan, track, recent)
-            self._tracks[slot] = track
-        track.add(sample, scan, self._clock(sample.t), self.past)
-        return events
 
     def _open(
         self, sample: Sample, scan: Scan, before: ScanTrack | None, recent: Sequence[Event]

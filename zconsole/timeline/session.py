@@ -126,7 +126,14 @@ class Session:
                     # Two outputs in one file: the time between them is unknown, and whether they
                     # are of the same machine.
                     self._timelines.pop(name, None)
-                self._drop_other_pool(name, seen.pool.guid)
+                last, guid = self.last(name), seen.pool.guid
+                if guid is not None and (last is None or last.guid not in (None, guid)):
+                    if last is not None:  # another pool had this name
+                        self._keep(last, at_once=True)
+                        del self._timelines[name]
+                    for old, frame in self._frames().items():
+                        if frame.guid == guid:  # this pool was renamed
+                            self._timelines[name] = self._timelines.pop(old)
             names.add(name)
             yield seen
 
@@ -248,18 +255,6 @@ class Session:
         if seen.keys() - last.keys():
             known = (f.root for name, f in last.items() if name not in seen and f.root)
             check_size((*known, *(sample.pool.root for sample in seen.values())))
-
-    def _drop_other_pool(self, name: str, guid: str | None) -> None:
-        """Drop another pool's timeline under this name; continue this pool's if it was renamed."""
-        last = self.last(name)
-        if guid is None or (last is not None and last.guid in (None, guid)):
-            return
-        if last is not None:
-            self._keep(last, at_once=True)
-            del self._timelines[name]
-        for old, frame in self._frames().items():
-            if frame.guid == guid:
-                self._timelines[name] = self._timelines.pop(old)
 
     def _keep(self, frame: Frame, at_once: bool = False) -> None:
         if self._store is None or frame.guid is None:

@@ -128,7 +128,7 @@ def test_every_cause_is_lifted_out_of_reach_or_unclear(cause):
 )
 def test_the_list_of_tunables_says_it_of_its_line(found, text, said):
     limit = Verdict("throttle", "why", suggestion=found)
-    assert limit.advice == text
+    assert limit.suggestion.text == text
     assert suggested(frame(mirror_pool(Scan("resilver", "running")), limit=limit)) == found
     assert found.beside == said
 

@@ -145,53 +145,42 @@ def is_noted(row: VdevRow, frame: Frame, look: DisplayFormat) -> bool:
 
 def cell(column: Column, item: TreeLine, row: VdevRow, panel: Panel) -> tuple[str, str]:
     """Return the text of a row in a column, and its role."""
-    look, width = panel.look, column.width
+    look, width, vdev, errors = panel.look, column.width, row.vdev, row.vdev.errors
+    text = role = ""
     match column.key:
         case "name":  # indented, with the number of rows folded below it
-            text = panel.names.get(row.vdev.name) or look.text(row.vdev.name)
+            named = panel.names.get(vdev.name) or look.text(vdev.name)
             if item.folded:
-                text = f"{text} {look.glyphs.folded}{item.folded}"
+                named = f"{named} {look.glyphs.folded}{item.folded}"
             room = max(1, width - item.depth)
-            return " " * item.depth + middle(text, room, look.glyphs.ellipsis), ""
+            text = " " * item.depth + middle(named, room, look.glyphs.ellipsis)
         case "bay":
-            disk = row.vdev.disk
-            return look.middle(disk.bay if disk else "", width), ""
+            text = look.middle(vdev.disk.bay if vdev.disk else "", width)
+        case "state" if panel.frame.suspended and vdev is panel.frame.root:
+            # zpool prints the state of the vdevs here; the header says SUSPENDED, too.
+            mark, role = _STATES["SUSPENDED"]
+            text = f"{mark} SUSPENDED"
         case "state":
-            return _state_cell(row, panel)
+            words, role = state_words(row)
+            # Errors or new trouble also give an ONLINE row a mark.
+            if words.startswith(" ") and (row.key in panel.troubles or errors.total):
+                words, role = f"!{words[1:]}", role or "warning"
+            text = look.text(words)
         case "note":
             trouble = panel.troubles.get(row.key)
             said = note_words(row, look, panel.frame.t, trouble)
             role = "warning" if row.slow_sibling or trouble else "dim"
-            return formerly(said, width, look.glyphs.ellipsis), role
-        case "err" | "err_read" | "err_write" | "err_cksum" | "slow":
-            return _error_cell(column.key.removeprefix("err_"), row)
-    return _io_cell(column, row, panel)
-
-
-def _state_cell(row: VdevRow, panel: Panel) -> tuple[str, str]:
-    """Return the state with its mark; errors or new trouble also give an ONLINE row a mark.
-
-    For a suspended pool, zpool prints the state of its vdevs in this place; show SUSPENDED instead,
-    as in the header.
-    """
-    if panel.frame.suspended and row.vdev is panel.frame.root:
-        mark, role = _STATES["SUSPENDED"]
-        return f"{mark} SUSPENDED", role
-    words, role = state_words(row)
-    if words.startswith(" ") and (row.key in panel.troubles or row.vdev.errors.total):
-        words, role = f"!{words[1:]}", role or "warning"
-    return panel.look.text(words), role
-
-
-def _error_cell(name: str, row: VdevRow) -> tuple[str, str]:
-    """Return one of the counters that zpool clear resets; ``err`` is their sum."""
-    errors = row.vdev.errors
-    if name == "err":
-        known = (errors.read, errors.write, errors.cksum) != (None, None, None)
-        return (count(errors.total), "error" if errors.total else "dim") if known else ("", "")
-    value: int | None = getattr(errors, name)
-    bad = "warning" if name == "slow" else "error"
-    return count(value, ""), bad if value else "dim"
+            text = formerly(said, width, look.glyphs.ellipsis)
+        case "err" if (errors.read, errors.write, errors.cksum) != (None, None, None):
+            # The sum of the counters that zpool clear resets.
+            text, role = count(errors.total), "error" if errors.total else "dim"
+        case "err_read" | "err_write" | "err_cksum" | "slow":
+            value: int | None = getattr(errors, column.key.removeprefix("err_"))
+            bad = "warning" if column.key == "slow" else "error"
+            text, role = count(value, ""), bad if value else "dim"
+        case _:
+            text, role = _io_cell(column, row, panel)
+    return text, role
 
 
 def _io_cell(column: Column, row: VdevRow, panel: Panel) -> tuple[str, str]:

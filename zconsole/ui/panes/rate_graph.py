@@ -165,7 +165,13 @@ def rate_lines(view: ScanView, ink: Ink, rows: int, until: float | None) -> list
     top = scale(shown.rates)
     said = look.rate(top) if any(shown.rates) else ""
     drawn = graph_lines(shown.rates, width, rows, top, look.glyphs)
-    marks = _marks(view.past, shown, width, rows, ink)
+    # Events in the time shown, with their columns in the graph.
+    cell = view.past.step * graph_values(1, rows, look.glyphs)
+    marks = [
+        (max(0, width - 1 - int((shown.end - mark.t) / cell)), mark)
+        for mark in happened(view.past.marks, ink.frame, view.past.step)
+        if shown.begin <= mark.t <= shown.end
+    ]
     if rows > 1:
         labels, scaled = {0: said, 1: "rate"}, []
         for row, text in enumerate(drawn):  # with the scale before each row
@@ -199,19 +205,6 @@ def _span(shown: ShownSteps, ink: Ink, going: bool) -> str:
     begin, end = (units.duration(max(0.0, ink.frame.t - t)) for t in (shown.begin, shown.end))
     whole = f"{begin}-{end} ago"
     return whole if len(whole) < _SPAN else f"to {end} ago"
-
-
-def _marks(
-    past: PastRates, shown: ShownSteps, width: int, rows: int, ink: Ink
-) -> list[tuple[int, Mark]]:
-    """Return events in the time shown, with their columns in the graph."""
-    cell = past.step * graph_values(1, rows, ink.look.glyphs)
-    seen = happened(past.marks, ink.frame, past.step)
-    return [
-        (max(0, width - 1 - int((shown.end - mark.t) / cell)), mark)
-        for mark in seen
-        if shown.begin <= mark.t <= shown.end
-    ]
 
 
 def _axis(

@@ -275,9 +275,10 @@ def suggested(frame: Frame) -> Suggestion | None:
     While an autopilot runs, None also for starting it, and for setting a tunable that it sets, as
     that would end it.
     """
-    if frame.limit is None or frame.limit.cause == "unclear" or not frame.limit.advice:
+    limit = frame.limit
+    if limit is None or limit.cause == "unclear" or not limit.suggestion.words:
         return None
-    found = frame.limit.suggestion
+    found = limit.suggestion
     if any(view.activity.kind == AUTOPILOT for view in frame.activities):
         # Lazy import: mostly no autopilot runs, and the first paint waits for all that is imported.
         from zconsole.tunables.hold_latency import LEVERS

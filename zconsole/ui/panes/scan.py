@@ -75,7 +75,13 @@ def scan_lines(
     entries += [_other(view, ink) for view in running[1:]]
     entries += activity_entries(frame.activities, ink)
     below = advice_lines(ink, running=len(running))
-    lines = _counted(entries, room)
+    lines = [line for entry in entries for line in entry]
+    if room is not None and len(lines) > room and len(entries) > 1:
+        # As many entries as fit in full, at least one; the others are counted.
+        ends = list(accumulate(len(entry) for entry in entries))
+        fitting = max(1, sum(end < room for end in ends))
+        more = Span(f" +{len(entries) - fitting} more", "dim")
+        lines = [*lines[: min(ends[fitting - 1], room - 1)], (more,)]
     past, graphed = past_scans(frame), graphed_scan(frame)
     for view in past[: 1 if running else _PAST_SHOWN]:
         lines.extend(_past(view, ink))
@@ -102,17 +108,6 @@ def graphed_scan(frame: Frame) -> ScanView | None:
         return running
     newest = next(iter(past_scans(frame)), None)
     return newest if newest is not None and newest.past.rates else None
-
-
-def _counted(entries: Sequence[list[Line]], room: int | None) -> list[Line]:
-    """Return the lines of as many entries as fit in full, at least one, and count the others."""
-    lines = [line for entry in entries for line in entry]
-    if room is None or len(lines) <= room or len(entries) < 2:
-        return lines
-    ends = list(accumulate(len(entry) for entry in entries))
-    fitting = max(1, sum(end < room for end in ends))
-    shown = lines[: min(ends[fitting - 1], room - 1)]
-    return [*shown, (Span(f" +{len(entries) - fitting} more", "dim"),)]
 
 
 def _main(view: ScanView, ink: Ink, graph: int, until: float | None) -> list[Line]:
@@ -469,6 +464,8 @@ def _activity_ended(head: Line, view: ActivityView, ink: Ink) -> list[Line]:
 _BETWEEN = "   "
 _PERCENT = 8
 _AMOUNT = 16
+_OF = "  {} of {} "
+"""The amounts of what is done and in total, and the least cells for both."""
 _LEAST_NAME = 8
 _LEAST_BAR = 4
 """Least cells of a bar that tells more than its percentage."""
@@ -482,7 +479,7 @@ def subject(work: str, vdev: str | None, beside: int, total: int | None, ink: In
     if not vdev:
         return ink.look.text(work)
     widest = max(ink.look.number, len(ink.look.size(total)))
-    amount = len(_amount("", "")) + 2 * widest
+    amount = len(_OF.format("", "")) + 2 * widest
     room = ink.width - beside - _PERCENT - 2 - amount - len(f"{work} of ")
     name = ink.look.middle(vdev, max(_LEAST_NAME, room))
     return work_name(ink.look.text(work), name)
@@ -509,17 +506,13 @@ def barred(
     shown = "-" if percent is None else f"{percent:.1f} %"
     room = ink.width - width_of(head) - _PERCENT - 2
     known = done is not None or total is not None
-    whole = f"{_amount(look.size(done), look.size(total)):>{_AMOUNT}}" if known else ""
+    whole = f"{_OF.format(look.size(done), look.size(total)):>{_AMOUNT}}" if known else ""
     amount = next((said for said in (whole, f"  {look.size(done)} ") if len(said) <= room), "")
     share, cells = None if percent is None else percent / 100, max(0, room - len(amount))
     drawn = bar(share, cells, look.glyphs, thin=thin)
     if cells < _LEAST_BAR:
         drawn = (Span(" " * cells),)
     return (*head, Span(f"{shown:>{_PERCENT}}  "), *drawn, Span(amount))
-
-
-def _amount(done: str, total: str) -> str:
-    return f"  {done} of {total} "
 
 
 def eta_line(label: str, estimate: Estimate, ink: Ink) -> Line:

@@ -191,7 +191,19 @@ def _vdev(node: Node, names: Mapping[str, str]) -> VdevForm:
     (length, stats), below = _stats(node), node.get("children", ())
     stated: dict[str, Any] = {key: str(node[key]) for key in _WORDS if node.get(key) is not None}
     if "vdev_stats_ex" in node:
-        stated |= _extended(node["vdev_stats_ex"] or {})
+        more = node["vdev_stats_ex"] or {}
+        counts = tuple(map(more.get, _QUEUE_KEYS))
+        integers([count for count in counts if count is not None], "vdev_stats_ex")
+        pairs = zip(QUEUES, counts[::2], counts[1::2], strict=True)
+        stated["queues"] = {
+            name: (wait, busy) for name, wait, busy in pairs if None not in (wait, busy)
+        }
+        found = {name: more.get(key) for name, key in HISTOGRAMS.items()}
+        stated["histograms"] = {
+            name: tuple(integers(array, "vdev_stats_ex"))
+            for name, array in found.items()
+            if array is not None
+        }
     if length:
         stated["io"] = _io(stats)
     if stats[4] > 0 and stats[27] <= _MOST_FRAGMENTATION:
@@ -231,19 +243,3 @@ def _figures(node: Node, length: int, stats: Sequence[int]) -> Figures:
 
 def _io(stats: Sequence[int]) -> IoCounters:
     return IoCounters(stats[0] / 1e9, stats[9], stats[10], stats[15], stats[16])
-
-
-def _extended(more: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the queues and histograms of a device's ``vdev_stats_ex``."""
-    counts = tuple(map(more.get, _QUEUE_KEYS))
-    integers([count for count in counts if count is not None], "vdev_stats_ex")
-    pairs = zip(QUEUES, counts[::2], counts[1::2], strict=True)
-    found = {name: more.get(key) for name, key in HISTOGRAMS.items()}
-    return {
-        "queues": {name: (wait, busy) for name, wait, busy in pairs if None not in (wait, busy)},
-        "histograms": {
-            name: tuple(integers(array, "vdev_stats_ex"))
-            for name, array in found.items()
-            if array is not None
-        },
-    }
