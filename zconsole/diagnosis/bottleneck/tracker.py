@@ -97,32 +97,26 @@ class BottleneckTracker:
             self.verdict = TOO_LITTLE  # the first sample of a scan has no rates to judge by
         elif len(tree) <= FEW or sample.clock - self._judged_at >= SELDOM:
             self._judged_at = sample.clock
-            self._remember(sample.clock, tree, rates)
-            self._judge(sample, watched, tree, disks_of(watched.scan, tree, rates, self._past))
+            self._judge(sample, watched, tree, rates)
         if self.ceiling is not None and watched.rate is not None:
             self.ceiling = self.ceiling.at(watched.rate)
-
-    def _remember(
-        self, clock: float, tree: Mapping[str, Placed], rates: Mapping[str, IoRates]
-    ) -> None:
-        for key, place in tree.items():
-            if not place.vdev.children and key in rates:
-                self._past.setdefault(key, LeafStats()).add(clock, place.vdev, rates[key])
-        for key in self._past.keys() - tree.keys():
-            del self._past[key]
-        moved = [rates[key] for key in self._past if key in rates]
-        self._load = self._load.after(
-            sum((each.read or 0.0) + (each.write or 0.0) for each in moved)
-        )
 
     def _judge(
         self,
         sample: Sample,
         watched: WatchedScan,
         tree: Mapping[str, Placed],
-        disks: tuple[Disk, ...],
+        rates: Mapping[str, IoRates],
     ) -> None:
+        for key, place in tree.items():
+            if not place.vdev.children and key in rates:
+                self._past.setdefault(key, LeafStats()).add(sample.clock, place.vdev, rates[key])
+        for key in self._past.keys() - tree.keys():
+            del self._past[key]
+        moved = [rates[key] for key in self._past if key in rates]
+        self._load = self._load.after(sum((r.read or 0.0) + (r.write or 0.0) for r in moved))
         cycles, scan = self._cycles.cycles(), watched.scan
+        disks = disks_of(scan, tree, rates, self._past)
         total, walked = scan.total_bytes, scan.scanned_bytes
         stage = self._cycles.stage or watched.stage
         seen = Evidence(

@@ -389,29 +389,24 @@ def sort_key(columns: Sequence[Column], sort: str) -> str | None:
 
 def heading(panel: Panel, sort: str) -> Line:
     """Return the line of headings; a sparkline's or strip's heading is its scale."""
-    sorted_key = sort_key(panel.columns, sort)
+    sorted_key, top = sort_key(panel.columns, sort), units.size(panel.top)
     spans = []
     for column in panel.columns:
-        title = _title(column, panel)
+        title = column.title
+        if column.key in _SPARKS:
+            title = f"scale {top}" if len(f"scale {top}") <= column.width else f"0-{top}"
+            title = "-" if panel.top <= _NO_RATE else title
+        elif column.key in _HEATS:
+            # The levels of a strip, with the bounds between them: ░5▒20▓80█
+            levels, bounds = panel.look.glyphs.heat[1:], title.split()
+            title = levels[0] + "".join(map("".join, zip(bounds, levels[1:], strict=True)))
+        elif len(title) > column.width:
+            title = _SHORT.get(column.key, title)
         if column.key == sorted_key:
             mark = panel.look.glyphs.sorted
             title = _SHORT.get(column.key, title)[: max(0, column.width - len(mark))] + mark
         spans.append(Span(_fit(title, column, panel.look), "title"))
     return _spaced(spans, "title")
-
-
-def _title(column: Column, panel: Panel) -> str:
-    if column.key in _SPARKS:
-        if panel.top <= _NO_RATE:
-            return "-"
-        top = units.size(panel.top)
-        named = f"scale {top}"
-        return named if len(named) <= column.width else f"0-{top}"
-    if column.key in _HEATS:  # the levels of a strip, with the bounds between them: ░5▒20▓80█
-        levels, bounds = panel.look.glyphs.heat[1:], column.title.split()
-        return levels[0] + "".join(map("".join, zip(bounds, levels[1:], strict=True)))
-    whole = len(column.title) <= column.width
-    return column.title if whole else _SHORT.get(column.key, column.title)
 
 
 def row_line(item: TreeLine, panel: Panel) -> Line:

@@ -461,24 +461,19 @@ class DeviceView(Pane, CursorView):
             columns = arrange(width, longest + has.bay + 1, number, has)
         spark = max((c.width for c in columns if c.key.endswith("_spark")), default=0)
         top = common_scale(frame, spark) if spark else 1.0
-        names = self._names_in(tree, columns[0].width, bays=named)
+        # Leaf names in the width of their column, distinct, after their bays if there is room for
+        # enough of the names beside them.
+        room, bay = columns[0].width - tree.deepest, tree.widest_bay + 1
+        if not named or bay == 1 or room - bay < min(_LEAST, tree.longest_leaf):
+            named, bay = False, 0
+        whole = {name: self._look.text(name) for name in tree.names}
+        short = short_names(tuple(whole.values()), room - bay, self._look.glyphs.ellipsis)
+        told = tree.bays.items() if named else ()
+        bays = {name: f"{self._look.text(where)} " for name, where in told if where}
+        names = {name: bays.get(name, "") + short[text] for name, text in whole.items()}
         troubles = {trouble.key: trouble for trouble in frame.troubles}
         waited_for = frozenset(row.key for row in frame.missing_devices)
         return Panel(frame, self._look, columns, names, top, troubles, waited_for)
-
-    def _names_in(self, tree: TreeFacts, width: int, *, bays: bool) -> dict[str, str]:
-        """Return the displayed leaf names in ``width`` cells, distinct, after their bays if asked.
-
-        Without room for enough of the names beside them there are no bays.
-        """
-        room, bay = width - tree.deepest, tree.widest_bay + 1
-        if not bays or bay == 1 or room - bay < min(_LEAST, tree.longest_leaf):
-            bays, bay = False, 0
-        whole = {name: self._look.text(name) for name in tree.names}
-        short = short_names(tuple(whole.values()), room - bay, self._look.glyphs.ellipsis)
-        told = tree.bays.items() if bays else ()
-        shown = {name: f"{self._look.text(where)} " for name, where in told if where}
-        return {name: shown.get(name, "") + short[text] for name, text in whole.items()}
 
     @property
     def _graph_rows(self) -> int:

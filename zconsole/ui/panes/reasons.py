@@ -37,7 +37,15 @@ def all_reasons(
 
     ``gone_shown`` of the missing devices are named, the others counted.
     """
-    found = (*frame.health.reasons, *_uncounted(frame))
+    found = [*frame.health.reasons]
+    # Old disks that are resilvered themselves don't count as redundancy, where none is left.
+    repaired = any(v.scan.active and v.scan.function in REPAIRS for v in frame.scans)
+    bare = repaired and not all(entry.left for entry in frame.redundancy)
+    for vdev in frame.root.walk() if frame.root is not None and bare else ():
+        old = next(iter(vdev.children), None) if vdev.kind == "replacing" else None
+        if old is not None and old.state == "ONLINE" and old.resilvering:
+            until = "until its replacement is filled, it doesn't count"
+            found.append(f"{old.name} is repaired, too: {until}")
     bays = bays_of(frame) if found or frame.problem else {}
     reasons = [look.text(as_called(look.said(reason), bays)) for reason in found]
     if frame.problem and look.text(frame.problem) not in reasons:
@@ -54,17 +62,6 @@ def all_reasons(
     if not reasons and frame.health.severity != "ok" and frame.seen.message:
         reasons.append(look.text(frame.seen.message))
     return reasons
-
-
-def _uncounted(frame: Frame) -> Iterator[str]:
-    """Yield old disks that are resilvered themselves, so that they don't count as redundancy."""
-    repaired = any(v.scan.active and v.scan.function in REPAIRS for v in frame.scans)
-    if frame.root is None or not repaired or all(entry.left for entry in frame.redundancy):
-        return  # saves looking at all vdevs with every round
-    for vdev in frame.root.walk():
-        old = next(iter(vdev.children), None) if vdev.kind == "replacing" else None
-        if old is not None and old.state == "ONLINE" and old.resilvering:
-            yield f"{old.name} is repaired, too: until its replacement is filled, it doesn't count"
 
 
 def _next_step(frame: Frame, look: DisplayFormat, bays: Mapping[str, str]) -> str:

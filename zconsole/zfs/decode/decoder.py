@@ -106,11 +106,6 @@ def _pools(raw: Raw, devices: Devices, zone: tzinfo) -> Iterator[tuple[str, Pool
             yield "text", pool, False
 
 
-def _clock(raw: Raw) -> float:
-    clock = _finite(raw.get("clock"))
-    return float(raw["t"]) if clock is None else clock
-
-
 def _finite(value: object) -> float | None:
     """Return a finite number; None for anything else."""
     usable = isinstance(value, (int, float)) and math.isfinite(value)
@@ -119,13 +114,10 @@ def _finite(value: object) -> float | None:
 
 def _sample(raw: Raw, devices: Devices, form: str, pool: Pool, exact: bool) -> Sample:
     return Sample(
-        t=float(raw["t"]),
-        clock=_clock(raw),
+        **_moment(raw),
         source=str(raw.get("source", form)),
         exact=exact,
         pool=with_history(with_measurements(pool, raw), raw),
-        kstat=word(raw.get("kstat")),
-        host=_host(raw),
         version=word(raw.get("version")),
         events=tuple(
             Event(
@@ -144,7 +136,6 @@ def _sample(raw: Raw, devices: Devices, form: str, pool: Pool, exact: bool) -> S
         },
         enclosures=devices.enclosures,
         dated=raw.get("undated") is not True,
-        began=_finite(raw.get("began")),
         age=max(0.0, _finite(raw.get("age")) or 0.0),
     )
 
@@ -152,29 +143,26 @@ def _sample(raw: Raw, devices: Devices, form: str, pool: Pool, exact: bool) -> S
 def _failure(raw: Raw) -> SampleFailure:
     blocks = Devices(raw).all_counters()
     return SampleFailure(
+        **_moment(raw),
         pool=str(raw.get("pool", "")),
-        t=float(raw["t"]),
-        clock=_clock(raw),
         text=" ".join(str(raw["problem"]).split()),
-        kstat=word(raw.get("kstat")),
         block={path: counters for path, counters in blocks.items() if counters is not None},
         gone=tuple(path for path, counters in blocks.items() if counters is None),
-        host=_host(raw),
         absent=raw.get("absent") is True,
-        began=_finite(raw.get("began")),
     )
 
 
-def _host(raw: Raw) -> HostLoad | None:
-    host: Mapping[str, Any] = mapping(raw.get("host"), "host")
-    if not host:
-        return None
-    return HostLoad(
-        cpu=_finite(host.get("cpu")),
-        memory_total=number(host.get("memory_total")),
-        memory_available=number(host.get("memory_available")),
-        arc_bytes=number(host.get("arc_bytes")),
-    )
+def _moment(raw: Raw) -> dict[str, Any]:
+    """Return the fields that samples and failures share: times, the kernel's state word, load."""
+    clock, host = _finite(raw.get("clock")), mapping(raw.get("host"), "host")
+    known = {name: number(host.get(name)) for name in HostLoad._fields if name != "cpu"}
+    return {
+        "t": float(raw["t"]),
+        "clock": float(raw["t"]) if clock is None else clock,
+        "began": _finite(raw.get("began")),
+        "kstat": word(raw.get("kstat")),
+        "host": HostLoad(_finite(host.get("cpu")), **known) if host else None,
+    }
 
 
 _PLAIN = 6

@@ -8,6 +8,7 @@ Figures get the names that ``zpool status -j`` gives them (``builders``).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC
 from functools import partial
 from itertools import chain
 from operator import itemgetter
@@ -37,9 +38,9 @@ from zconsole.zfs.decode.values import (
     CLASSES,
     VDEV_STATES,
     disk_name,
-    epoch,
     integers,
     mapping,
+    moment,
     number,
     word,
 )
@@ -218,7 +219,7 @@ def _vdev(node: Node, names: Mapping[str, str]) -> VdevForm:
             if 0 < stats[at + 2] < len(PROGRESS_STATES):
                 done, total, state, time = stats[at : at + 4]
                 ended = PROGRESS_STATES[state]
-                stated[name] = progress_of(ended, done, total, epoch(time), stats[errors])
+                stated[name] = progress_of(ended, done, total, moment(time, UTC), stats[errors])
     return VdevForm(_name(node, names), _kind(node), below, _figures(node, length, stats), stated)
 
 

@@ -147,19 +147,15 @@ def word(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-def epoch(seconds: float | None) -> float | None:
-    """Return epoch seconds; None for 0 (never) and for times out of range."""
-    return float(seconds) if seconds and 0 < seconds < _END_OF_TIME else None
-
-
 def moment(value: object, zone: tzinfo) -> float | None:
     """Convert a JSON leaf (number, digits or a printed date) to epoch seconds.
 
-    None for 0 and junk.
+    None for 0 (never), junk and times out of range.
     """
     if isinstance(value, str) and ":" in value:
         return parse_date(value, zone)
-    return epoch(number(value))
+    seconds = number(value)
+    return float(seconds) if seconds and 0 < seconds < _END_OF_TIME else None
 
 
 def text_of(value: object) -> str | None:
