@@ -293,48 +293,33 @@ class WatchedScan(NamedTuple):
     """Bytes/s of the work that determines its end: of issuing, if it has two stages."""
 
 
-class Disk(NamedTuple):
-    """A leaf that the scan uses. Rates in bytes/s and requests/s, times in seconds."""
+class Disk:
+    """A leaf that the scan uses. Rates in bytes/s and requests/s, times in seconds.
 
-    name: str
-    top: str
-    """Key of its top-level vdev."""
-    target: bool
-    """Whether it is being filled; otherwise the scan reads from it."""
-    rates: IoRates
-    past: LeafStats
+    Figures are computed once, as the rules ask for them again and again.
+    """
 
-    @property
-    def rate(self) -> float:
+    def __init__(self, name: str, top: str, target: bool, rates: IoRates, past: LeafStats) -> None:
+        """``target`` is True if it is being filled; otherwise the scan reads from it.
+
+        ``top`` is the key of its top-level vdev.
+        """
+        self.name, self.top, self.target, self.rates, self.past = name, top, target, rates, past
+        self.rate = (rates.write if target else rates.read) or 0.0
         """Bytes/s in the direction that the scan uses."""
-        return (self.rates.write if self.target else self.rates.read) or 0.0
-
-    @property
-    def ops(self) -> float:
+        self.ops = (rates.write_ops if target else rates.read_ops) or 0.0
         """Requests/s in that direction."""
-        return (self.rates.write_ops if self.target else self.rates.read_ops) or 0.0
-
-    @property
-    def request(self) -> float | None:
+        self.request = self.rate / self.ops if self.ops > 0 else None
         """Mean bytes per request in that direction; None without requests."""
-        return self.rate / self.ops if self.ops > 0 else None
-
-    @property
-    def requests(self) -> float:
+        self.requests = (rates.read_ops or 0.0) + (rates.write_ops or 0.0)
         """Requests/s in both directions."""
-        return (self.rates.read_ops or 0.0) + (self.rates.write_ops or 0.0)
-
-    @property
-    def busy(self) -> float | None:
+        self.busy = rates.busy
         """Share of time with I/O in flight; without diskstats, from requests and their latency."""
-        if self.rates.busy is not None or self.rates.latency is None:
-            return self.rates.busy
-        return min(1.0, self.requests * self.rates.latency)
-
-    @property
-    def service(self) -> float | None:
+        if rates.busy is None and rates.latency is not None:
+            self.busy = min(1.0, self.requests * rates.latency)
+        known = self.busy is not None and self.requests > 0
+        self.service = self.busy / self.requests if self.busy is not None and known else None
         """Device seconds per request (busy time / requests); None if idle or unknown."""
-        return self.busy / self.requests if self.busy is not None and self.requests > 0 else None
 
     @property
     def pending(self) -> float:

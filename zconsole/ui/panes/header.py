@@ -100,15 +100,32 @@ def first_line(
     frame: Frame, status: HeaderStatus, look: DisplayFormat, width: int, height: int = 24
 ) -> Line:
     """Return pool and flags, age, interval and clock: everything from ``status``."""
-    if width >= _BOXED and height >= TALL:
-        box, rule, inner = look.glyphs.box, look.glyphs.rule, width - 4
-        left, right = _identity(frame, status, look, inner)
+    is_boxed, word = (
+        width >= _BOXED and height >= TALL,
+        clickable(health_word(frame, look), _REASONS),
+    )
+    inner = width - 4 if is_boxed else width - width_of(word)
+    pool = Span(f" {look.text(frame.pool)}", "bold")
+    flags: list[Span] = []
+    for flag in dict.fromkeys((*frame.flags, *status.flags)):
+        flags += [Span(" "), Span(f" {look.text(flag)} ", "badge-notice")]
+    host = [Span(f" on {look.text(status.host)}", "dim")] if status.host else []
+    facts = [_age(status)] if status.live or not status.fresh else []
+    if status.interval:
+        facts.append(Span(f"every {status.interval:g}s", "dim"))
+    facts.append(Span(look.clock(status.now), ""))
+    while len(facts) > 1 and width_of((pool, *flags, *_row(facts))) + 2 > inner:
+        facts.pop(1)  # the interval goes first, then the clock, the age never
+    right = _row(facts)
+    if width_of((pool, *host, *flags, *right)) + 2 > inner:
+        host = []
+    left = (pool, *host, *flags)
+    if is_boxed:
+        box, rule = look.glyphs.box, look.glyphs.rule
         between = Span(rule * (inner - width_of((*left, *right)) - 1), "track")
         ends = Span(box[0] + rule, "track"), Span(rule + box[1], "track")
         line = (ends[0], *left, Span(" "), between, *right, ends[1])
     else:
-        word = clickable(health_word(frame, look), _REASONS)
-        left, right = _identity(frame, status, look, width - width_of(word))
         line = spread((*word, *left), right, width, look.glyphs.ellipsis)
     return look.crop(line, width)
 
@@ -128,26 +145,6 @@ def health_word(frame: Frame, look: DisplayFormat) -> Line:
     role = {"ok": "bold"}.get(frame.health.severity, f"badge-{frame.health.severity}")
     word = look.text(frame.health.word)
     return (Span(f" {word} ", role),)
-
-
-def _identity(
-    frame: Frame, status: HeaderStatus, look: DisplayFormat, width: int
-) -> tuple[Line, Line]:
-    """Return pool, host and flags, and age, interval and clock, as far as they fit."""
-    pool = Span(f" {look.text(frame.pool)}", "bold")
-    flags: list[Span] = []
-    for flag in dict.fromkeys((*frame.flags, *status.flags)):
-        flags += [Span(" "), Span(f" {look.text(flag)} ", "badge-notice")]
-    host = [Span(f" on {look.text(status.host)}", "dim")] if status.host else []
-    right = [_age(status)] if status.live or not status.fresh else []
-    if status.interval:
-        right.append(Span(f"every {status.interval:g}s", "dim"))
-    right.append(Span(look.clock(status.now), ""))
-    while len(right) > 1 and width_of((pool, *flags, *_row(right))) + 2 > width:
-        right.pop(1)  # the interval goes first, then the clock, the age never
-    if width_of((pool, *host, *flags, *_row(right))) + 2 > width:
-        host = []
-    return (pool, *host, *flags), _row(right)
 
 
 def late_age(status: HeaderStatus) -> Line:

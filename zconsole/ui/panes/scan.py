@@ -82,7 +82,8 @@ def scan_lines(
         fitting = max(1, sum(end < room for end in ends))
         more = Span(f" +{len(entries) - fitting} more", "dim")
         lines = [*lines[: min(ends[fitting - 1], room - 1)], (more,)]
-    past, graphed = past_scans(frame), graphed_scan(frame)
+    past = [v for v in frame.scans if not v.scan.active and v.scan.function != "none"]
+    graphed = graphed_scan(frame)
     for view in past[: 1 if running else _PAST_SHOWN]:
         lines.extend(_past(view, ink))
         if view is graphed and graph:
@@ -96,18 +97,12 @@ def scan_lines(
     return tuple(look.crop(line, width) for line in (*lines, *below))
 
 
-def past_scans(frame: Frame) -> list[ScanView]:
-    """Return the finished and canceled scans, the newest first."""
-    return [v for v in frame.scans if not v.scan.active and v.scan.function != "none"]
-
-
 def graphed_scan(frame: Frame) -> ScanView | None:
     """Return the scan with a graph: the running one, else the newest one if its rates are known."""
-    running = next((view for view in frame.scans if view.scan.active), None)
-    if running is not None:
-        return running
-    newest = next(iter(past_scans(frame)), None)
-    return newest if newest is not None and newest.past.rates else None
+    seen = [view for view in frame.scans if view.scan.function != "none"]
+    first = next((view for view in seen if view.scan.active), seen[0] if seen else None)
+    is_drawn = first is not None and (first.scan.active or first.past.rates)
+    return first if is_drawn else None
 
 
 def _main(view: ScanView, ink: Ink, graph: int, until: float | None) -> list[Line]:

@@ -337,7 +337,8 @@ class FooterView(LinesView):
         if made != self._made_of:
             self._beside, self._made_of = keys, made
             self._in_one_line = keys(self.app.size.width)
-        self.show((*above, self._in_one_line))
+        self._keys = (*above, self._in_one_line)
+        self.redraw()
 
     def show_below(self, view: LinesView, keys: Sequence[Line]) -> None:
         """Show the keys, and how to scroll if the lines of ``view`` do not fit above them.

@@ -214,7 +214,7 @@ def test_stages_that_take_turns_speak_for_memory_in_either_of_them():
 def test_a_frozen_scan_is_not_waited_for_while_it_scans_metadata():
     scan = Scan("scrub", "running", "scanning", total_bytes=100, scanned_bytes=0, issued_bytes=0)
     still = IoRates(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    idle = tuple(disk._replace(rates=still) for disk in crowded_disks())
+    idle = tuple(Disk(d.name, d.top, d.target, still, d.past) for d in crowded_disks())
     seen = Evidence(scan, "scanning", 0.0, disks=idle, seconds=60.0, walked=0.0)
     assert judge(seen).cause == "metadata"
     frozen = judge(seen._replace(tunables={"zfs_scan_suspend_progress": 1}))
@@ -236,7 +236,8 @@ def test_a_disk_that_answers_nothing_is_what_everything_waits_for(target, cause)
     assert found.cause == cause
     assert found.disk == "sdb"
     assert "sdb, does not answer" in found.text
-    busy = disks[0]._replace(rates=hangs._replace(read_ops=200.0, read=2e7))
+    reads = hangs._replace(read_ops=200.0, read=2e7)
+    busy = Disk("sda", "top", False, reads, LeafStats())
     both = judge(Evidence(scan, "issuing", 0.0, (busy, disks[1]), seconds=60.0))
     assert "does not answer" not in both.text
 
