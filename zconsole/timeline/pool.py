@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copyreg
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
@@ -105,9 +105,25 @@ class ActivityTracker:
 
     def push(self, sample: Sample) -> tuple[ActivityView, ...]:
         """Add a sample; return a view of each of its activities, running or not."""
+        found = [*sample.pool.activities]
+        # The trim and the initialize of every leaf, too.
+        states = {"active": "running", "suspended": "paused", "complete": "finished"}
+        for vdev in sample.pool.root.walk():
+            for kind, progress in (("trim", vdev.trim), ("initialize", vdev.initialize)):
+                if progress is not None:
+                    work = Activity(
+                        kind=kind,
+                        state=states.get(progress.state, progress.state),
+                        vdev=vdev.name,
+                        start=progress.time,
+                        done_bytes=progress.done,
+                        total_bytes=progress.total,
+                        percent=None if progress.share is None else 100 * progress.share,
+                    )
+                    found.append(work)
         before, self._followed = self._followed, {}
         views = []
-        for activity in activities(sample.pool):
+        for activity in found:
             key = (activity.kind, activity.vdev, activity.start)
             followed = before.get(key) or _Followed(ProgressCurve(goes_on=self._goes_on))
             if activity.state in ("running", "paused"):
@@ -179,24 +195,6 @@ def _bad_devices(activity: Activity, pool: Pool) -> str:
     bad = [leaf for leaf in vdev.leaves() if leaf.state != "ONLINE"] if vdev is not None else []
     named = ", ".join(f"{leaf.name} ({leaf.state})" for leaf in bad)
     return f"replace or bring back {named}" if named else ""
-
-
-def activities(pool: Pool) -> Iterator[Activity]:
-    """Yield the pool's activities, then the trim and initialize of every leaf as activities."""
-    yield from pool.activities
-    states = {"active": "running", "suspended": "paused", "complete": "finished"}
-    for vdev in pool.root.walk():
-        for kind, progress in (("trim", vdev.trim), ("initialize", vdev.initialize)):
-            if progress is not None:
-                yield Activity(
-                    kind=kind,
-                    state=states.get(progress.state, progress.state),
-                    vdev=vdev.name,
-                    start=progress.time,
-                    done_bytes=progress.done,
-                    total_bytes=progress.total,
-                    percent=None if progress.share is None else 100 * progress.share,
-                )
 
 
 def _reduced(mapping: MappingProxyType[Any, Any]) -> tuple[type, tuple[dict[Any, Any]]]:

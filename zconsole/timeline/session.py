@@ -224,7 +224,7 @@ class Session:
         try:
             if "gap" in raw:
                 raise NotUnderstoodError(raw["gap"])
-            found = self._decoded(raw)
+            found = self._decode_briefly(raw) if self._most_cpu else decode(raw, self._zone)
             if raw.get("source") == "replay":
                 self._check_recorded(found)
             return found
@@ -236,15 +236,13 @@ class Session:
             clock = raw.get("clock", raw["t"])
             return (SampleFailure(name, raw["t"], clock, str(error), raw.get("kstat")),)
 
-    def _decoded(self, raw: Raw) -> tuple[Sample | SampleFailure, ...]:
-        if self._most_cpu is None:
-            return decode(raw, self._zone)
-        now = raw.get("clock", raw["t"])
+    def _decode_briefly(self, raw: Raw) -> tuple[Sample | SampleFailure, ...]:
+        now, most = raw.get("clock", raw["t"]), self._most_cpu or 0.0
         if now >= self._rests_until:
-            with contextlib.suppress(CpuLimitError), cpu_limit(self._most_cpu):
+            with contextlib.suppress(CpuLimitError), cpu_limit(most):
                 return decode(raw, self._zone)
             self._rests_until = now + REST
-        raise NotUnderstoodError(f"its answer takes over {self._most_cpu:g} s to be read")
+        raise NotUnderstoodError(f"its answer takes over {most:g} s to be read")
 
     def _check_recorded(self, found: Iterable[Sample | SampleFailure]) -> None:
         """Raise NotUnderstoodError for a recording without a pool, or with too many vdevs."""

@@ -219,12 +219,16 @@ def ceiling_of(seen: Evidence, bus: float | None = None) -> Ceiling | None:
         words = "the best observed rates of one disk per mirror, summed"
     # The average of the pass was possible, too, even if no sample showed it.
     average = float(seen.scan.zpool_issue_rate or 0)
-    longest = _longest(seen, rates)
-    if longest is not None and longest.rate < total:
-        if longest.rate < UNEVEN * total:
+    held = {key: size for key in rates if (size := seen.tops[key].alloc_bytes) is not None}
+    if seen.scan.function == "scrub" and len(held) == len(rates) and any(held.values()):
+        # What it reaches until the vdev with the most data for its rate is done.
+        last = max(held, key=lambda key: held[key] / rates[key])
+        reached = sum(held.values()) * rates[last] / held[last]
+        if reached < UNEVEN * total:
             average = 0.0  # it includes vdevs that are done by now
-            words = longest.text
-        total = longest.rate
+            name = seen.tops[last].name
+            words = f"{name} takes longest, at the best observed rates of its disks"
+        total = min(total, reached)
     if bus is not None:
         # All sides of a mirror are read, so each issued byte crosses the link once per side.
         sides = [len(t.children) if t.kind == "mirror" else 1 for t in seen.tops.values()]
@@ -232,20 +236,6 @@ def ceiling_of(seen: Evidence, bus: float | None = None) -> Ceiling | None:
         if limited < total:
             total, words = limited, f"the shared link carries {rate(bus)}"
     return Ceiling(max(total, average), None, words).at(seen.rate)
-
-
-def _longest(seen: Evidence, rates: Mapping[str, float]) -> Ceiling | None:
-    """Estimate what a scrub can reach until the vdev with the most data for its rate is done.
-
-    None if allocations are unknown.
-    """
-    known = {key: size for key in rates if (size := seen.tops[key].alloc_bytes) is not None}
-    if seen.scan.function != "scrub" or len(known) < len(rates) or not any(known.values()):
-        return None
-    last = max(known, key=lambda key: known[key] / rates[key])
-    reached = sum(known.values()) * rates[last] / known[last]
-    text = f"{seen.tops[last].name} takes longest, at the best observed rates of its disks"
-    return Ceiling(reached, None, text)
 
 
 def _of_top(top: Vdev, disks: list[Disk]) -> float:

@@ -303,7 +303,18 @@ def headline(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tuple[
     longer = max(0, len("RATE /s =") + look.number - rate)
     widths = eta - longer + min(0, more), rate + longer, *others
     places = [Place(frame, look, columns, rows > 2, small) for columns in widths]
-    cells = (*_work(places[0], places[1]), _redundancy(places[2]), _errors(places[3]))
+    first, second, third, fourth = places
+    work = frame.work
+    if isinstance(work, ScanView):
+        left, speed = _eta(work.estimate, work.scan.zpool_eta, first), _scan_rate(work, second)
+    elif work is not None:
+        moving = None if frame.suspended else work.rate
+        left, speed = _activity(work, first), [[_rate(moving, look)]]
+    else:  # the last scan, and how full the pool is
+        full, free = fill_words(frame, look)
+        below: CellRows = [[(Span(free),)]] if free else []
+        left, speed = _last_scan(frame.scan, first), [[_named("FILL", full or "unknown")], *below]
+    cells = (left, speed, _redundancy(third), _errors(fourth))
     lines: list[Line] = []
     for row in range(rows):
         line: list[Span] = []
@@ -324,19 +335,6 @@ def clickable(line: Line, action: str) -> Line:
 def _fitting(wordings: Sequence[str], width: int) -> str:
     """Return the first wording that fits, else the last."""
     return next((text for text in wordings if cell_len(text) <= width), wordings[-1])
-
-
-def _work(first: Place, second: Place) -> tuple[CellRows, CellRows]:
-    """Return the cells for time left and rate of the work; if idle, last scan and fill."""
-    work = first.frame.work
-    if isinstance(work, ScanView):
-        return _eta(work.estimate, work.scan.zpool_eta, first), _scan_rate(work, second)
-    if work is not None:
-        moving = None if first.frame.suspended else work.rate
-        return _activity(work, first), [[_rate(moving, second.look)]]
-    full, free = fill_words(second.frame, second.look)
-    below: CellRows = [[(Span(free),)]] if free else []
-    return _last_scan(first.frame.scan, first), [[_named("FILL", full or "unknown")], *below]
 
 
 def _named(label: str, value: str, role: str = "") -> Line:

@@ -270,7 +270,8 @@ class ScanPane(Pane):
             self._rows = share(scene, len(self._made))
         self._past = past if self._rows else PastRates()
         self.keys = _GRAPH_KEYS if self._past.rates else ()
-        columns = graph_width(self._width_in(scene), self._rows, scene.look.number)
+        marks = SCROLL_MARKS * (scene.zoomed == self.pane_id)
+        columns = graph_width(scene.width - marks, self._rows, scene.look.number)
         self._steps = graph_values(columns, self._rows, scene.look.glyphs)
         if self._rows != running:
             self._made = self._lines_of(scene, self._rows)
@@ -285,11 +286,11 @@ class ScanPane(Pane):
         self.show(rest, title)
 
     def _lines_of(self, scene: Scene, graph: int, room: int | None = None) -> tuple[Line, ...]:
-        whole = scene.zoomed == self.pane_id
+        whole = scene.zoomed == self.pane_id  # then the title leaves room for the scroll marks
         return scan_lines(
             scene.frame,
             scene.look,
-            self._width_in(scene),
+            scene.width - SCROLL_MARKS * whole,
             compact=scene.compact and not whole,
             roomy=scene.height >= TALL or whole,
             whole=whole,
@@ -297,10 +298,6 @@ class ScanPane(Pane):
             until=self.until,
             room=room,
         )
-
-    def _width_in(self, scene: Scene) -> int:
-        """Columns of its lines; zoomed, the title leaves room for the marks of scrolling."""
-        return scene.width - SCROLL_MARKS * (scene.zoomed == self.pane_id)
 
     def to_now(self) -> bool:
         """Let the graph end now; return whether it did not."""

@@ -232,7 +232,14 @@ class LinesView(ScrollView, inherit_bindings=False):
             return title
         glyphs = self.look.glyphs
         if taken > width - SCROLL_MARKS:
-            return _marks_in_gap(title, f"{glyphs.above * above}{glyphs.below * below}")
+            marks = f"{glyphs.above * above}{glyphs.below * below}"
+            for number, span in enumerate(title):
+                if gap := _GAP.search(span.text):
+                    at = gap.start() + 1
+                    # Always two cells, so that the second mark moves or covers nothing.
+                    text = f"{span.text[:at]} {marks:<2} {span.text[at + 4 :]}"
+                    return (*title[:number], span._replace(text=text), *title[number + 1 :])
+            return title
         ways = f" {glyphs.above if above else ' '}{glyphs.below if below else ' '}"
         line = crop(title, width - SCROLL_MARKS, " ")
         return (*line, Span(" " * (width - SCROLL_MARKS - width_of(line)) + ways, "title"))
@@ -246,17 +253,6 @@ class LinesView(ScrollView, inherit_bindings=False):
     def watch_has_focus(self, _: bool) -> None:
         """Redraw title and cursor, which show the focus; no style rule does."""
         self.update_lines()
-
-
-def _marks_in_gap(title: Line, ways: str) -> Line:
-    """Return the title with the scroll marks in its first gap; unchanged if it has none."""
-    for number, span in enumerate(title):
-        if gap := _GAP.search(span.text):
-            at = gap.start() + 1
-            # Always two cells, so that the second mark moves or covers nothing.
-            text = f"{span.text[:at]} {ways:<2} {span.text[at + 4 :]}"
-            return (*title[:number], span._replace(text=text), *title[number + 1 :])
-    return title
 
 
 def _focused(title: Line) -> Line:
