@@ -279,8 +279,8 @@ class PoolTimeline:
 
         # Rates and estimates.
         self.rates.push(sample.t, sample.clock, tree)
-        self.events.merge(self.scans.push(sample, self.events.all))
-        scans = self.scans.views(sample)
+        happened, scans = self.scans.push(sample, self.events.all)
+        self.events.merge(happened)
         rates = {view.key: (view.scan_rate, view.issue_rate) for view in scans}
         self.rates.series.put(SCAN_METRICS, rates)
         activities = self.activities.push(sample)

@@ -93,8 +93,13 @@ class ScanTracker:
         """Resume a stored scan."""
         self._tracks[scan_slot(track.scan)] = track
 
-    def push(self, sample: Sample, recent: Sequence[Event]) -> list[Event]:
-        """Add a sample and recent events; return events for what scans did."""
+    def push(
+        self, sample: Sample, recent: Sequence[Event]
+    ) -> tuple[list[Event], tuple[ScanView, ...]]:
+        """Add a sample and recent events; return events for what scans did, and a view of each.
+
+        Views are in the order of the sample's scans.
+        """
         events: list[Event] = []
         # Follow rebuilds when their vdevs are renamed, which happens as devices leave.
         rebuilds = [scan for scan in sample.pool.scans if scan.function == "rebuild"]
@@ -127,7 +132,13 @@ class ScanTracker:
         leaves = sample.pool.root.leaves()
         self._waiting = tuple(leaf.name for leaf in leaves if leaf.awaiting_resilver)
         self._last = sample.t
-        return events
+        views = []
+        for scan in sample.pool.scans:
+            track = self._tracks.get(scan_slot(scan))
+            if track is None or not same_scan(track.scan, scan):  # a newer one has its slot
+                track = ScanTrack(scan)
+            views.append(track.view(sample, scan))
+        return events, tuple(views)
 
     def shift(self, seconds: float) -> None:
         """Shift the times of past rates: the clock was set by so many seconds."""
@@ -185,16 +196,6 @@ class ScanTracker:
             return 0 if self._last is not None else None
         seen = self._last is not None and scan.start >= self._last - FROM_START
         return 0 if seen or sample.t - scan.start <= FROM_START else None
-
-    def views(self, sample: Sample) -> tuple[ScanView, ...]:
-        """Return one view per scan of the sample, in the same order."""
-        found = []
-        for scan in sample.pool.scans:
-            track = self._tracks.get(scan_slot(scan))
-            if track is None or not same_scan(track.scan, scan):
-                track = ScanTrack(scan)
-            found.append(track.view(sample, scan))
-        return tuple(found)
 
     def _clock(self, at: float | None) -> str:
         return "" if at is None else datetime.fromtimestamp(at, self._tz).strftime("%H:%M")

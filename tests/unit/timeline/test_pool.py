@@ -33,7 +33,7 @@ from zconsole.pool.redundancy import redundancy
 from zconsole.sim.source import World
 from zconsole.timeline import pool as pool_module
 from zconsole.timeline.pool import PoolTimeline
-from zconsole.timeline.scans import ScanTracker
+from zconsole.timeline.scans import ScanTrack
 from zconsole.timeline.session import Session
 
 T = 1_800_000_000.0
@@ -406,7 +406,7 @@ def counted(monkeypatch, owner, name) -> list[None]:
 
 def test_a_sample_costs_one_walk_of_the_tree_and_one_look_at_its_scans(monkeypatch):
     walks = counted(monkeypatch, pool_module, "placed")
-    views = counted(monkeypatch, ScanTracker, "views")
+    views = counted(monkeypatch, ScanTrack, "view")
     frame = PoolTimeline().push(of_mirror(1000.0))
     assert len(frame.rows) == 4
     assert len(walks) == len(views) == 1
