@@ -96,7 +96,6 @@ class Progress(NamedTuple):
     total: int | None = None
     share: float | None = None
     time: float | None = None
-    errors: int | None = None
 
 
 _PARTITION = re.compile(r"-part\d+$|(?:^|/)(?:(?:s|h|v|xv)d[a-z]+|\w*\dp)\d+$")

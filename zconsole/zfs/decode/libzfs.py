@@ -71,9 +71,8 @@ _PLACES = {
 """Indices in ``vdev_stats`` (layout: ``_stats``) of the values that zpool prints under these
 names."""
 _numbers_in = itemgetter(*map(_PLACES.__getitem__, NUMBERS))
-_PROGRESS = {"initialize": (28, 23), "trim": (37, 35)}
-"""Indices in ``vdev_stats`` of bytes done, followed by total bytes, state and time; and of
-errors."""
+_PROGRESS = {"initialize": 28, "trim": 37}
+"""Indices in ``vdev_stats`` of bytes done, followed by total bytes, state and time."""
 _WORDS = ("guid", "path", "phys_path", "devid")
 _QUEUE_KEYS = tuple(chain.from_iterable(QUEUES.values()))
 _SLOW_IOS = 34
@@ -215,11 +214,11 @@ def _vdev(node: Node, names: Mapping[str, str]) -> VdevForm:
         # vdev.c).
         stated["unfilled"] = bool(node.get("resilver_txg") or node.get("rebuild_txg"))
         stated["trimmable"] = not stats[36] if length >= _TRIMS else None
-        for name, (at, errors) in _PROGRESS.items():
+        for name, at in _PROGRESS.items():
             if 0 < stats[at + 2] < len(PROGRESS_STATES):
                 done, total, state, time = stats[at : at + 4]
                 ended = PROGRESS_STATES[state]
-                stated[name] = progress_of(ended, done, total, moment(time, UTC), stats[errors])
+                stated[name] = progress_of(ended, done, total, moment(time, UTC))
     return VdevForm(_name(node, names), _kind(node), below, _figures(node, length, stats), stated)
 
 

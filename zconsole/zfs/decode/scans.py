@@ -451,13 +451,13 @@ PROGRESS_STATES = ("none", "active", "canceled", "suspended", "complete")
 
 
 def progress_of(
-    state: str, done: int | None, total: int | None, time: float | None, errors: int | None
+    state: str, done: int | None, total: int | None, time: float | None
 ) -> Progress | None:
     """Build trim or initialize of one leaf, with zpool's share; None for one that never ran."""
     if state not in PROGRESS_STATES[1:]:
         return None
     share = done / (total + 1) if done is not None and total is not None else None
-    return Progress(state, done, total, 1.0 if state == "complete" else share, time, errors)
+    return Progress(state, done, total, 1.0 if state == "complete" else share, time)
 
 
 def in_order(scans: list[Scan]) -> tuple[Scan, ...]:

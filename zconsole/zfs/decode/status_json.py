@@ -41,7 +41,7 @@ _PROGRESS = {
     "initialize": ("init", "initialized", "to_initialize"),
     "trim": ("trim", "trimmed", "to_trim"),
 }
-"""Prefix of the keys of state, time and errors; keys of bytes done and total bytes."""
+"""Prefix of the keys of state and time; keys of bytes done and total bytes."""
 _WORDS = ("guid", "path", "phys_path", "devid")
 _GROUPS = ("dedup", "special", "logs", "l2cache", "spares")
 """Keys next to ``vdevs``, in the order in which text prints these classes."""
@@ -166,9 +166,9 @@ def _figures(node: Node) -> Figures:
 
 
 def _progress(node: Node, prefix: str, amounts: Sequence[str], zone: tzinfo) -> Progress | None:
-    done, total, errors = (number(node.get(key)) for key in (*amounts, f"{prefix}_errors"))
+    done, total = (number(node.get(key)) for key in amounts)
     state, time = str(node[f"{prefix}_state"]).lower(), moment(node.get(f"{prefix}_time"), zone)
-    return progress_of(state, done, total, time, errors)
+    return progress_of(state, done, total, time)
 
 
 def _shown(nodes: Node) -> Iterator[tuple[str, Node]]:
