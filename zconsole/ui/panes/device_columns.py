@@ -390,7 +390,7 @@ def sort_key(columns: Sequence[Column], sort: str) -> str | None:
 def heading(panel: Panel, sort: str) -> Line:
     """Return the line of headings; a sparkline's or strip's heading is its scale."""
     sorted_key, top = sort_key(panel.columns, sort), units.size(panel.top)
-    spans = []
+    spans, blank = list[Span](), Span(" ", "title")
     for column in panel.columns:
         title = column.title
         if column.key in _SPARKS:
@@ -405,8 +405,8 @@ def heading(panel: Panel, sort: str) -> Line:
         if column.key == sorted_key:
             mark = panel.look.glyphs.sorted
             title = _SHORT.get(column.key, title)[: max(0, column.width - len(mark))] + mark
-        spans.append(Span(_fit(title, column, panel.look), "title"))
-    return _spaced(spans, "title")
+        spans += (blank, Span(_fit(title, column, panel.look), "title"))
+    return tuple(spans)
 
 
 def row_line(item: TreeLine, panel: Panel) -> Line:
@@ -420,30 +420,25 @@ def row_line(item: TreeLine, panel: Panel) -> Line:
         if row.key in panel.waited_for:
             since = row.missing_since
             note = "suspended the pool" + (f" {panel.look.when(since, now)}" if since else "")
-    spans = list[Span]()
+    spans, blank = list[Span](), Span(" ")
     idle = [c.width for c in panel.columns if c.key in _IO] if note else []
     for column in panel.columns:
         if idle and column.key == "note":
-            spans.append(Span(" " * column.width))
+            spans += (blank, Span(" " * column.width))
         elif not idle or column.key not in _IO:
             text, role = cell(column, item, row, panel)
-            spans.append(Span(_fit(text, column, panel.look), role))
+            spans += (blank, Span(_fit(text, column, panel.look), role))
         elif column.key == "read":  # the note takes the place of all I/O columns
             room = sum(idle) + len(idle) - 1
             ellipsis = panel.look.glyphs.ellipsis
             role = "error" if row.key in panel.waited_for else "dim"
-            spans.append(Span(fit(formerly(note, room, ellipsis), room, ellipsis=ellipsis), role))
-    return _spaced(spans)
+            text = fit(formerly(note, room, ellipsis), room, ellipsis=ellipsis)
+            spans += (blank, Span(text, role))
+    return tuple(spans)
 
 
 def _fit(text: str, column: Column, look: DisplayFormat) -> str:
     return fit(text, column.width, right=column.right, ellipsis=look.glyphs.ellipsis)
-
-
-def _spaced(spans: Sequence[Span], role: str = "") -> Line:
-    """Put a space before each span."""
-    blank = Span(" ", role)
-    return tuple([each for span in spans for each in (blank, span)])
 
 
 COLUMNS = (

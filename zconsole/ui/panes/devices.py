@@ -182,6 +182,8 @@ class DeviceView(Pane, CursorView):
         """Memories by pool."""
         self._memory = DeviceMemory()
         self._items: tuple[TreeLine, ...] = ()
+        self._filled = frozenset[str]()
+        """Keys of listed disks that are being filled, or will be once the metadata is scanned."""
         self._details: dict[str, tuple[Line, ...]] = {}
         self._rows: dict[int, Line] = {}
         """Lines of rows of this frame, as they are asked for twice: to compare and to draw them."""
@@ -205,12 +207,12 @@ class DeviceView(Pane, CursorView):
         self._frame, self._look = frame, look
         self._width, self._height = scene.width, scene.lines
         memory = self._memories.setdefault(frame.guid or frame.pool, DeviceMemory())
-        was_shown, before = memory is self._memory and bool(self._items), self._being_filled()
+        was_shown, before = memory is self._memory and bool(self._items), self._filled
         if memory is not self._memory:
             self._memory, self.until = memory, None
         self._memory.take(frame, look)
         self.rearrange()
-        if was_shown and (new := self._being_filled() - before):
+        if was_shown and (new := self._filled - before):
             self._reveal_filled(new)
         self.awaits_filled = max(0, self.awaits_filled - is_next)
 
@@ -222,6 +224,9 @@ class DeviceView(Pane, CursorView):
         at, frame = self._at_cursor, self._frame
         found = items(frame.rows, self.arrangement)
         self._items = found or (_NOTHING if frame.rows else _UNSEEN,)
+        if filled := self._memory.tree.filled:
+            filled = filled.intersection([item.key for item in found])
+        self._filled = filled
         self._details = {}
         if self.expanded:
             self._insert_details(frame)
@@ -283,11 +288,6 @@ class DeviceView(Pane, CursorView):
             between = self._items[self.cursor : filled + 1]
             if all(item.depth >= at.depth for item in between):  # in one group
                 self.reveal(filled)
-
-    def _being_filled(self) -> frozenset[str]:
-        """Return keys of disks that are being filled, or will be once the metadata is scanned."""
-        filled = self._memory.tree.filled
-        return filled.intersection([item.key for item in self._items]) if filled else filled
 
     @property
     def current(self) -> TreeLine | None:

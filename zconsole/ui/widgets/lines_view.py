@@ -91,6 +91,8 @@ class LinesView(ScrollView, inherit_bindings=False):
 
     title_height = 0
     """Lines of the title: 1, or 0 without one."""
+    cursor = -1
+    """Index of the line at the cursor; -1 in a view without one."""
 
     def __init__(self, *, id: str, focusable: bool = False) -> None:  # noqa: A002
         super().__init__(id=id)
@@ -149,9 +151,11 @@ class LinesView(ScrollView, inherit_bindings=False):
         """Return the line that stays at the top."""
         return self._title
 
-    def ground(self, _: int) -> str:
-        """Return the background of a line, one of GROUNDS."""
-        return ""
+    def ground(self, index: int) -> str:
+        """Return the background of a line, one of GROUNDS; the cursor's depends on the focus."""
+        if index != self.cursor:
+            return ""
+        return "cursor" if self.has_focus else "rest"
 
     def update_lines(self) -> None:
         """Mark the visible lines that differ from those last drawn."""
@@ -270,12 +274,6 @@ class CursorView(LinesView):
     """Lines with a cursor that stays in sight."""
 
     cursor = 0
-
-    def ground(self, index: int) -> str:
-        """Return the background of a line; the cursor's depends on the focus of the pane."""
-        if index != self.cursor:
-            return ""
-        return "cursor" if self.has_focus else "rest"
 
     async def on_click(self, event: events.Click) -> None:
         """Put the cursor on the clicked line; a double click opens it."""

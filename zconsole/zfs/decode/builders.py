@@ -28,8 +28,8 @@ from zconsole.pool.model import APART, GROUP_KINDS, BlockCounters, ErrorCounters
 from zconsole.system.printable import clean
 from zconsole.zfs.decode.values import (
     aux_text,
-    check_range,
     draid_shape,
+    integers,
     mapping,
     number,
     parity_of,
@@ -120,7 +120,7 @@ class Devices:
             # Busy times are added, too: the paths to a multipath disk take turns, so they do not
             # overlap, neither now nor in the totals since boot.
             counts = list(map(add, counts, map(int, _COUNTED(self._rows[name]))))
-        check_range(counts, "diskstats")
+        integers(counts, "diskstats")
         reads, sectors_read, reading, writes, sectors_written, writing, busy = counts
         return BlockCounters(
             known,

@@ -131,15 +131,9 @@ def integers(values: Sequence[int] | bytes, what: str) -> Sequence[int]:
         return numbers(values)
     if not set(map(type, values)) <= _INTEGERS:
         raise NotUnderstoodError(f"damaged ZFS output: {what} holds no integers")
-    if values:
-        check_range(values, what)
-    return values
-
-
-def check_range(values: Sequence[int], what: str) -> None:
-    """Raise NotUnderstoodError, naming ``what``, for integers outside ZFS's range."""
-    if not -LARGEST < min(values) <= max(values) < LARGEST:
+    if values and not -LARGEST < min(values) <= max(values) < LARGEST:
         raise NotUnderstoodError(f"damaged ZFS output: {what} holds more than 64 bits")
+    return values
 
 
 def word(value: object) -> str | None:
