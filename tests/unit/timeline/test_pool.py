@@ -305,29 +305,6 @@ def test_a_suspended_trim_is_no_running_one():
     assert (view.activity.state, view.estimate.reason) == ("paused", "paused")
 
 
-def large(n: int, width: int = 10, tops: int = 100, power: int = 1) -> Sample:
-    def leaf(t: int, i: int) -> Vdev:
-        io = IoCounters(float(n), n * 10, n * 5, n**power * MIB, n * MIB)
-        return Vdev(
-            f"d{t}-{i}", "disk", guid=f"{t}-{i}", path="/dev/x", io=io, block=block(n, n * 0.1)
-        )
-
-    children = tuple(
-        Vdev(f"raidz2-{t}", "raidz2", guid=f"{t}", children=tuple(leaf(t, i) for i in range(width)))
-        for t in range(tops)
-    )
-    root = Vdev("tank", "root", guid="root", children=children)
-    return Sample(T + n, float(n), "libzfs", True, Pool("tank", "ONLINE", root))
-
-
-def test_sparklines_show_the_rates_of_each_interval_alone():
-    timeline = PoolTimeline()
-    for n in range(5):
-        timeline.push(large(n, tops=2, power=2))
-    assert timeline.rates.now["1-1"].read == pytest.approx(4 * MIB)
-    assert timeline.rates.series.tail("1-1", "read", 1) == [pytest.approx(7 * MIB)]
-
-
 def test_vdevs_that_left_are_forgotten():
     timeline = PoolTimeline()
     for n in range(50):

@@ -43,7 +43,7 @@ from zconsole.ui.widgets.draw import (
     spread,
     width_of,
 )
-from zconsole.units import percent
+from zconsole.units import counted, percent
 
 _REASONS = "screen.show_pane('events')"
 """Action of a click on the health: its causes are among the events."""
@@ -501,7 +501,7 @@ def _redundancy(place: Place) -> CellRows:
         return [[label], [(Span("unknown", "dim"),)]]
     (worst, most), why = (ordered[0], ordered[-1].left), place.frame.health.reasons
     alarming = place.frame.health.severity != "ok" and not worst.left
-    said = _left(worst.left, alarming)
+    said = "NONE" if alarming else counted(worst.left, "disk") if worst.left else _NONE
     if not place.small:  # ``raidz2-0: 1 disk``, ``2 left, spare used``
         same = worst.left == most
         name = "all vdevs" if same and len(ordered) > 1 else place.look.text(worst.vdev)
@@ -515,15 +515,10 @@ def _redundancy(place: Place) -> CellRows:
     others = ""
     if worst.left != most:
         least = ordered[1].left
-        others = f"others: {_left(least, alarming=False)}{' or more' * (most != least)}"
+        others = f"others: {counted(least, 'disk') if least else _NONE}"
+        others += " or more" * (most != least)
     value: Line = (Span(said, "error" if alarming else ""),)
     return [[label], [value], [(Span(others, "dim"),)]]
-
-
-def _left(left: int, alarming: bool) -> str:
-    if left:
-        return f"{left} disk{'s' if left > 1 else ''}"
-    return "NONE" if alarming else _NONE
 
 
 def _errors(place: Place) -> CellRows:
