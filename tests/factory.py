@@ -45,7 +45,7 @@ def frame(pool: Pool, t: float = 1000.0, scans: tuple[ScanView, ...] = (), **fie
 
     Unless ``over_since`` is given, this is the first frame without a running scan.
     """
-    left = redundancy(pool.root)
+    left = redundancy(Pool(pool.name, pool.state, pool.root))
     rows = tuple(VdevRow(p.key, p.depth, p.vdev, IoRates()) for p in placed(pool.root))
     base = Frame(
         pool=pool.name,
@@ -54,7 +54,7 @@ def frame(pool: Pool, t: float = 1000.0, scans: tuple[ScanView, ...] = (), **fie
         health=health(pool, t),
         scans=scans or tuple(view(scan) for scan in pool.scans),
         activities=(),
-        redundancy=left,
+        redundancy=tuple(entry for _, entry in left),
         rows=rows,
         balance=balance(pool.root),
         series=NoSeries(),

@@ -20,7 +20,7 @@ from zconsole.sim.source import clock, raw
 from zconsole.sim.state import RESILVER, SCRUB, DataLayout, Host, Incident, PoolState
 from zconsole.sim.topology import Member
 from zconsole.zfs.decode import decode
-from zconsole.zfs.decode.scans import scan_stats, scans_of
+from zconsole.zfs.decode.scans import scans_of, stats_of_work
 
 SHORTEST, LONGEST = 8 * HOUR, 20 * DAY
 STEP = 60.0
@@ -190,7 +190,7 @@ def _sampled(pool: PoolState) -> Vdev:
 def _lean(pool: PoolState, root: Vdev) -> Sample:
     """Return a sample in which only the scan's figures are new: all that estimates need."""
     assert pool.scan is not None
-    stats = scan_stats({"scan_stats": emit.scan_stats(pool.scan)}, ())
-    scans = scans_of(stats, pool.now)
+    stats = stats_of_work({"scan_stats": emit.scan_stats(pool.scan)}, ())
+    scans = scans_of(stats["scan_stats"], pool.now)
     known = Pool(pool.name, "ONLINE", root, guid=str(pool.guid), scans=scans)
     return Sample(pool.now, clock(pool), "demo", True, known)

@@ -16,14 +16,14 @@ from tests.ui.rebalance.steps import settled, to_options
 from zconsole.ui.actions.add_flow import DevicesScreen
 from zconsole.ui.app import Console
 from zconsole.ui.dialogs.screens import Dialog, HelpScreen
-from zconsole.ui.display_format import ASCII, DisplayFormat
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import GROUPS, MAIN_ONLY, SHIPPED, Key, keys_of, shown
 from zconsole.ui.panes.chassis import ChassisScreen
 from zconsole.ui.panes.help import legend_lines
 from zconsole.ui.rebalance.folder_screen import FoldersScreen
 from zconsole.ui.rebalance.job_screen import JobScreen
 from zconsole.ui.swap.swap_screen import DemoSwapScreen, SwapScreen
-from zconsole.ui.widgets.draw import ROLES, width_of
+from zconsole.ui.widgets.draw import ASCII, ROLES, width_of
 
 BY_PLACE = {"enter", "space", "up", "down", "left", "right", "h", "j", "k", "l", "question_mark"}
 """Keys that act on what the cursor or focus is on; ``?`` in the help switches to its other part."""

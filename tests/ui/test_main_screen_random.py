@@ -30,7 +30,7 @@ from zconsole.pool.redundancy import Redundancy
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.frame import ActivityView, Frame, ScanView, VdevRow
 from zconsole.timeline.scan_rate import Mark, PastRates
-from zconsole.ui.display_format import ASCII, UNICODE, DisplayFormat
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.balance import balance_lines, balance_title
 from zconsole.ui.panes.device_columns import Panel, arrange, common_scale, heading, row_line
 from zconsole.ui.panes.device_detail import detail_lines
@@ -41,7 +41,7 @@ from zconsole.ui.panes.help import footer_line, help_lines
 from zconsole.ui.panes.overview import overview_lines, tab_line
 from zconsole.ui.panes.scan import scan_lines
 from zconsole.ui.view_state import HeaderStatus
-from zconsole.ui.widgets.draw import ROLES, short_names
+from zconsole.ui.widgets.draw import ASCII, ROLES, UNICODE, short_names
 
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink)
 

@@ -31,7 +31,7 @@ from zconsole.errors import NotUnderstoodError
 from zconsole.system.patient import cpu_limit
 from zconsole.timeline.session import Session
 from zconsole.zfs.decode import decode
-from zconsole.zfs.decode.measurements import capacities
+from zconsole.zfs.decode.listing import capacities
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources import saved
 from zconsole.zfs.sources.saved import as_printed

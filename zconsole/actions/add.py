@@ -19,6 +19,7 @@ from zconsole.actions.target import failed
 from zconsole.hardware.device import Device
 from zconsole.keyed_text import KeyedText
 from zconsole.pool.balance import Balance
+from zconsole.pool.health import LABELS, least_bytes, too_small
 from zconsole.pool.model import Vdev, data_vdevs
 from zconsole.pool.redundancy import (
     Replication,
@@ -28,7 +29,6 @@ from zconsole.pool.redundancy import (
     sizes_differ,
 )
 from zconsole.pool.scan_outcome import has_checkpoint
-from zconsole.pool.spares import LABELS, least_bytes, too_small
 from zconsole.pool.what_if import Shape, grown, outlook
 from zconsole.units import counted, percent, size
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from zconsole.actions.plan import Facts
 from zconsole.actions.target import Target, find_path, partition_in, partition_of
 from zconsole.hardware.device import Device
+from zconsole.pool.health import LEAST_DEVICE, least_bytes
 from zconsole.pool.model import Pool, Vdev
-from zconsole.pool.spares import LEAST_DEVICE, least_bytes
 from zconsole.system.printable import clean
 from zconsole.units import size
 

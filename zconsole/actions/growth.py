@@ -17,9 +17,9 @@ from zconsole.actions.plan import (
 )
 from zconsole.actions.running_scans import disturbed, takes
 from zconsole.actions.target import Target, disk_path, find, members, partition_of
+from zconsole.pool.health import LABELS
 from zconsole.pool.model import FAILED, Vdev, data_vdevs, is_group
 from zconsole.pool.redundancy import is_complete
-from zconsole.pool.spares import LABELS
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.units import counted, size
 

@@ -16,7 +16,7 @@ from zconsole.actions.running_scans import disturbed, takes
 from zconsole.actions.target import Swap, Target, doubts, find
 from zconsole.keyed_text import KeyedText
 from zconsole.pool.model import FAILED, Vdev, is_group
-from zconsole.pool.redundancy import is_complete, may_fail, of_pool, parity
+from zconsole.pool.redundancy import is_complete, may_fail, parity, redundancy
 from zconsole.timeline.eta.estimate import Estimate
 
 SEQUENTIAL_KINDS = ("mirror", "draid", "disk", "file")
@@ -291,7 +291,7 @@ def _takes(estimate: Estimate | None, sequential: bool) -> str:
 
 def _redundancy_meanwhile(situation: Situation, targets: tuple[Target, ...]) -> tuple[str, ...]:
     """Return how many more devices may fail meanwhile, one sentence per vdev involved."""
-    left = {id(vdev): entry for vdev, entry in of_pool(situation.pool)}
+    left = {id(vdev): entry for vdev, entry in redundancy(situation.pool)}
     said: list[str] = []
     for top in {id(t.top): t.top for t in targets}.values():
         entry = left.get(id(top))

@@ -24,7 +24,7 @@ from zconsole.scan_report.store import ReportStore
 from zconsole.system.state_dir import StateError, state_dirs
 from zconsole.timeline.frame import Frame, range_words
 from zconsole.units import duration
-from zconsole.zfs.decode.measurements import capacities, space_of
+from zconsole.zfs.decode.listing import capacities, space_of
 from zconsole.zfs.sources.saved import LIST, read_text
 
 

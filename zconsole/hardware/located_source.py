@@ -15,7 +15,7 @@ from zconsole.pool.chassis import Enclosure, LeafDisk
 from zconsole.pool.model import NOTHING
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import ROOT, real, steady_clock, word
-from zconsole.zfs.decode.devices import disk_form, enclosure_form
+from zconsole.zfs.decode.builders import disk_form, enclosure_form
 from zconsole.zfs.raw import Raw, config_vdevs
 from zconsole.zfs.sources.base import Capabilities, Source
 from zconsole.zfs.sources.kernel.nvlist import ENCLOSURE

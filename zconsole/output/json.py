@@ -46,7 +46,10 @@ def sample_object(frame: Frame) -> dict[str, Any]:
     if not scans and not frame.seen.scans_known:
         first |= {"function": None, "state": None, "eta_reason": "scan unknown"}
     limit, ceiling = frame.limit, frame.ceiling
-    first["limit"] = limit and _picked(limit, "cause text sure figures advice")
+    first["limit"] = limit and {
+        **_picked(limit, "cause text sure figures"),
+        "advice": limit.suggestion.text,
+    }
     first["ceiling"] = ceiling and _picked(ceiling, "rate share text")
     work = [(view.activity.kind, view.activity.state) for view in frame.activities]
     return {

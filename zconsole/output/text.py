@@ -123,8 +123,8 @@ def limit_lines(frame: Frame) -> Iterator[str]:
         return
     sure = f" ({percent(limit.sure)} sure)" if limit.sure else ""
     yield f"  slowed by: {limit.text}{sure}"
-    if limit.advice:
-        yield f"  try: {limit.advice}"
+    if advice := limit.suggestion.text:
+        yield f"  try: {advice}"
     if ceiling is not None and ceiling.share is not None:
         reached = f"{percent(ceiling.share)} of the estimated maximum"
         yield f"  {reached}, {rate(ceiling.rate)} ({ceiling.text})"

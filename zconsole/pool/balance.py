@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 from zconsole.pool.allocator import Space
-from zconsole.pool.model import Vdev, Version, data_vdevs, disks_of, parse_version
+from zconsole.pool.model import GROUP_KINDS, Vdev, Version, data_vdevs, parse_version
 from zconsole.pool.redundancy import parity
 
 
@@ -85,15 +84,35 @@ def balance(root: Vdev, version: str | None = None) -> Balance:
     weights = [(_free(v) or 0) * count for v, count in zip(vdevs, counts, strict=True)]
     full = [v.allocating is False or _free(v) == 0 for v in vdevs]
     speeds = [0 if f else _speed(v, _devices(v)) for v, f in zip(vdevs, full, strict=True)]
+    entries, fills, surpluses = list[VdevBalance](), list[float](), list[float]()
     aims, busy = _in_proportion(weights), _in_proportion(speeds)
-    entries = tuple(map(partial(_entry, target), vdevs, aims, busy))
-    fills = [e.fill for e in entries if e.fill is not None]
-    surpluses = [e.surplus_bytes for e in entries if e.surplus_bytes is not None]
+    for vdev, aim, busy_share in zip(vdevs, aims, busy, strict=True):
+        alloc, space, free = vdev.alloc_bytes, vdev.size_bytes, _free(vdev)
+        fill = surplus = None
+        if alloc is not None and space and target is not None:
+            fill, surplus = alloc / space, alloc - target * space
+            fills.append(fill)
+            surpluses.append(surplus)
+        entries.append(
+            VdevBalance(
+                name=vdev.name,
+                kind=vdev.kind,
+                size_bytes=space,
+                alloc_bytes=alloc,
+                free_bytes=free,
+                fill=fill,
+                frag=vdev.fragmentation,
+                surplus_bytes=surplus,
+                new_write_share=aim if free is not None else None,
+                data_share=_data_share(vdev, len(vdev.children)),
+                busy_write_share=busy_share,
+            )
+        )
     return Balance(
         target_fill=target,
         spread=max(fills) - min(fills) if fills else None,
         imbalance_bytes=sum(max(0.0, s) for s in surpluses) if surpluses else None,
-        vdevs=entries,
+        vdevs=tuple(entries),
     )
 
 
@@ -134,12 +153,18 @@ def spaces_of(vdevs: Sequence[Vdev], release: Version) -> tuple[Space, ...]:
 
 def _weights(vdevs: Sequence[Vdev], devices: Sequence[int], release: Version) -> list[float]:
     """Return the weight of a free byte of each vdev in the allocator of a release."""
-    pairs = list(zip(vdevs, devices, strict=True))
-    disks = [disks_of(vdev.kind, count, vdev.spares_left or 0) for vdev, count in pairs]
-    if len(release) < 2 or release[:2] >= FREE_BYTES_ONLY or None in disks:
+    disks = []
+    for vdev, count in zip(vdevs, devices, strict=True):
+        # A mirror or a single disk counts as one (vdev_get_ndisks, module/zfs/vdev.c 2.3.9).
+        if vdev.kind in ("mirror", "disk", "file", *GROUP_KINDS) or not count:
+            disks.append(1)
+        elif vdev.kind.startswith(("raidz", "draid")) and vdev.kind[-1].isdigit():
+            disks.append(max(1, count - (vdev.spares_left or 0) - int(vdev.kind[-1])))
+    known = len(disks) == len(vdevs)  # else the layout of one is unknown
+    if len(release) < 2 or release[:2] >= FREE_BYTES_ONLY or not known:
         disks = [1] * len(vdevs)
     counts = zip(vdevs, disks, strict=True)
-    return [0.0 if vdev.allocating is False else float(count or 1) for vdev, count in counts]
+    return [0.0 if vdev.allocating is False else float(count) for vdev, count in counts]
 
 
 def _devices(vdev: Vdev) -> int:
@@ -178,25 +203,4 @@ def _in_proportion(parts: Sequence[float | None]) -> Sequence[float | None]:
         [part / every for part in known]
         if every and len(known) == len(parts)
         else [None] * len(parts)
-    )
-
-
-def _entry(target: float | None, vdev: Vdev, aim: float | None, busy: float | None) -> VdevBalance:
-    size, alloc, free = vdev.size_bytes, vdev.alloc_bytes, _free(vdev)
-    fill, surplus = None, None
-    if alloc is not None and size:
-        fill = alloc / size
-        surplus = None if target is None else alloc - target * size
-    return VdevBalance(
-        name=vdev.name,
-        kind=vdev.kind,
-        size_bytes=size,
-        alloc_bytes=alloc,
-        free_bytes=free,
-        fill=fill,
-        frag=vdev.fragmentation,
-        surplus_bytes=surplus,
-        new_write_share=aim if free is not None else None,
-        data_share=_data_share(vdev, len(vdev.children)),
-        busy_write_share=busy,
     )

@@ -96,7 +96,6 @@ class Progress(NamedTuple):
     total: int | None = None
     share: float | None = None
     time: float | None = None
-    errors: int | None = None
 
 
 _PARTITION = re.compile(r"-part\d+$|(?:^|/)(?:(?:s|h|v|xv)d[a-z]+|\w*\dp)\d+$")
@@ -201,13 +200,7 @@ class Vdev(NamedTuple):
 
     def leaves(self) -> Iterator[Vdev]:
         """Yield the devices below this vdev, or itself if it is one."""
-        rest = [self]
-        while rest:
-            vdev = rest.pop()
-            if vdev.children:
-                rest.extend(reversed(vdev.children))
-            else:
-                yield vdev
+        return (vdev for vdev in self.walk() if not vdev.children)
 
 
 class Scan(NamedTuple):
@@ -529,19 +522,6 @@ def is_group(vdev: Vdev) -> bool:
     return vdev.kind in GROUP_KINDS and bool(vdev.children)
 
 
-def disks_of(kind: str, devices: int, spares: int = 0) -> int | None:
-    """Return the data disks of a top-level vdev; ``spares`` is the number of distributed spares.
-
-    None if the layout is unknown. A mirror or a single disk counts as one (vdev_get_ndisks,
-    module/zfs/vdev.c 2.3.9).
-    """
-    if kind in ("mirror", "disk", "file") or not devices:
-        return 1
-    if kind.startswith(("raidz", "draid")) and kind[-1].isdigit():
-        return max(1, devices - spares - int(kind[-1]))
-    return 1 if kind in GROUP_KINDS else None
-
-
 FAILED = ("FAULTED", "UNAVAIL", "REMOVED", "OFFLINE")
 """States in which a device can't be read."""
 LEAST = 5
@@ -555,7 +535,8 @@ def path_is_reused(leaf: Vdev, root: Vdev, serial: str, wwn: str) -> bool:
     printed as ``was /dev/sdb1`` next to the healthy one that is ``/dev/sdb1`` now. False if that is
     unknown.
     """
-    if leaf.state not in FAILED or not leaf.path or has_disk_id(leaf, serial, wwn):
+    ids = _marks(serial, wwn)
+    if leaf.state not in FAILED or not leaf.path or any(mark in (leaf.devid or "") for mark in ids):
         return False
     others = [
         x
@@ -564,7 +545,7 @@ def path_is_reused(leaf: Vdev, root: Vdev, serial: str, wwn: str) -> bool:
     ]
     if any(x.path == leaf.path and x.state not in FAILED for x in others):
         return True
-    marks = [mark for mark in _marks(serial, wwn) if len(mark) >= LEAST]
+    marks = [mark for mark in ids if len(mark) >= LEAST]
     if any(mark in (x.devid or "") for x in others for mark in marks):
         return True
     # A name directly in /dev, such as sdb1, goes to the next disk after a boot.

@@ -41,48 +41,27 @@ def may_fail(left: int) -> str:
     return f"{counted(left, 'more device')} may fail" if left > 0 else "no device may fail"
 
 
-def redundancy(
-    root: Vdev,
-    scans: Iterable[Scan] = (),
-    returned: Collection[str] = (),
-    checkpoint: bool = False,
-) -> tuple[Redundancy, ...]:
-    """Return the redundancy left in each top-level vdev; ``by_vdev`` documents the parameters."""
-    return tuple(entry for _, entry in by_vdev(root, scans, returned, checkpoint))
-
-
-def of_pool(pool: Pool, returned: Collection[str] = ()) -> tuple[tuple[Vdev, Redundancy], ...]:
-    """Return the top-level vdevs of a pool with their redundancy, as ``by_vdev`` does."""
-    return by_vdev(pool.root, pool.scans, returned, pool.checkpoint is not None)
-
-
-def by_vdev(
-    root: Vdev,
-    scans: Iterable[Scan] = (),
-    returned: Collection[str] = (),
-    checkpoint: bool = False,
-) -> tuple[tuple[Vdev, Redundancy], ...]:
+def redundancy(pool: Pool, returned: Collection[str] = ()) -> tuple[tuple[Vdev, Redundancy], ...]:
     """Return the redundancy of each data-holding top-level vdev, in tree order.
 
     Names are made unique with ``#1``. A leaf that is resilvering, waiting for a resilver or not
     ONLINE counts as missing; a replacing or spare vdev counts as present if one of its children is
     ONLINE and complete. Never below 0.
 
-    While a repair in ``scans`` runs, some devices count as being filled, though zpool marks them
+    While a repair of the pool runs, some devices count as being filled, though zpool marks them
     only after the first bytes were written: the new device of a replacing vdev, a leaf that the
     kernel reports as unfilled, and one that came back (named in ``returned``). So does a spare on
     which the source is silent, if the repair has nothing else to fill. In a dRAID, no stripe has
     two devices of one failure domain (vdev_draid.c), so all missing ones of a domain count as one.
-    ``checkpoint``: whether one exists; it alone can keep a replacing vdev whose new device is
-    complete.
+    A checkpoint alone can keep a replacing vdev whose new device is complete.
 
     There is no entry for a vdev of which too little is shown (``is_incomplete``), nor for one of
     which a repair that has just begun may fill a device (``unmarked_repairs``). Without the row of
     the pool, devices at the top level have none, either: they may belong to a vdev whose row is
     missing as well.
     """
-    known = tuple(scans)
-    repairs = [scan for scan in known if scan.active and scan.function in REPAIRS]
+    root, checkpoint = pool.root, pool.checkpoint is not None
+    repairs = [scan for scan in pool.scans if scan.active and scan.function in REPAIRS]
     begun = unmarked_repairs(root, repairs, returned)
     own = {id(vdev): _without_spread_marks(vdev, repairs) for vdev in data_vdevs(root)}
     tops = [own.get(id(vdev), vdev) for vdev in root.children]
@@ -100,7 +79,7 @@ def by_vdev(
         if any(scan.vdev in (None, vdev.name) for scan in repairs):
             marked = _mark_filling(own[id(vdev)], returned, spares)
         else:
-            marked = _mark_unfilled(own[id(vdev)], _has_failed(known, vdev), checkpoint)
+            marked = _mark_unfilled(own[id(vdev)], _has_failed(pool.scans, vdev), checkpoint)
         entry = _of_top_level(marked, name)
         loose = root.state == "UNKNOWN" and not vdev.kind.startswith(_PARENTS)
         # Devices hidden by truncated text or by a repair can only make it worse: 0 stays true.
@@ -116,7 +95,7 @@ def unmarked_repairs(
     """Return running repairs that have written nothing yet, if no device is marked as being filled.
 
     Each fills at least one (vdev_resilver_needed, vdev.c), which zpool marks once bytes were
-    written to it. ``returned`` is as for ``by_vdev``.
+    written to it. ``returned`` is as for ``redundancy``.
     """
     begun = tuple(
         scan

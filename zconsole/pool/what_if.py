@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from zconsole.errors import UsageError
 from zconsole.pool.allocator import raw_to_target, rewritten, spread
 from zconsole.pool.balance import Balance, VdevBalance, balance, spaces_of
+from zconsole.pool.health import LEAST_DEVICE
 from zconsole.pool.model import Vdev, data_vdevs, parse_version
-from zconsole.pool.spares import LEAST_DEVICE
 from zconsole.units import counted, size, typed_size
 
 LEVEL = 0.05

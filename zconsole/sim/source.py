@@ -16,7 +16,7 @@ from zconsole.sim.places import places
 from zconsole.sim.scenarios import DEFAULT, find
 from zconsole.sim.state import PoolState
 from zconsole.sim.topology import top_name
-from zconsole.zfs.decode.devices import disk_form, enclosure_form
+from zconsole.zfs.decode.builders import disk_form, enclosure_form
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import Capabilities
 from zconsole.zfs.sources.replay import next_speed

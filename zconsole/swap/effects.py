@@ -17,8 +17,8 @@ from zconsole.pool.model import FAILED, Vdev, is_group
 from zconsole.pool.redundancy import (
     is_complete,
     may_fail,
-    of_pool,
     parity,
+    redundancy,
 )
 from zconsole.swap.disk import (
     REPLACE_FIRST,
@@ -245,7 +245,7 @@ def untouchable(situation: Situation, old: SwapDisk) -> tuple[SwapDisk, ...]:
     root = pool.root if target is None else _without(pool.root, target.vdev)
     stay = {
         id(leaf)
-        for top, entry in of_pool(replace(pool, root=root))
+        for top, entry in redundancy(replace(pool, root=root))
         for leaf in top.leaves()
         if leaf.name in entry.untouchable
     }
@@ -261,14 +261,15 @@ def redundancy_words(situation: Situation, only: Vdev | None = None) -> tuple[st
         f"{may_fail(entry.left)} in {entry.vdev}"
         if entry.left
         else f"{entry.vdev} has no redundancy left"
-        for top, entry in of_pool(situation.pool)
+        for top, entry in redundancy(situation.pool)
         if only is None or top is only
     )
 
 
 def kept_words(situation: Situation, target: Target, name: str) -> str:
     """Describe the redundancy while the old device, called ``name``, stays until it is replaced."""
-    left = next((entry.left for top, entry in of_pool(situation.pool) if top is target.top), None)
+    entries = redundancy(situation.pool)
+    left = next((entry.left for top, entry in entries if top is target.top), None)
     if left == 0:
         return "Redundancy stays as it is: none left"
     reduced = left is not None and left < parity(target.top)

@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
 
+from zconsole.pool.health import STANDING
 from zconsole.pool.model import APART, Event, Placed, Sample, SampleFailure, Scan, Vdev, is_group
 from zconsole.pool.redundancy import REPAIRS
 from zconsole.pool.scan_outcome import started
-from zconsole.pool.spares import STANDING
 
 MAX_EVENTS = 500
 """Events kept per pool."""
@@ -92,17 +92,9 @@ def _leaf_changes(at: float, before: Vdev, place: Placed) -> Iterator[Event]:
 
 
 def _state_severity(state: str) -> str:
-    if state in BROKEN:
+    if state in (*BROKEN, "SUSPENDED"):
         return "error"
     return "notice" if state in ("ONLINE", "AVAIL") else "warning"
-
-
-def pool_change(at: float, old: str | None, new: str | None) -> Iterator[Event]:
-    """Yield an event if the pool's own state changed."""
-    if old is not None and new is not None and old != new:
-        text = f"the pool went from {old} to {new}"
-        severity = "error" if new in (*BROKEN, "SUSPENDED") else _state_severity(new)
-        yield Event(at, "statechange", text, severity, origin="console")
 
 
 def _event(at: float, name: str, text: str, place: Placed, severity: str = "notice") -> Event:
@@ -152,10 +144,12 @@ class EventLog:
         self._in_gap = False
         if last is not None:
             reported = {_subject(event) for event in sample.events}
-            seen = [
-                *pool_change(sample.t, last.pool.state, sample.pool.state),
-                *(device_changes(sample.t, old, tree) if old else ()),
-            ]
+            seen = [*device_changes(sample.t, old, tree)] if old else []
+            was, now = last.pool.state, sample.pool.state
+            if was is not None and now is not None and was != now:
+                text, severity = f"the pool went from {was} to {now}", _state_severity(now)
+                change = Event(sample.t, "statechange", text, severity, origin="console")
+                seen.insert(0, change)
             self._apart = max(0.0, sample.clock - last.clock)
             self.merge(event for event in seen if _subject(event) not in reported)
         # It is unknown when something happened that was dated by a clock that was ahead.
@@ -191,26 +185,20 @@ class Absences:
         """When a replacing or spare vdev, or a device waiting for a resilver, last appeared."""
         self._t = -inf
         """Time of the last sample."""
-        self._returned: dict[str, tuple[float, float]] = {}
-        """Epoch seconds at which leaves were last seen away, and first seen back, by name."""
+        self.returned: dict[str, tuple[float, float]] = {}
+        """Epoch seconds at which leaves were last seen away, and first seen back, by name.
+
+        Until a later repair has finished, they lack what was written while they were away; no
+        source shows that before the first repaired byte."""
 
     def shift(self, seconds: float) -> None:
         """Shift all remembered times: the clock was set by so many seconds."""
         self._t += seconds
         self.regrouped = self.regrouped and self.regrouped + seconds
         self.missing = {key: t + seconds for key, t in self.missing.items()}
-        self._returned = {
-            name: (away + seconds, back + seconds) for name, (away, back) in self._returned.items()
+        self.returned = {
+            name: (away + seconds, back + seconds) for name, (away, back) in self.returned.items()
         }
-
-    @property
-    def returned(self) -> frozenset[str]:
-        """Names of leaves that returned ONLINE, until a later repair has finished.
-
-        They lack what was written while they were away; no source shows that before the first
-        repaired byte.
-        """
-        return frozenset(self._returned)
 
     def push(self, sample: Sample, tree: Tree, old: Tree) -> None:
         """Add the vdevs of a sample, after those of the last one."""
@@ -224,18 +212,18 @@ class Absences:
                 self.missing.setdefault(key, sample.t)
         were_away = (key for key, place in old.items() if place.vdev.state != "ONLINE")
         back = (tree[key].vdev for key in were_away if key in tree and key not in away)
-        if self._returned:  # names may change on import
+        if self.returned:  # names may change on import
             now = {
                 place.vdev.name: tree[key].vdev.name for key, place in old.items() if key in tree
             }
-            self._returned = {now.get(name, name): when for name, when in self._returned.items()}
-        self._returned |= dict.fromkeys(_leaves_with_data(back), (self._t, sample.t))
+            self.returned = {now.get(name, name): when for name, when in self.returned.items()}
+        self.returned |= dict.fromkeys(_leaves_with_data(back), (self._t, sample.t))
         self._t = sample.t
         gone = set(_leaves_with_data(away.values()))
         repairs = [s for s in sample.pool.scans if s.function in REPAIRS]
-        self._returned = {
+        self.returned = {
             name: times
-            for name, times in self._returned.items()
+            for name, times in self.returned.items()
             if name not in gone and not any(_has_filled(scan, *times) for scan in repairs)
         }
 

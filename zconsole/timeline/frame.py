@@ -14,10 +14,9 @@ from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from zconsole import units
-from zconsole.diagnosis.bottleneck.evidence import WatchedScan
 from zconsole.diagnosis.bottleneck.tracker import TunableEffects
 from zconsole.pool.balance import Balance
-from zconsole.pool.health import Health
+from zconsole.pool.health import Health, SpareProblem
 from zconsole.pool.model import (
     NOTHING,
     Activity,
@@ -33,7 +32,6 @@ from zconsole.pool.model import (
 )
 from zconsole.pool.redundancy import Redundancy
 from zconsole.pool.scan_outcome import ScanOutcome, scan_outcome
-from zconsole.pool.spares import SpareProblem
 from zconsole.system.day_hours import day_hours, local_time
 from zconsole.timeline.eta.estimate import LONGEST, MAX_SPREAD, MEASURING, Estimate, nothing, ranged
 from zconsole.timeline.eta.past import Comparison
@@ -94,12 +92,6 @@ class ScanView(NamedTuple):
             return self.working
         measuring = self.estimate.eta is None and self.estimate.lacking == MEASURING
         return self.scan.zpool_eta if measuring else self.estimate.eta
-
-    @property
-    def watched(self) -> WatchedScan:
-        """The scan with the inputs for judging what limits it."""
-        rate = self.issue_rate if self.scan.two_stage else self.scan_rate
-        return WatchedScan(self.scan, self.stage, rate)
 
 
 class ActivityView(NamedTuple):
@@ -197,6 +189,9 @@ OUTCOME = "outcome"
 AUTOPILOT = "autopilot"
 """Kind of the activity that adjusts scan tunables to keep latency low for applications."""
 
+UPKEEP = ("trim", "initialize")
+"""Kinds of work on devices that do not change the pool."""
+
 SCRUB_HOURS = "scrub hours"
 """Kind of the activity whose state is the only hours in which a pool is scrubbed."""
 
@@ -292,6 +287,17 @@ class Frame:
     def scan(self) -> ScanView | None:
         """The running scan, else the newest, else None."""
         return self.scans[0] if self.scans else None
+
+    @property
+    def work(self) -> ScanView | ActivityView | None:
+        """The work with an end that is running: a scan, else a removal, job or the like."""
+        if self.scan is not None and self.scan.scan.active:
+            return self.scan
+        for view in self.activities:
+            work = view.activity
+            if work.state == "running" and work.total_bytes and work.kind not in UPKEEP:
+                return view
+        return None
 
     @property
     def outcome(self) -> ScanOutcome:

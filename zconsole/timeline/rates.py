@@ -82,10 +82,20 @@ def _reading(clock: float, vdev: Vdev, before: _Reading | None) -> _Reading:
 def _continued(readings: Sequence[_Reading], clock: float, vdev: Vdev) -> list[_Reading]:
     """Return a vdev's readings of the window with a new one, oldest first; only that after a break.
 
-    At least two are kept, and the oldest one that completes the window.
+    A break is another source, a counter that fell, a gap or a fault. At least two are kept, and the
+    oldest one that completes the window.
     """
-    new = _reading(clock, vdev, readings[-1] if readings else None)
-    if not readings or not _carries_on(readings, new):
+    if not readings:
+        return [_reading(clock, vdev, None)]
+    last = readings[-1]
+    new, seconds = _reading(clock, vdev, last), clock - last.clock
+    usual = last.clock - readings[-2].clock if len(readings) > 1 else seconds
+    is_gap = seconds > GAP_SECONDS and seconds > GAP_FACTOR * usual
+    if seconds <= 0 or is_gap or new.source != last.source:
+        return [new]
+    moved: list[float] = list(map(sub, new.counted, last.counted))
+    most = ABSURD * (moved[0] if moved[0] > 0.01 else 0.01)
+    if min(moved) < 0 or moved[3] > most or moved[4] > most:
         return [new]
     kept = [*readings, new]
     while (count := len(kept)) > 2 and (
@@ -93,20 +103,6 @@ def _continued(readings: Sequence[_Reading], clock: float, vdev: Vdev) -> list[_
     ):
         del kept[0]
     return kept
-
-
-def _carries_on(readings: Sequence[_Reading], new: _Reading) -> bool:
-    """Return whether counting continues: same source, no counter that fell, no gap or fault."""
-    last = readings[-1]
-    seconds = new.clock - last.clock
-    if seconds <= 0 or new.source != last.source:
-        return False
-    usual = last.clock - readings[-2].clock if len(readings) > 1 else seconds
-    if seconds > GAP_SECONDS and seconds > GAP_FACTOR * usual:
-        return False
-    moved: list[float] = list(map(sub, new.counted, last.counted))
-    most = ABSURD * (moved[0] if moved[0] > 0.01 else 0.01)
-    return min(moved) >= 0 and moved[3] <= most and moved[4] <= most
 
 
 def _rates(old: _Reading, new: _Reading) -> IoRates:
@@ -344,26 +340,13 @@ def slow_siblings(rows: Sequence[Placed], rates: Mapping[str, IoRates]) -> dict[
         known = {leaf: rates[leaf] for leaf in leaves if leaf in rates}
         waits = sorted([each.latency for each in known.values() if each.latency is not None])
         shares = sorted([each.busy for each in known.values() if each.busy is not None])
-        for leaf, own in known.items():
-            if len(leaves) > 2 and (why := _stands_out(own, waits, shares)):
-                found[leaf] = why
+        for leaf, own in known.items() if len(leaves) > 2 else ():
+            wait, busy = own.latency or 0.0, own.busy or 0.0
+            if wait >= LATENCY_FLOOR and wait > LATENCY_FACTOR * (usual := _usual(waits, wait)):
+                found[leaf] = f"{units.latency(wait)}, siblings {units.latency(usual)}"
+            elif busy >= BUSY_SHARE and busy - (usual := _usual(shares, busy)) >= BUSY_GAP:
+                found[leaf] = f"{units.percent(busy)} busy, siblings {units.percent(usual)}"
     return found
-
-
-def _stands_out(own: IoRates, waits: Sequence[float], shares: Sequence[float]) -> str | None:
-    """Return why a leaf stands out, or None; without measurements, nothing stands out.
-
-    ``waits`` and ``shares`` are the latencies and busy shares of all leaves, sorted.
-    """
-    if own.latency is not None and own.latency >= LATENCY_FLOOR:
-        usual = _usual(waits, own.latency)
-        if own.latency > LATENCY_FACTOR * usual:
-            return f"{units.latency(own.latency)}, siblings {units.latency(usual)}"
-    if own.busy is not None and own.busy >= BUSY_SHARE:
-        usual = _usual(shares, own.busy)
-        if own.busy - usual >= BUSY_GAP:
-            return f"{units.percent(own.busy)} busy, siblings {units.percent(usual)}"
-    return None
 
 
 def _usual(values: Sequence[float], own: float) -> float:

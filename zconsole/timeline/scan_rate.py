@@ -334,6 +334,8 @@ class KnownChange:
         within = (t for t in times if len(ts) > 1 and t > ts[0])
         self._changes = deque((_Change(value_at(ts, xs, t), t) for t in within), MOST_CHANGES)
         """Oldest first."""
+        self.newest = self._changes[-1].x if self._changes else -inf
+        """Running seconds of the newest change; -inf if there was none."""
         self._is_new = False
         """True if tunables changed in the newest sample."""
         self._at: _Change | None = None
@@ -341,11 +343,6 @@ class KnownChange:
         self._has_followed = False
         self.followed = ""
         """Note that the estimate is based on the time since a change; empty if it is not."""
-
-    @property
-    def newest(self) -> float:
-        """Running seconds of the newest change; -inf if there was none."""
-        return self._changes[-1].x if self._changes else -inf
 
     def is_recent(self, now: float) -> bool:
         """Return whether tunables changed lately; ``now`` is in running seconds."""
@@ -360,8 +357,8 @@ class KnownChange:
         self.followed = ""
         points, eta = course.points, usual.estimate.eta
         if self._is_new and points:
-            self._changes.append(_Change(points[-1].x, points[-1].t))
-            self._is_new = False
+            self.newest, self._is_new = points[-1].x, False
+            self._changes.append(_Change(self.newest, points[-1].t))
         if not self._changes or eta is None or work is None or work.alternates:
             return usual
         found = None if self._at is None else _since(points, self._at.x, work, usual)

@@ -12,7 +12,7 @@ from itertools import pairwise
 from math import inf
 
 from zconsole import units
-from zconsole.pool.model import Event, Pool, Sample, Scan, Vdev
+from zconsole.pool.model import Event, Sample, Scan, Vdev
 from zconsole.pool.scan_outcome import same_scan, scan_notes, skipped_devices, started
 from zconsole.timeline.eta.estimate import (
     MEASURING,
@@ -93,13 +93,38 @@ class ScanTracker:
         """Resume a stored scan."""
         self._tracks[scan_slot(track.scan)] = track
 
-    def push(self, sample: Sample, recent: Sequence[Event]) -> list[Event]:
-        """Add a sample and recent events; return events for what scans did."""
+    def push(
+        self, sample: Sample, recent: Sequence[Event]
+    ) -> tuple[list[Event], tuple[ScanView, ...]]:
+        """Add a sample and recent events; return events for what scans did, and a view of each.
+
+        Views are in the order of the sample's scans.
+        """
         events: list[Event] = []
-        self._rename(sample.pool)
+        # Follow rebuilds when their vdevs are renamed, which happens as devices leave.
+        rebuilds = [scan for scan in sample.pool.scans if scan.function == "rebuild"]
+        shown = {scan.vdev for scan in rebuilds} | {top.name for top in sample.pool.root.children}
+        for scan in rebuilds:
+            for place, followed in list(self._tracks.items()):
+                known = followed.scan
+                is_same = (known.function, known.start) == (scan.function, scan.start)
+                if is_same and known.vdev not in shown:
+                    followed.scan = known._replace(vdev=scan.vdev)
+                    self._tracks[scan_slot(scan)] = self._tracks.pop(place)
         for scan in reversed(sample.pool.scans):  # oldest first: a newer one takes its slot
-            if scan.function != "none":
-                events += self._follow(sample, scan, recent)
+            slot = scan_slot(scan)
+            track = self._tracks.get(slot)
+            if track is not None and same_scan(track.scan, scan):
+                events += _changes(sample.t, track.scan, scan)
+                if track.scan.active:
+                    self.learn(track.finished(sample, scan))
+            elif scan.function == "none" or (track and not _is_later(scan, track.scan)):
+                continue
+            else:
+                track, begun = self._open(sample, scan, track, recent)
+                self._tracks[slot] = track
+                events += begun
+            track.add(sample, scan, self._clock(sample.t), self.past)
         if any(scan.active for scan in sample.pool.scans):
             self.over_since = None
         elif self.over_since is None or sample.t < self.over_since:  # or the clock was set back
@@ -107,39 +132,18 @@ class ScanTracker:
         leaves = sample.pool.root.leaves()
         self._waiting = tuple(leaf.name for leaf in leaves if leaf.awaiting_resilver)
         self._last = sample.t
-        return events
-
-    def _rename(self, pool: Pool) -> None:
-        """Follow rebuilds when their vdevs are renamed, which happens as devices leave."""
-        rebuilds = [scan for scan in pool.scans if scan.function == "rebuild"]
-        shown = {scan.vdev for scan in rebuilds} | {top.name for top in pool.root.children}
-        for scan in rebuilds:
-            for slot, track in list(self._tracks.items()):
-                known = track.scan
-                is_same = (known.function, known.start) == (scan.function, scan.start)
-                if is_same and known.vdev not in shown:
-                    track.scan = known._replace(vdev=scan.vdev)
-                    self._tracks[scan_slot(scan)] = self._tracks.pop(slot)
+        views = []
+        for scan in sample.pool.scans:
+            track = self._tracks.get(scan_slot(scan))
+            if track is None or not same_scan(track.scan, scan):  # a newer one has its slot
+                track = ScanTrack(scan)
+            views.append(track.view(sample, scan))
+        return events, tuple(views)
 
     def shift(self, seconds: float) -> None:
         """Shift the times of past rates: the clock was set by so many seconds."""
         for track in self._tracks.values():
             track.rates.shift(seconds)
-
-    def _follow(self, sample: Sample, scan: Scan, recent: Sequence[Event]) -> list[Event]:
-        slot = scan_slot(scan)
-        track = self._tracks.get(slot)
-        if track is not None and same_scan(track.scan, scan):
-            events = list(_changes(sample.t, track.scan, scan))
-            if track.scan.active:
-                self.learn(track.finished(sample, scan))
-        elif track is not None and not _is_later(scan, track.scan):
-            return []
-        else:
-            track, events = self._open(sample, scan, track, recent)
-            self._tracks[slot] = track
-        track.add(sample, scan, self._clock(sample.t), self.past)
-        return events
 
     def _open(
         self, sample: Sample, scan: Scan, before: ScanTrack | None, recent: Sequence[Event]
@@ -192,16 +196,6 @@ class ScanTracker:
             return 0 if self._last is not None else None
         seen = self._last is not None and scan.start >= self._last - FROM_START
         return 0 if seen or sample.t - scan.start <= FROM_START else None
-
-    def views(self, sample: Sample) -> tuple[ScanView, ...]:
-        """Return one view per scan of the sample, in the same order."""
-        found = []
-        for scan in sample.pool.scans:
-            track = self._tracks.get(scan_slot(scan))
-            if track is None or not same_scan(track.scan, scan):
-                track = ScanTrack(scan)
-            found.append(track.view(sample, scan))
-        return tuple(found)
 
     def _clock(self, at: float | None) -> str:
         return "" if at is None else datetime.fromtimestamp(at, self._tz).strftime("%H:%M")
@@ -389,8 +383,15 @@ class ScanTrack:
 
     def _add_rates(self, sample: Sample, scan: Scan) -> None:
         """Measure the rates of now, and how the present one contradicts the estimate."""
-        self.scan_rate = self._scan_rate(scan)
         done, total, points = issued_bytes(scan), scan.to_issue_bytes, self.course.points
+        self.scan_rate, window = scan.zpool_scan_rate, self.forecast.window
+        if window is not None and len(points) >= 2:
+            old = next((p for p in points if p.x >= points[-1].x - window), points[0])
+            seconds, moved = points[-1].x - old.x, max(0.0, points[-1].scanned - old.scanned)
+            rounding = rounding_of(scan.scanned_bytes or 0) if scan.printed else 0.0
+            # Printed bytes stand still for minutes, then jump: then zpool's average is better.
+            if not rounding or moved >= ROUNDINGS * 2 * rounding:
+                self.scan_rate = moved / seconds if seconds > 0 else None
         # Without a present rate, that of the estimate, or zpool's, is shown.
         self._present = None
         if scan.state == "running" and done is not None and scan.stage == "scanning":
@@ -493,31 +494,6 @@ class ScanTrack:
             return forecast(self.course, work, day)
         return Forecast(nothing(why))
 
-    def _scan_rate(self, scan: Scan) -> float | None:
-        window = self.forecast.window
-        points = self.course.points
-        if window is None or len(points) < 2:
-            return scan.zpool_scan_rate
-        old = next((p for p in points if p.x >= points[-1].x - window), points[0])
-        seconds, moved = points[-1].x - old.x, max(0.0, points[-1].scanned - old.scanned)
-        rounding = rounding_of(scan.scanned_bytes or 0) if scan.printed else 0.0
-        # Printed bytes stand still for minutes, then jump: then zpool's average is better.
-        if rounding and moved < ROUNDINGS * 2 * rounding:
-            return scan.zpool_scan_rate
-        return moved / seconds if seconds > 0 else None
-
-    @property
-    def stalled(self) -> float | None:
-        """Seconds without progress, once longer than transaction groups and rounding explain."""
-        idle = self.course.idle
-        if self.scan.state != "running" or idle < STALL_SECONDS:
-            return None
-        rate, done = self.forecast.rate, issued_bytes(self.scan)
-        rounding = done[1] if done else 0.0
-        # Rounded bytes may hide progress for as long as a few last digits take.
-        hidden = 4 * rounding / rate if rate else inf if rounding else 0.0
-        return idle if idle > hidden else None
-
     def view(self, sample: Sample, scan: Scan) -> ScanView:
         """Return the view of the scan."""
         over = scan.state if scan.state in ("finished", "canceled") else "no scan running"
@@ -526,7 +502,13 @@ class ScanTrack:
         if lag:
             why = f"{lag}; {shown.estimate.reason}"
             shown = shown._replace(estimate=shown.estimate._replace(reason=why))
-        stalled = self.stalled if scan.active else None
+        stalled, idle = None, self.course.idle
+        if scan.state == "running" and idle >= STALL_SECONDS:
+            rate, done = self.forecast.rate, issued_bytes(scan)
+            rounding = done[1] if done else 0.0
+            # Rounded bytes may hide progress for as long as a few last digits take.
+            hidden = 4 * rounding / rate if rate else inf if rounding else 0.0
+            stalled = idle if idle > hidden else None
         if stalled is not None:
             why = f"stalled: no progress for {units.duration(stalled)}"
             shown = shown._replace(estimate=shown.estimate._replace(reason=why))

@@ -126,7 +126,14 @@ class Session:
                     # Two outputs in one file: the time between them is unknown, and whether they
                     # are of the same machine.
                     self._timelines.pop(name, None)
-                self._drop_other_pool(name, seen.pool.guid)
+                last, guid = self.last(name), seen.pool.guid
+                if guid is not None and (last is None or last.guid not in (None, guid)):
+                    if last is not None:  # another pool had this name
+                        self._keep(last, at_once=True)
+                        del self._timelines[name]
+                    for old, frame in self._frames().items():
+                        if frame.guid == guid:  # this pool was renamed
+                            self._timelines[name] = self._timelines.pop(old)
             names.add(name)
             yield seen
 
@@ -217,7 +224,7 @@ class Session:
         try:
             if "gap" in raw:
                 raise NotUnderstoodError(raw["gap"])
-            found = self._decoded(raw)
+            found = self._decode_briefly(raw) if self._most_cpu else decode(raw, self._zone)
             if raw.get("source") == "replay":
                 self._check_recorded(found)
             return found
@@ -229,15 +236,13 @@ class Session:
             clock = raw.get("clock", raw["t"])
             return (SampleFailure(name, raw["t"], clock, str(error), raw.get("kstat")),)
 
-    def _decoded(self, raw: Raw) -> tuple[Sample | SampleFailure, ...]:
-        if self._most_cpu is None:
-            return decode(raw, self._zone)
-        now = raw.get("clock", raw["t"])
+    def _decode_briefly(self, raw: Raw) -> tuple[Sample | SampleFailure, ...]:
+        now, most = raw.get("clock", raw["t"]), self._most_cpu or 0.0
         if now >= self._rests_until:
-            with contextlib.suppress(CpuLimitError), cpu_limit(self._most_cpu):
+            with contextlib.suppress(CpuLimitError), cpu_limit(most):
                 return decode(raw, self._zone)
             self._rests_until = now + REST
-        raise NotUnderstoodError(f"its answer takes over {self._most_cpu:g} s to be read")
+        raise NotUnderstoodError(f"its answer takes over {most:g} s to be read")
 
     def _check_recorded(self, found: Iterable[Sample | SampleFailure]) -> None:
         """Raise NotUnderstoodError for a recording without a pool, or with too many vdevs."""
@@ -248,18 +253,6 @@ class Session:
         if seen.keys() - last.keys():
             known = (f.root for name, f in last.items() if name not in seen and f.root)
             check_size((*known, *(sample.pool.root for sample in seen.values())))
-
-    def _drop_other_pool(self, name: str, guid: str | None) -> None:
-        """Drop another pool's timeline under this name; continue this pool's if it was renamed."""
-        last = self.last(name)
-        if guid is None or (last is not None and last.guid in (None, guid)):
-            return
-        if last is not None:
-            self._keep(last, at_once=True)
-            del self._timelines[name]
-        for old, frame in self._frames().items():
-            if frame.guid == guid:
-                self._timelines[name] = self._timelines.pop(old)
 
     def _keep(self, frame: Frame, at_once: bool = False) -> None:
         if self._store is None or frame.guid is None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from zconsole.errors import UnavailableError, UsageError
 from zconsole.pool.model import Pool
-from zconsole.pool.redundancy import of_pool
+from zconsole.pool.redundancy import redundancy
 from zconsole.system.day_hours import DayHours, day_hours
 from zconsole.tunables.catalog import BY_NAME
 from zconsole.tunables.control import Control
@@ -49,7 +49,7 @@ def histograms(pool: Pool) -> dict[str, list[int]]:
 
 def at_risk(pool: Pool) -> bool:
     """Whether the next failure of a device may lose data of a pool."""
-    return any(entry.left == 0 for _, entry in of_pool(pool))
+    return any(entry.left == 0 for _, entry in redundancy(pool))
 
 
 def levers(parameters: Parameters) -> dict[str, int]:

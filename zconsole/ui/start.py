@@ -133,7 +133,8 @@ def make_console(
     """Return a console with these options and environment; it does not run yet."""
     from zconsole.ui.actions.controller import ActionController
     from zconsole.ui.app import Console
-    from zconsole.ui.display_format import ASCII, UNICODE, DisplayFormat
+    from zconsole.ui.display_format import DisplayFormat
+    from zconsole.ui.widgets.draw import ASCII, UNICODE
 
     plain = ascii_only(environ) if options.ascii is None else options.ascii
     themes = find_themes(environ)

@@ -9,11 +9,17 @@ from zconsole.actions.follow import leftover
 from zconsole.actions.plan import Situation
 from zconsole.actions.target import suspects
 from zconsole.pool.hazards import hazards
-from zconsole.pool.health import Health, health, unreachable, without_redundancy
-from zconsole.pool.model import SampleFailure, Scan, parse_version
-from zconsole.pool.redundancy import is_complete, may_fail, of_pool, parity, redundancy
+from zconsole.pool.health import (
+    Health,
+    health,
+    spare_problems,
+    too_small,
+    unreachable,
+    without_redundancy,
+)
+from zconsole.pool.model import Pool, SampleFailure, Scan, parse_version
+from zconsole.pool.redundancy import is_complete, may_fail, parity, redundancy
 from zconsole.pool.scan_outcome import blocked_repair, last_scan, not_restored, scan_outcome
-from zconsole.pool.spares import spare_problems, too_small
 
 AGES = (0.0, 5.0, 19.0, 21.0, 3600.0)
 """Seconds since the end of a scan, before and after the time in which the kernel still settles."""
@@ -33,9 +39,10 @@ def condition(s: Situation) -> Iterator[str]:
     spares = spare_problems(root, pool.scans, s.t)
     yield from alike((_told(found), label) for label, found in _healths(s).items())
     returned = [leaf.name for leaf in root.leaves() if leaf.vclass == "normal"][:1]
-    back = {entry.vdev: entry.left for _, entry in of_pool(pool, returned)}
-    still = {entry.vdev: entry.left for entry in redundancy(root)}
-    for top, entry in of_pool(pool):
+    bare = Pool(pool.name, pool.state, root)
+    back = {entry.vdev: entry.left for _, entry in redundancy(pool, returned)}
+    still = {entry.vdev: entry.left for _, entry in redundancy(bare)}
+    for top, entry in redundancy(pool):
         only = f"; untouchable: {', '.join(entry.untouchable)}" if entry.untouchable else ""
         yield (
             f"{entry.vdev}: {may_fail(entry.left)} of {parity(top)}{only};"
@@ -60,9 +67,10 @@ def _healths(s: Situation) -> dict[str, Health]:
     pool, root = s.pool, s.pool.root
     spares = spare_problems(root, pool.scans, s.t)
     plain = health(pool, s.t, spares=spares)
+    repairs = (Scan("resilver", "running"),)
     return {
         "health": plain,
-        "during a repair": without_redundancy(plain, of_pool(pool), (Scan("resilver", "running"),)),
+        "during a repair": without_redundancy(plain, redundancy(pool), repairs),
         "just regrouped": health(pool, s.t, regrouped=s.t - 1),
         "unsteady": health(pool, s.t, unsteady=("sdx: returned 3 times",)),
         "returned damage": health(pool, s.t, damaged=(("sdx", 1), ("sdy", 40))),

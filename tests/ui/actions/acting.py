@@ -21,7 +21,8 @@ from zconsole.ui.actions.controller import ActionController
 from zconsole.ui.actions.upkeep import Upkeep
 from zconsole.ui.app import Console
 from zconsole.ui.console_options import ConsoleOptions
-from zconsole.ui.display_format import UNICODE, DisplayFormat
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.widgets.draw import UNICODE
 from zconsole.zfs.sources.base import Capabilities
 
 RUN = ("tab", "enter")

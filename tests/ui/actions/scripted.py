@@ -28,11 +28,11 @@ from zconsole.ui.actions.upkeep import Upkeep
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.dialogs.confirm import Confirmation
 from zconsole.ui.dialogs.screens import PickList, PickScreen, TextQuestion, TextScreen
-from zconsole.ui.display_format import UNICODE, DisplayFormat
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.swap.swap_watch import SwapWatch
 from zconsole.ui.themed_app import ThemedApp, Work
 from zconsole.ui.view_state import ViewState
-from zconsole.ui.widgets.draw import Line
+from zconsole.ui.widgets.draw import UNICODE, Line
 from zconsole.zfs.sources.base import Capabilities
 
 WIDTH = 100

@@ -171,7 +171,7 @@ async def test_a_pool_that_comes_on_show_has_no_disk_that_begins_to_be_filled():
         for pool in (1, 0):
             a.app.action_show_pool(pool)
             await a.rest()
-        assert a.app.devices._being_filled()
+        assert a.app.devices._filled
         assert a.app.devices.awaits_filled
 
 

@@ -11,7 +11,7 @@ from zconsole.tunables.catalog import LIMITS
 from zconsole.ui.actions.tunables_flow import hopeless, likely_limit, tunables_flow
 from zconsole.ui.actions.tunables_pane import TunablesScreen
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.panes.advice import suggested
+from zconsole.ui.panes.reasons import suggested
 
 WRITES = "zfs_vdev_async_write_min_active"
 
@@ -165,7 +165,7 @@ def test_every_cause_is_lifted_out_of_reach_or_unclear(cause):
 )
 def test_the_list_of_tunables_says_it_of_its_line(found, text, said):
     limit = Verdict("throttle", "why", suggestion=found)
-    assert limit.advice == text
+    assert limit.suggestion.text == text
     assert suggested(frame(mirror_pool(Scan("resilver", "running")), limit=limit)) == found
     assert found.beside == said
 

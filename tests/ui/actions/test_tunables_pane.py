@@ -53,7 +53,7 @@ async def test_the_list_opens_on_the_tunable_that_is_suggested_and_says_so():
     name = "zfs_vdev_async_write_min_active"
     async with acting("few-requests", (60, 15)) as a:
         await a.pass_time(300, 20)
-        assert name in a.app.view_state.frame.limit.advice
+        assert name in a.app.view_state.frame.limit.suggestion.text
         await a.press("T")
         for size in ((60, 15), (80, 24), (120, 40)):
             rows = (await a.read(a.resize(size))).splitlines()

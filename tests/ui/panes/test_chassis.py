@@ -8,9 +8,9 @@ from tests.ui import frames
 from tests.ui.drawn import LOOK, plain, text
 from zconsole.pool.chassis import Enclosure, LeafDisk, Slot, SlotLights
 from zconsole.pool.model import ErrorCounters
-from zconsole.ui.display_format import ASCII, DisplayFormat
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.chassis import bays, chassis_legend, chassis_map, slot_lines, what_is_in
-from zconsole.ui.widgets.draw import width_of
+from zconsole.ui.widgets.draw import ASCII, width_of
 
 KEY = "0x5001"
 

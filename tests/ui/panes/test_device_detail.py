@@ -7,7 +7,7 @@ from tests.table import rows
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain, text
 from zconsole.pool.chassis import LeafDisk
-from zconsole.pool.spares import SpareProblem
+from zconsole.pool.health import SpareProblem
 from zconsole.timeline.devices import LABELS, described
 from zconsole.ui.panes.device_detail import detail_lines
 

@@ -14,9 +14,9 @@ from zconsole.pool.model import Event, IoRates
 from zconsole.timeline.frame import DONE
 from zconsole.timeline.rates import CAPACITY
 from zconsole.timeline.scan_rate import Mark
-from zconsole.ui.display_format import ASCII, DisplayFormat
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.device_graphs import even_in_time, graphs, scrolled, shown_samples
-from zconsole.ui.widgets.draw import width_of
+from zconsole.ui.widgets.draw import ASCII, width_of
 
 FRAME = frames.resilver()
 SLOW = FRAME.rows[6]

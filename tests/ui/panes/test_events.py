@@ -8,8 +8,8 @@ from tests.ui.drawn import LOOK, plain, text
 from tests.ui.fakes import FakeFeed, view_state
 from zconsole.pool.model import Event, HostLoad
 from zconsole.timeline.feed import Update
-from zconsole.ui.panes.advice import machine
 from zconsole.ui.panes.events import pane_lines
+from zconsole.ui.panes.reasons import machine
 from zconsole.ui.widgets.draw import width_of
 from zconsole.zfs.sources.base import NO_READER, Capabilities
 

@@ -19,12 +19,10 @@ from zconsole.timeline.eta.estimate import Estimate, nothing
 from zconsole.timeline.frame import ActivityView, Frame
 from zconsole.timeline.scan_rate import PastRates
 from zconsole.timeline.scrubs import ScrubAge
-from zconsole.ui.display_format import ASCII
-from zconsole.ui.panes.header import header_lines
-from zconsole.ui.panes.headline import headline
+from zconsole.ui.panes.header import header_lines, headline
 from zconsole.ui.panes.scan import scan_lines
 from zconsole.ui.view_state import HeaderStatus
-from zconsole.ui.widgets.draw import width_of
+from zconsole.ui.widgets.draw import ASCII, width_of
 
 STATUS = HeaderStatus("nas1", (), 1.0, 0.4, frames.NOW)
 DAY = 86400.0

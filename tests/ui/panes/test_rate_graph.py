@@ -13,10 +13,9 @@ from tests.ui.drawn import LOOK, plain
 from zconsole.pool.model import Event
 from zconsole.timeline.frame import DONE
 from zconsole.timeline.scan_rate import Mark, PastRates
-from zconsole.ui.display_format import ASCII
 from zconsole.ui.panes.pane import Ink
 from zconsole.ui.panes.rate_graph import graph_width, rate_lines, shown_steps
-from zconsole.ui.widgets.draw import width_of
+from zconsole.ui.widgets.draw import ASCII, width_of
 
 NOW = frames.NOW
 

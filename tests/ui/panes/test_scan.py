@@ -23,8 +23,8 @@ from zconsole.timeline.frame import AUTOPILOT, ActivityView
 from zconsole.timeline.scan_rate import PastRates
 from zconsole.timeline.session import Session
 from zconsole.tunables.hold_latency import LEVERS
-from zconsole.ui.panes.advice import suggested
 from zconsole.ui.panes.header import header_lines
+from zconsole.ui.panes.reasons import suggested
 from zconsole.ui.panes.scan import scan_lines
 from zconsole.ui.view_state import HeaderStatus
 

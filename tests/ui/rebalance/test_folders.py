@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.ui.drawn import plain
 from zconsole.rebalance.backend import DirectoryListing, Measured
-from zconsole.ui.display_format import ASCII, UNICODE, DisplayFormat
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.rebalance.folder_screen import (
     PATIENCE,
     Folders,
@@ -12,6 +12,7 @@ from zconsole.ui.rebalance.folder_screen import (
     folder_lines,
     is_aged,
 )
+from zconsole.ui.widgets.draw import ASCII, UNICODE
 
 
 def made() -> Folders:

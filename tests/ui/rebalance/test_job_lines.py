@@ -10,11 +10,11 @@ from tests.ui.drawn import plain, text
 from tests.ui.rebalance.samples import JOB, ODD, PLAN, shown
 from zconsole.rebalance.backend import REPLACED, Counted, JobView
 from zconsole.rebalance.planning.settings import EVEN
-from zconsole.ui.display_format import ASCII, UNICODE, DisplayFormat
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.rebalance.job_screen import KEYS, job_lines, job_rows, job_title, possible_actions
 from zconsole.ui.rebalance.job_watch import reason
 from zconsole.ui.rebalance.plan_screen import counting_lines
-from zconsole.ui.widgets.draw import width_of
+from zconsole.ui.widgets.draw import ASCII, UNICODE, width_of
 
 
 def said(

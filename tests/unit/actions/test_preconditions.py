@@ -29,7 +29,7 @@ from zconsole.actions.scrub import (
 from zconsole.actions.sit_out import plan_autosit, plan_sit_out
 from zconsole.actions.target import Swap
 from zconsole.actions.trim import plan_work
-from zconsole.pool.model import Vdev
+from zconsole.pool.model import Pool, Vdev
 from zconsole.pool.redundancy import redundancy
 
 pytestmark = pytest.mark.slow
@@ -246,7 +246,7 @@ def test_a_batch_never_leaves_a_vdev_more_absent_than_its_parity(s, data):
     chosen = data.draw(st.lists(st.sampled_from(keys(s)), min_size=1, max_size=4, unique=True))
     plan = plan_batch(s, tuple(Swap(key, f"/dev/{n}") for n, key in enumerate(chosen)))
     if plan.refused is None:
-        for entry in redundancy(s.pool.root):
+        for _, entry in redundancy(Pool("tank", None, s.pool.root)):
             assert entry.left >= 0
         touched = [t for t in s.pool.root.children if set(chosen) & {v.guid for v in t.walk()}]
         for top in touched:

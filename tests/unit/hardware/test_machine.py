@@ -29,8 +29,8 @@ from zconsole.hardware import machine
 from zconsole.hardware.device import Contents, Device
 from zconsole.hardware.machine import contents_of, devices, disks, file_device
 from zconsole.pool.chassis import LeafDisk
+from zconsole.pool.health import least_bytes
 from zconsole.pool.model import Vdev
-from zconsole.pool.spares import least_bytes
 from zconsole.system.async_process import CommandRunner
 from zconsole.system.process import Completed, DeadlineError
 from zconsole.tunables.parameters import Parameters

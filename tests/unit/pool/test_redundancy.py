@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 from tests.table import rows
-from zconsole.pool.model import Scan, Vdev
-from zconsole.pool.redundancy import redundancy
+from zconsole.pool import redundancy as module
+from zconsole.pool.model import Activity, Pool, Scan, Vdev
 from zconsole.zfs.decode.builders import with_spares
 
 
@@ -12,6 +14,17 @@ def disk(name: str, state: str = "ONLINE", **fields) -> Vdev:
 
 def pool(*tops: Vdev) -> Vdev:
     return Vdev("tank", "root", children=tops)
+
+
+def redundancy(
+    root: Vdev,
+    scans: Iterable[Scan] = (),
+    returned: Collection[str] = (),
+    checkpoint: bool = False,
+) -> list[module.Redundancy]:
+    kept = (Activity("checkpoint", "exists"),) if checkpoint else ()
+    seen = Pool("tank", None, root, scans=tuple(scans), activities=kept)
+    return [entry for _, entry in module.redundancy(seen, returned)]
 
 
 def told(*tops: Vdev) -> Vdev:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from tests.records import replace
 from tests.unit.actions.pools import TIB, disk, group, pool, running, top
-from zconsole.pool.health import health
+from zconsole.pool.health import health, spare_problems
 from zconsole.pool.model import Vdev
-from zconsole.pool.spares import spare_problems
 
 NOW = 10_000.0
 

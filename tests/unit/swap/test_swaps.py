@@ -193,5 +193,5 @@ def test_a_disk_that_is_being_repaired_itself_counts_no_more_than_the_pool_says(
     play.hands.insert(NEW, EMPTY)
     play.begin(REPLACE_FIRST)
     assert "it is still read" in play.do().text[0]
-    (left,) = redundancy(play.view().situation.pool.root, play.view().situation.pool.scans)
+    ((_, left),) = redundancy(play.view().situation.pool)
     assert left.left == 1

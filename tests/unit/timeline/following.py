@@ -51,8 +51,8 @@ def running(seconds: range, start: float = 0.0, rate: float = 50 * MIB, **fields
     return [sample(n, resilver((n - start) * rate, start), **fields) for n in seconds]
 
 
-def view(timeline: PoolTimeline, last: Sample):
-    return timeline.scans.views(last)[0]
+def view(timeline: PoolTimeline):
+    return timeline.frame.scans[0]
 
 
 def names(timeline: PoolTimeline) -> list[str]:

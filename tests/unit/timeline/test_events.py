@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from tests.table import rows
-from zconsole.pool.model import ErrorCounters, Event, Vdev, placed
-from zconsole.timeline.events import device_changes, pool_change, without_duplicates
+from zconsole.pool.model import ErrorCounters, Event, Pool, Sample, Vdev, placed
+from zconsole.timeline.events import EventLog, device_changes, without_duplicates
 
 
 def tree(*leaves: Vdev, group: str = "raidz1"):
@@ -14,8 +14,58 @@ def disk(name: str, **fields) -> Vdev:
     return Vdev(name, "disk", **fields)
 
 
+WAITING = disk("a", awaiting_resilver=True)
+
+
 def told(old, new) -> list[tuple[str, str, str | None]]:
     return [(e.name, e.text, e.vdev) for e in device_changes(5.0, old, new)]
+
+
+@rows(
+    ("old", "new", "events"),
+    [
+        ([disk("a", state="REMOVED")], [disk("a")], ["a went from REMOVED to ONLINE"]),
+        # Counters that rose; not those that were cleared, nor unknown ones.
+        (
+            [disk("a", errors=ErrorCounters(1, 0, 2)), disk("b", errors=ErrorCounters(9, 9, 9))],
+            [disk("a", errors=ErrorCounters(1, 1, 5)), disk("b", errors=ErrorCounters(0, 0, 0))],
+            ["a: 1 new write error, 3 new checksum errors"],
+        ),
+        ([disk("a")], [disk("a", errors=ErrorCounters(3, 3, 3))], []),
+        (
+            [disk("a"), disk("b")],
+            [disk("a"), disk("c")],
+            ["c added (ONLINE)", "b is no longer part of the pool"],
+        ),
+        # A replacement that takes its place in the tree is the same device.
+        (
+            [disk("a"), Vdev("replacing-1", "replacing", children=(disk("b"), disk("c")))],
+            [disk("a"), disk("c")],
+            ["b is no longer part of the pool"],
+        ),
+        # Replaced between two samples.
+        (
+            [disk("b", guid="2", state="FAULTED")],
+            [disk("b", guid="4")],
+            ["b added (ONLINE)", "b is no longer part of the pool"],
+        ),
+        # GUIDs come from libzfs; the text that is read after it fails has none.
+        (
+            [disk("b", guid="2", state="UNAVAIL")],
+            [disk("b")],
+            ["b went from UNAVAIL to ONLINE"],
+        ),
+        ([disk("a")], [WAITING], ["a waits for the next resilver"]),
+        ([WAITING], [WAITING], []),
+    ],
+)
+def test_each_change_is_told_once(old, new, events):
+    found = list(device_changes(5.0, tree(*old), tree(*new)))
+    assert [event.text for event in found] == events
+    assert all(event.vdev == event.text[0] for event in found)
+    levels = {"a went from REMOVED to ONLINE": "notice", "a: 1 new": "warning"}
+    for text, severity in levels.items():
+        assert all(e.severity == severity for e in found if e.text.startswith(text))
 
 
 def test_a_leaf_that_failed_is_told_with_its_states():
@@ -24,33 +74,6 @@ def test_a_leaf_that_failed_is_told_with_its_states():
         ("statechange", "a went from ONLINE to FAULTED", "error")
     ]
     assert (events[0].t, events[0].vdev, events[0].origin) == (5.0, "a", "console")
-
-
-def test_coming_back_is_good_news():
-    (event,) = device_changes(5.0, tree(disk("a", state="REMOVED")), tree(disk("a")))
-    assert event.severity == "notice"
-
-
-def test_error_counters_that_rose_are_counted_and_cleared_ones_are_not():
-    old = tree(disk("a", errors=ErrorCounters(1, 0, 2)), disk("b", errors=ErrorCounters(9, 9, 9)))
-    new = tree(disk("a", errors=ErrorCounters(1, 1, 5)), disk("b", errors=ErrorCounters(0, 0, 0)))
-    assert told(old, new) == [("errors", "a: 1 new write error, 3 new checksum errors", "a")]
-
-
-def test_unknown_counters_are_no_change():
-    assert told(tree(disk("a")), tree(disk("a", errors=ErrorCounters(3, 3, 3)))) == []
-
-
-def test_devices_come_and_go():
-    events = told(tree(disk("a"), disk("b")), tree(disk("a"), disk("c")))
-    assert [(name, vdev) for name, _, vdev in events] == [("vdev_added", "c"), ("vdev_gone", "b")]
-
-
-def test_a_replacement_that_takes_its_place_in_the_tree_is_the_same_device():
-    old = tree(disk("a"), Vdev("replacing-1", "replacing", children=(disk("b"), disk("c"))))
-    assert told(old, tree(disk("a"), disk("c"))) == [
-        ("vdev_gone", "b is no longer part of the pool", "b")
-    ]
 
 
 def spared(state: str, *inside: Vdev):
@@ -70,17 +93,14 @@ def test_a_spare_that_stands_in_and_one_that_is_given_back_are_told_once():
     assert (back.text, back.severity) == ("s went from INUSE to AVAIL", "notice")
 
 
-def test_a_deferred_device_is_told_once():
-    waiting = disk("a", awaiting_resilver=True)
-    assert [n for n, _, _ in told(tree(disk("a")), tree(waiting))] == ["resilver_deferred"]
-    assert told(tree(waiting), tree(waiting)) == []
-
-
 def test_the_pools_own_state():
-    (event,) = pool_change(1.0, "ONLINE", "SUSPENDED")
+    log, last = EventLog(), None
+    for t, state in enumerate((None, "ONLINE", "ONLINE", "SUSPENDED")):
+        sample = Sample(t, t, "json", True, Pool("tank", state, Vdev("tank", "root")))
+        log.push(sample, {}, last, {})
+        last = sample
+    (event,) = log.all
     assert (event.text, event.severity) == ("the pool went from ONLINE to SUSPENDED", "error")
-    assert list(pool_change(1.0, None, "ONLINE")) == []
-    assert list(pool_change(1.0, "ONLINE", "ONLINE")) == []
 
 
 def zpools(t: float, name: str, text: str, **fields) -> Event:
@@ -174,18 +194,3 @@ def replacing(*leaves: Vdev):
 def test_a_new_disk_in_the_place_of_another_has_not_come_back(old, new):
     (event,) = device_changes(5.0, tree(disk("a", guid="1"), *old), tree(disk("a", guid="1"), *new))
     assert (event.name, event.text) == ("vdev_added", "b added (ONLINE)")
-
-
-def test_a_disk_that_was_replaced_between_two_samples_is_told_with_both():
-    old, new = tree(disk("b", guid="2", state="FAULTED")), tree(disk("b", guid="4"))
-    assert told(old, new) == [
-        ("vdev_added", "b added (ONLINE)", "b"),
-        ("vdev_gone", "b is no longer part of the pool", "b"),
-    ]
-
-
-def test_a_disk_that_another_source_shows_is_the_same():
-    """GUIDs come from libzfs; the text that is read after it fails has none."""
-    assert told(tree(disk("b", guid="2", state="UNAVAIL")), tree(disk("b"))) == [
-        ("statechange", "b went from UNAVAIL to ONLINE", "b")
-    ]

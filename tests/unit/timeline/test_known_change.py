@@ -47,7 +47,7 @@ def _told(
     rates: tuple[tuple[int, float], ...], values: tuple[tuple[int, int], ...], last: int
 ) -> ScanView:
     samples = list(course(dict(rates), dict(values), last))
-    return view(watched(*samples), samples[-1])
+    return view(watched(*samples))
 
 
 def at_rate(found: ScanView, rate: float) -> float:
@@ -127,7 +127,7 @@ def test_what_steers_to_and_fro_is_not_followed_all_along():
     timeline, freshly = watched(), 0
     for one in course(rates, values, AT + 7200):
         timeline.push(one)
-        told = view(timeline, one).estimate.reason
+        told = view(timeline).estimate.reason
         freshly += told.startswith("ETA by the rate since tunables changed 5m30s")
     assert freshly == 1
 
@@ -143,7 +143,7 @@ def test_once_followed_it_is_left_without_a_jump():
     for one in course({0: 10.0, 1800: 20.0}, {0: 3, 1800: 6}, 9000):
         timeline.push(one)
         if one.t >= T + 1800 + FOLLOWED:
-            ends.append(one.t - T + view(timeline, one).estimate.eta)
+            ends.append(one.t - T + view(timeline).estimate.eta)
     assert not timeline.frame.scans[0].estimate.reason.startswith("ETA by the rate")
     assert all(abs(b - a) < 0.05 * (a - 1800) for a, b in pairwise(ends))
 
@@ -166,7 +166,7 @@ def test_one_made_while_it_is_paused_is_followed_once_it_runs_again(reopened):
         one = replace(sample(t, scan), tunables={"zfs_vdev_scrub_max_active": value})
         timeline.push(one)
         timeline = again(timeline) if t == reopened else timeline
-    found = view(timeline, one)
+    found = view(timeline)
     assert found.estimate.reason.startswith("ETA by the rate since tunables changed")
     assert found.estimate.eta == pytest.approx(at_rate(found, 20), rel=0.05)
 
@@ -177,7 +177,7 @@ def test_a_clock_that_is_set_hides_none(leap):
     for one in course({0: 10.0, AT: 20.0}, {0: 3, AT: 6}, AT + FOLLOWED):
         late = one.t - T >= AT + 200
         samples.append(replace(one, t=one.t + leap) if late else one)
-    found = view(watched(*samples), samples[-1])
+    found = view(watched(*samples))
     assert found.estimate.reason.startswith("ETA by the rate since tunables changed")
     assert found.estimate.eta == pytest.approx(at_rate(found, 20), rel=0.05)
 
@@ -208,7 +208,7 @@ def test_how_far_ahead_it_is_goes_by_the_estimate_that_is_shown():
     timeline = watched(sample(-10, resilver(TOTAL, -10 - took, end=T - 10, **fields)))
     for one in course({0: 10.0, AT: 20.0}, {0: 3, AT: 6}, AT + FOLLOWED):
         timeline.push(one)
-    found = view(timeline, one)
+    found = view(timeline)
     assert found.estimate.reason.startswith("ETA by the rate since tunables changed")
     whole = one.t - T + found.estimate.eta
     assert found.comparison.ahead == pytest.approx(took - whole, abs=1)
@@ -224,9 +224,9 @@ def test_the_next_console_follows_it_as_well(seconds):
         new = again(kept) if one.t == T + AT + seconds else new
         if new is not kept:
             new.push(one)
-    found = view(new, one)
+    found = view(new)
     assert found.estimate.eta == pytest.approx(at_rate(found, 20), rel=0.1)
-    assert found.estimate == view(kept, one).estimate
+    assert found.estimate == view(kept).estimate
 
 
 def test_after_a_change_of_sort_memory_there_is_no_estimate_until_it_issues_again():

@@ -22,7 +22,7 @@ from zconsole.timeline.rates import (
     RateSeries,
     slow_siblings,
 )
-from zconsole.zfs.decode.devices import Devices
+from zconsole.zfs.decode.builders import Devices
 
 MIB = 2**20
 

@@ -71,15 +71,15 @@ def again(timeline: PoolTimeline, t: float = T) -> PoolTimeline:
     return new
 
 
-def view(timeline: PoolTimeline, last: Sample):
-    return timeline.scans.views(last)[0]
+def view(timeline: PoolTimeline):
+    return timeline.frame.scans[0]
 
 
 def test_a_dropped_session_loses_neither_estimate_nor_sparkline_nor_restarts():
     timeline = again(watched(range(2, 100)))
     after = sample(130, boot=5000.0)
     timeline.push(after)
-    found = view(timeline, after)
+    found = view(timeline)
     assert found.restarts == 0
     assert found.window is not None
     assert found.issue_rate == pytest.approx(50 * MIB, rel=0.01)
@@ -93,7 +93,7 @@ def test_a_restart_while_nobody_watched_is_found_in_history():
     timeline = again(watched(range(2, 100)))
     after = sample(130, start=120.0)
     timeline.push(after)
-    found = view(timeline, after)
+    found = view(timeline)
     assert found.restarts == 1
     assert found.notes == ("restarted 08:02",)
 
@@ -102,7 +102,7 @@ def test_a_scan_that_must_have_ended_meanwhile_was_not_restarted():
     timeline = again(watched(range(2, 100)))
     after = sample(5000, start=4990.0)
     timeline.push(after)
-    assert view(timeline, after).restarts == 0
+    assert view(timeline).restarts == 0
 
 
 def test_an_import_while_nobody_watched_is_bridged_without_a_leap():
@@ -110,7 +110,7 @@ def test_an_import_while_nobody_watched_is_bridged_without_a_leap():
     after = sample(400, start=380.0)
     imported = replace(after.pool.scan, start=T, pass_start=T + 380)
     timeline.push(replace(after, pool=replace(after.pool, scans=(imported,))))
-    found = timeline.scans.views(replace(after, pool=replace(after.pool, scans=(imported,))))[0]
+    found = view(timeline)
     assert found.restarts == 0
     assert found.notes[0].startswith("the pool was imported again by ")
     assert found.issue_rate == pytest.approx(50 * MIB, rel=0.05)
@@ -226,7 +226,7 @@ def test_no_damage_to_a_file_gets_further_than_a_note(data):
         return
     last = sample(120)
     timeline.push(last)
-    estimate = view(timeline, last).estimate
+    estimate = view(timeline).estimate
     assert estimate.eta is None or estimate.eta >= 0
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from zconsole.diagnosis.bottleneck.evidence import NO_DISK, Disk, Evidence
 from zconsole.diagnosis.bottleneck.finding import LARGE_RAISE, NOTHING_TO_DO, Suggestion
 from zconsole.pool.hazards import hazards
-from zconsole.pool.model import Vdev
+from zconsole.pool.model import Pool, Vdev
 from zconsole.pool.redundancy import may_fail, redundancy
 from zconsole.tunables.catalog import BY_NAME
 
@@ -108,8 +108,9 @@ def more_writes(seen: Evidence, _: Disk = NO_DISK) -> Suggestion:
 def slow_disk(seen: Evidence, disk: Disk) -> Suggestion:
     """Suggest a check of a slow source disk, and offline only if redundancy would remain."""
     top = seen.tops.get(disk.top)
-    whole = () if top is None else redundancy(Vdev("", "root", children=(top,)), (seen.scan,))
-    left = max((entry.left - 1 for entry in whole), default=0)
+    tops = () if top is None else (top,)
+    whole = redundancy(Pool("", None, Vdev("", "root", children=tops), scans=(seen.scan,)))
+    left = max((entry.left - 1 for _, entry in whole), default=0)
     when = "" if seen.scan.function == "scrub" else " after this resilver"
     told = f"check {disk.name}: errors, SMART, cable; replace it{when}"
     return Suggestion(f"{told}; or offline it (then {may_fail(left)})" if left > 0 else told)

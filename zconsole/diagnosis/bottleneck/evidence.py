@@ -293,54 +293,33 @@ class WatchedScan(NamedTuple):
     """Bytes/s of the work that determines its end: of issuing, if it has two stages."""
 
 
-class Disk(NamedTuple):
-    """A leaf that the scan uses. Rates in bytes/s and requests/s, times in seconds."""
+class Disk:
+    """A leaf that the scan uses. Rates in bytes/s and requests/s, times in seconds.
 
-    name: str
-    top: str
-    """Key of its top-level vdev."""
-    target: bool
-    """Whether it is being filled; otherwise the scan reads from it."""
-    rates: IoRates
-    past: LeafStats
+    Figures are computed once, as the rules ask for them again and again.
+    """
 
-    @property
-    def rate(self) -> float:
+    def __init__(self, name: str, top: str, target: bool, rates: IoRates, past: LeafStats) -> None:
+        """``target`` is True if it is being filled; otherwise the scan reads from it.
+
+        ``top`` is the key of its top-level vdev.
+        """
+        self.name, self.top, self.target, self.rates, self.past = name, top, target, rates, past
+        self.rate = (rates.write if target else rates.read) or 0.0
         """Bytes/s in the direction that the scan uses."""
-        return (self.rates.write if self.target else self.rates.read) or 0.0
-
-    @property
-    def ops(self) -> float:
+        self.ops = (rates.write_ops if target else rates.read_ops) or 0.0
         """Requests/s in that direction."""
-        return (self.rates.write_ops if self.target else self.rates.read_ops) or 0.0
-
-    @property
-    def request(self) -> float | None:
+        self.request = self.rate / self.ops if self.ops > 0 else None
         """Mean bytes per request in that direction; None without requests."""
-        return self.rate / self.ops if self.ops > 0 else None
-
-    @property
-    def requests(self) -> float:
+        self.requests = (rates.read_ops or 0.0) + (rates.write_ops or 0.0)
         """Requests/s in both directions."""
-        return (self.rates.read_ops or 0.0) + (self.rates.write_ops or 0.0)
-
-    @property
-    def busy(self) -> float | None:
+        self.busy = rates.busy
         """Share of time with I/O in flight; without diskstats, from requests and their latency."""
-        if self.rates.busy is not None or self.rates.latency is None:
-            return self.rates.busy
-        return min(1.0, self.requests * self.rates.latency)
-
-    @property
-    def measured(self) -> bool:
-        """Whether its load is known: it has a busy share, or had no requests."""
-        idle = self.rates.read_ops == 0 and self.rates.write_ops == 0
-        return self.busy is not None or idle
-
-    @property
-    def service(self) -> float | None:
+        if rates.busy is None and rates.latency is not None:
+            self.busy = min(1.0, self.requests * rates.latency)
+        known = self.busy is not None and self.requests > 0
+        self.service = self.busy / self.requests if self.busy is not None and known else None
         """Device seconds per request (busy time / requests); None if idle or unknown."""
-        return self.busy / self.requests if self.busy is not None and self.requests > 0 else None
 
     @property
     def pending(self) -> float:
@@ -453,28 +432,22 @@ def disks_of(
     distributed spare is spread over every disk of its dRAID: each is a source, none is new.
     """
     filling = scan.function in ("resilver", "rebuild")
-    leaves = [p for p in tree.values() if _at_work(p)]
+    leaves = []
+    for key, depth, vdev, _, _ in tree.values():
+        online = vdev.state in ("ONLINE", "DEGRADED") and not vdev.awaiting_resilver
+        device = not vdev.children and vdev.kind != "dspare" and depth > 0
+        if device and online and vdev.vclass in DATA:
+            leaves.append(tree[key])
     at_work = {p.top for p in leaves if p.vdev.resilvering} if filling else set()
-    chosen = [p for p in leaves if not at_work or p.top in at_work]
-    return tuple(
-        Disk(p.vdev.name, p.top or "", filling and _is_filled(p, tree), rates[p.key], past[p.key])
-        for p in chosen
-        if p.key in rates and p.key in past
-    )
-
-
-def _at_work(place: Placed) -> bool:
-    vdev = place.vdev
-    online = vdev.state in ("ONLINE", "DEGRADED") and not vdev.awaiting_resilver
-    device = not vdev.children and vdev.kind != "dspare" and place.depth > 0
-    return device and vdev.vclass in DATA and online
-
-
-def _is_filled(place: Placed, tree: Mapping[str, Placed]) -> bool:
-    """Whether a leaf is new: zpool marks all disks of a dRAID, but only those replacing one are."""
-    member = place.parent == place.top and place.top in tree
-    distributed = member and tree[place.top or ""].vdev.kind.startswith("draid")
-    return place.vdev.resilvering and not distributed
+    found = []
+    for key, _, vdev, parent, top in leaves:
+        if (not at_work or top in at_work) and key in rates and key in past:
+            # zpool marks all disks of a dRAID, but only those that replace one are new.
+            above = tree.get(top or "") if parent == top else None
+            spread = above is not None and above.vdev.kind.startswith("draid")
+            new = filling and vdev.resilvering and not spread
+            found.append(Disk(vdev.name, top or "", new, rates[key], past[key]))
+    return tuple(found)
 
 
 def sorted_share(scan: Scan) -> float | None:

@@ -158,16 +158,6 @@ class Verdict(NamedTuple):
     """Name of the single device that is the cause; empty if none is."""
 
     @property
-    def advice(self) -> str:
-        """Suggestion for the command line; empty if nothing can be done."""
-        return self.suggestion.text
-
-    @property
-    def beyond_tunables(self) -> str:
-        """The limit in words if no tunable lifts it; empty if one may."""
-        return CAUSES[self.cause] if self.cause in OUT_OF_REACH else ""
-
-    @property
     def throttle(self) -> Suggestion | None:
         """Suggestion to release the tunable that holds the scan back; None if none does."""
         return self.suggestion if self.suggestion.act in ("release", "change", "restore") else None

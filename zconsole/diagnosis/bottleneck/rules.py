@@ -98,7 +98,8 @@ def _frozen(seen: Evidence) -> Signs | None:
 
 def _unmeasured(seen: Evidence) -> Signs | None:
     """Detect disks without load measurements, which must not be taken for idle ones."""
-    return None if all(disk.measured for disk in seen.disks) else Signs(0.0, {})
+    unknown = (d.rates for d in seen.disks if d.busy is None)
+    return Signs(0.0, {}) if any((r.read_ops, r.write_ops) != (0, 0) for r in unknown) else None
 
 
 ANSWERS = 0.5

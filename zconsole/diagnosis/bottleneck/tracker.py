@@ -17,7 +17,9 @@ from zconsole.diagnosis.bottleneck.evidence import (
     sorted_share,
 )
 from zconsole.diagnosis.bottleneck.finding import (
+    CAUSES,
     LARGE_RAISE,
+    OUT_OF_REACH,
     TOO_LITTLE,
     Ceiling,
     TunableStep,
@@ -69,7 +71,14 @@ class BottleneckTracker:
         watched = next((each for each in scans if each.scan.state == "running"), None)
         if watched is not None and watched.scan.key != self._scan:
             self._begin(watched.scan.key, sample.clock)
-        self._add_effects(sample, tree, rates, watched)
+        rate, stage = (watched.rate, watched.stage or "") if watched else (None, "")
+        whole = rates.get(next(iter(tree), ""), IoRates())
+        cause = self.verdict.cause if self.verdict else ""
+        limit = CAUSES[cause] if cause in OUT_OF_REACH else ""
+        point = EffectSample(sample.clock, rate, whole.latency, limit, stage)
+        changed = self.effects.add(point, sample.tunables)
+        if self.verdict and self.verdict.suggestion.tunable in changed:
+            self._settled = VerdictFilter()  # what was suggested about it is outdated
         if watched is None:
             # Keep the ceiling of a paused scan, without the share that it reaches.
             paused = any(w.scan.key == self._scan for w in scans if w.scan.state == "paused")
@@ -88,48 +97,26 @@ class BottleneckTracker:
             self.verdict = TOO_LITTLE  # the first sample of a scan has no rates to judge by
         elif len(tree) <= FEW or sample.clock - self._judged_at >= SELDOM:
             self._judged_at = sample.clock
-            self._remember(sample.clock, tree, rates)
-            self._judge(sample, watched, tree, disks_of(watched.scan, tree, rates, self._past))
+            self._judge(sample, watched, tree, rates)
         if self.ceiling is not None and watched.rate is not None:
             self.ceiling = self.ceiling.at(watched.rate)
-
-    def _add_effects(
-        self,
-        sample: Sample,
-        tree: Mapping[str, Placed],
-        rates: Mapping[str, IoRates],
-        watched: WatchedScan | None,
-    ) -> None:
-        rate, stage = (watched.rate, watched.stage or "") if watched else (None, "")
-        whole = rates.get(next(iter(tree), ""))
-        limit = self.verdict.beyond_tunables if self.verdict else ""
-        latency = whole.latency if whole else None
-        point = EffectSample(sample.clock, rate, latency, limit, stage)
-        changed = self.effects.add(point, sample.tunables)
-        if self.verdict and self.verdict.suggestion.tunable in changed:
-            self._settled = VerdictFilter()  # what was suggested about it is outdated
-
-    def _remember(
-        self, clock: float, tree: Mapping[str, Placed], rates: Mapping[str, IoRates]
-    ) -> None:
-        for key, place in tree.items():
-            if not place.vdev.children and key in rates:
-                self._past.setdefault(key, LeafStats()).add(clock, place.vdev, rates[key])
-        for key in self._past.keys() - tree.keys():
-            del self._past[key]
-        moved = [rates[key] for key in self._past if key in rates]
-        self._load = self._load.after(
-            sum((each.read or 0.0) + (each.write or 0.0) for each in moved)
-        )
 
     def _judge(
         self,
         sample: Sample,
         watched: WatchedScan,
         tree: Mapping[str, Placed],
-        disks: tuple[Disk, ...],
+        rates: Mapping[str, IoRates],
     ) -> None:
+        for key, place in tree.items():
+            if not place.vdev.children and key in rates:
+                self._past.setdefault(key, LeafStats()).add(sample.clock, place.vdev, rates[key])
+        for key in self._past.keys() - tree.keys():
+            del self._past[key]
+        moved = [rates[key] for key in self._past if key in rates]
+        self._load = self._load.after(sum((r.read or 0.0) + (r.write or 0.0) for r in moved))
         cycles, scan = self._cycles.cycles(), watched.scan
+        disks = disks_of(scan, tree, rates, self._past)
         total, walked = scan.total_bytes, scan.scanned_bytes
         stage = self._cycles.stage or watched.stage
         seen = Evidence(
@@ -232,12 +219,16 @@ def ceiling_of(seen: Evidence, bus: float | None = None) -> Ceiling | None:
         words = "the best observed rates of one disk per mirror, summed"
     # The average of the pass was possible, too, even if no sample showed it.
     average = float(seen.scan.zpool_issue_rate or 0)
-    longest = _longest(seen, rates)
-    if longest is not None and longest.rate < total:
-        if longest.rate < UNEVEN * total:
+    held = {key: size for key in rates if (size := seen.tops[key].alloc_bytes) is not None}
+    if seen.scan.function == "scrub" and len(held) == len(rates) and any(held.values()):
+        # What it reaches until the vdev with the most data for its rate is done.
+        last = max(held, key=lambda key: held[key] / rates[key])
+        reached = sum(held.values()) * rates[last] / held[last]
+        if reached < UNEVEN * total:
             average = 0.0  # it includes vdevs that are done by now
-            words = longest.text
-        total = longest.rate
+            name = seen.tops[last].name
+            words = f"{name} takes longest, at the best observed rates of its disks"
+        total = min(total, reached)
     if bus is not None:
         # All sides of a mirror are read, so each issued byte crosses the link once per side.
         sides = [len(t.children) if t.kind == "mirror" else 1 for t in seen.tops.values()]
@@ -245,20 +236,6 @@ def ceiling_of(seen: Evidence, bus: float | None = None) -> Ceiling | None:
         if limited < total:
             total, words = limited, f"the shared link carries {rate(bus)}"
     return Ceiling(max(total, average), None, words).at(seen.rate)
-
-
-def _longest(seen: Evidence, rates: Mapping[str, float]) -> Ceiling | None:
-    """Estimate what a scrub can reach until the vdev with the most data for its rate is done.
-
-    None if allocations are unknown.
-    """
-    known = {key: size for key in rates if (size := seen.tops[key].alloc_bytes) is not None}
-    if seen.scan.function != "scrub" or len(known) < len(rates) or not any(known.values()):
-        return None
-    last = max(known, key=lambda key: known[key] / rates[key])
-    reached = sum(known.values()) * rates[last] / known[last]
-    text = f"{seen.tops[last].name} takes longest, at the best observed rates of its disks"
-    return Ceiling(reached, None, text)
 
 
 def _of_top(top: Vdev, disks: list[Disk]) -> float:

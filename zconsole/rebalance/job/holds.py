@@ -25,7 +25,7 @@ from zconsole.rebalance.planning.engine_choice import why_shared
 from zconsole.rebalance.planning.forecast import TOO_LARGE
 from zconsole.system.day_hours import day_hours
 from zconsole.system.patient import Patient
-from zconsole.zfs.decode.devices import Devices
+from zconsole.zfs.decode.builders import Devices
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.blockdev import diskstats_names, diskstats_rows
 

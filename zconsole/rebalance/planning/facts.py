@@ -26,9 +26,9 @@ from zconsole.system.host import ROOT
 from zconsole.system.mounts import MountPoint
 from zconsole.system.printable import clean
 from zconsole.system.process import Completed, DeadlineError, run_blocking
-from zconsole.zfs.decode.measurements import capacities, space_of
+from zconsole.zfs.decode.listing import capacities, space_of
 from zconsole.zfs.decode.text import pools_of
-from zconsole.zfs.decode.words import draid_shape
+from zconsole.zfs.decode.values import draid_shape
 from zconsole.zfs.sources.kstat import module_version, pool_state
 
 DEADLINE = 20.0

@@ -30,7 +30,7 @@ from zconsole.ui.actions.tunables_pane import (
 )
 from zconsole.ui.dialogs.screens import TextQuestion
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.panes.advice import suggested
+from zconsole.ui.panes.reasons import suggested
 from zconsole.ui.widgets.draw import Lines, Span
 from zconsole.units import duration, percent
 

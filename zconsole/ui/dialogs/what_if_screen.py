@@ -24,12 +24,11 @@ from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.frame import Frame, VdevRow, range_words
 from zconsole.ui.dialogs.screens import Offers, Prompt, TextScreen
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.panes.advice import paragraph
 from zconsole.ui.panes.balance import fill_role
+from zconsole.ui.panes.reasons import paragraph
 from zconsole.ui.themed_app import begin
 from zconsole.ui.view_state import ViewState
-from zconsole.ui.widgets.draw import Line, Lines, Span, beside, fit, spread
-from zconsole.ui.widgets.graph import bar
+from zconsole.ui.widgets.draw import Line, Lines, Span, bar, beside, fit, spread
 from zconsole.ui.widgets.lines_view import FooterView, LinesView
 from zconsole.units import percent
 

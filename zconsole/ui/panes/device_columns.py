@@ -16,8 +16,7 @@ from zconsole import units
 from zconsole.config.settings import COLUMNS as COLUMN_WORDS
 from zconsole.timeline.frame import Frame, VdevRow
 from zconsole.ui.display_format import DisplayFormat, count
-from zconsole.ui.widgets.draw import Line, Span, fit, formerly, middle
-from zconsole.ui.widgets.graph import heat_strip, scale, sparkline
+from zconsole.ui.widgets.draw import Line, Span, fit, formerly, heat_strip, middle, scale, sparkline
 from zconsole.units import percent
 
 if TYPE_CHECKING:
@@ -146,53 +145,42 @@ def is_noted(row: VdevRow, frame: Frame, look: DisplayFormat) -> bool:
 
 def cell(column: Column, item: TreeLine, row: VdevRow, panel: Panel) -> tuple[str, str]:
     """Return the text of a row in a column, and its role."""
-    look, width = panel.look, column.width
+    look, width, vdev, errors = panel.look, column.width, row.vdev, row.vdev.errors
+    text = role = ""
     match column.key:
         case "name":  # indented, with the number of rows folded below it
-            text = panel.names.get(row.vdev.name) or look.text(row.vdev.name)
+            named = panel.names.get(vdev.name) or look.text(vdev.name)
             if item.folded:
-                text = f"{text} {look.glyphs.folded}{item.folded}"
+                named = f"{named} {look.glyphs.folded}{item.folded}"
             room = max(1, width - item.depth)
-            return " " * item.depth + middle(text, room, look.glyphs.ellipsis), ""
+            text = " " * item.depth + middle(named, room, look.glyphs.ellipsis)
         case "bay":
-            disk = row.vdev.disk
-            return look.middle(disk.bay if disk else "", width), ""
+            text = look.middle(vdev.disk.bay if vdev.disk else "", width)
+        case "state" if panel.frame.suspended and vdev is panel.frame.root:
+            # zpool prints the state of the vdevs here; the header says SUSPENDED, too.
+            mark, role = _STATES["SUSPENDED"]
+            text = f"{mark} SUSPENDED"
         case "state":
-            return _state_cell(row, panel)
+            words, role = state_words(row)
+            # Errors or new trouble also give an ONLINE row a mark.
+            if words.startswith(" ") and (row.key in panel.troubles or errors.total):
+                words, role = f"!{words[1:]}", role or "warning"
+            text = look.text(words)
         case "note":
             trouble = panel.troubles.get(row.key)
             said = note_words(row, look, panel.frame.t, trouble)
             role = "warning" if row.slow_sibling or trouble else "dim"
-            return formerly(said, width, look.glyphs.ellipsis), role
-        case "err" | "err_read" | "err_write" | "err_cksum" | "slow":
-            return _error_cell(column.key.removeprefix("err_"), row)
-    return _io_cell(column, row, panel)
-
-
-def _state_cell(row: VdevRow, panel: Panel) -> tuple[str, str]:
-    """Return the state with its mark; errors or new trouble also give an ONLINE row a mark.
-
-    For a suspended pool, zpool prints the state of its vdevs in this place; show SUSPENDED instead,
-    as in the header.
-    """
-    if panel.frame.suspended and row.vdev is panel.frame.root:
-        mark, role = _STATES["SUSPENDED"]
-        return f"{mark} SUSPENDED", role
-    words, role = state_words(row)
-    if words.startswith(" ") and (row.key in panel.troubles or row.vdev.errors.total):
-        words, role = f"!{words[1:]}", role or "warning"
-    return panel.look.text(words), role
-
-
-def _error_cell(name: str, row: VdevRow) -> tuple[str, str]:
-    """Return one of the counters that zpool clear resets; ``err`` is their sum."""
-    errors = row.vdev.errors
-    if name == "err":
-        known = (errors.read, errors.write, errors.cksum) != (None, None, None)
-        return (count(errors.total), "error" if errors.total else "dim") if known else ("", "")
-    value: int | None = getattr(errors, name)
-    bad = "warning" if name == "slow" else "error"
-    return count(value, ""), bad if value else "dim"
+            text = formerly(said, width, look.glyphs.ellipsis)
+        case "err" if (errors.read, errors.write, errors.cksum) != (None, None, None):
+            # The sum of the counters that zpool clear resets.
+            text, role = count(errors.total), "error" if errors.total else "dim"
+        case "err_read" | "err_write" | "err_cksum" | "slow":
+            value: int | None = getattr(errors, column.key.removeprefix("err_"))
+            bad = "warning" if column.key == "slow" else "error"
+            text, role = count(value, ""), bad if value else "dim"
+        case _:
+            text, role = _io_cell(column, row, panel)
+    return text, role
 
 
 def _io_cell(column: Column, row: VdevRow, panel: Panel) -> tuple[str, str]:
@@ -401,71 +389,56 @@ def sort_key(columns: Sequence[Column], sort: str) -> str | None:
 
 def heading(panel: Panel, sort: str) -> Line:
     """Return the line of headings; a sparkline's or strip's heading is its scale."""
-    sorted_key = sort_key(panel.columns, sort)
-    spans = []
+    sorted_key, top = sort_key(panel.columns, sort), units.size(panel.top)
+    spans, blank = list[Span](), Span(" ", "title")
     for column in panel.columns:
-        title = _title(column, panel)
+        title = column.title
+        if column.key in _SPARKS:
+            title = f"scale {top}" if len(f"scale {top}") <= column.width else f"0-{top}"
+            title = "-" if panel.top <= _NO_RATE else title
+        elif column.key in _HEATS:
+            # The levels of a strip, with the bounds between them: ░5▒20▓80█
+            levels, bounds = panel.look.glyphs.heat[1:], title.split()
+            title = levels[0] + "".join(map("".join, zip(bounds, levels[1:], strict=True)))
+        elif len(title) > column.width:
+            title = _SHORT.get(column.key, title)
         if column.key == sorted_key:
             mark = panel.look.glyphs.sorted
             title = _SHORT.get(column.key, title)[: max(0, column.width - len(mark))] + mark
-        spans.append(Span(_fit(title, column, panel.look), "title"))
-    return _spaced(spans, "title")
-
-
-def _title(column: Column, panel: Panel) -> str:
-    if column.key in _SPARKS:
-        if panel.top <= _NO_RATE:
-            return "-"
-        top = units.size(panel.top)
-        named = f"scale {top}"
-        return named if len(named) <= column.width else f"0-{top}"
-    if column.key in _HEATS:  # the levels of a strip, with the bounds between them: ░5▒20▓80█
-        levels, bounds = panel.look.glyphs.heat[1:], column.title.split()
-        return levels[0] + "".join(map("".join, zip(bounds, levels[1:], strict=True)))
-    whole = len(column.title) <= column.width
-    return column.title if whole else _SHORT.get(column.key, column.title)
+        spans += (blank, Span(_fit(title, column, panel.look), "title"))
+    return tuple(spans)
 
 
 def row_line(item: TreeLine, panel: Panel) -> Line:
     """Return the line of a vdev, or the title of a class."""
     if (row := item.row) is None:
         return (Span(f" {item.title}", "dim"),)
-    note, spans = _idle_note(row, panel), list[Span]()
+    # A note takes the place of the I/O columns of a device that can't have I/O.
+    note, now, trouble = "", panel.frame.t, panel.troubles.get(row.key)
+    if not row.vdev.children and (row.gone or row.vdev.state not in (*WORKING, "AVAIL")):
+        note = note_words(row, panel.look, now, trouble)
+        if row.key in panel.waited_for:
+            since = row.missing_since
+            note = "suspended the pool" + (f" {panel.look.when(since, now)}" if since else "")
+    spans, blank = list[Span](), Span(" ")
     idle = [c.width for c in panel.columns if c.key in _IO] if note else []
     for column in panel.columns:
         if idle and column.key == "note":
-            spans.append(Span(" " * column.width))
+            spans += (blank, Span(" " * column.width))
         elif not idle or column.key not in _IO:
             text, role = cell(column, item, row, panel)
-            spans.append(Span(_fit(text, column, panel.look), role))
+            spans += (blank, Span(_fit(text, column, panel.look), role))
         elif column.key == "read":  # the note takes the place of all I/O columns
             room = sum(idle) + len(idle) - 1
             ellipsis = panel.look.glyphs.ellipsis
             role = "error" if row.key in panel.waited_for else "dim"
-            spans.append(Span(fit(formerly(note, room, ellipsis), room, ellipsis=ellipsis), role))
-    return _spaced(spans)
-
-
-def _idle_note(row: VdevRow, panel: Panel) -> str:
-    """Return the note for the I/O columns of a device that can't have I/O; else empty."""
-    idle = (row.gone or row.vdev.state not in WORKING) and not row.vdev.children
-    if not idle or row.vdev.state == "AVAIL":
-        return ""
-    now = panel.frame.t
-    if row.key in panel.waited_for:
-        since = row.missing_since
-        return "suspended the pool" + (f" {panel.look.when(since, now)}" if since else "")
-    return note_words(row, panel.look, now, panel.troubles.get(row.key))
+            text = fit(formerly(note, room, ellipsis), room, ellipsis=ellipsis)
+            spans += (blank, Span(text, role))
+    return tuple(spans)
 
 
 def _fit(text: str, column: Column, look: DisplayFormat) -> str:
     return fit(text, column.width, right=column.right, ellipsis=look.glyphs.ellipsis)
-
-
-def _spaced(spans: Sequence[Span], role: str = "") -> Line:
-    """Put a space before each span."""
-    blank = Span(" ", role)
-    return tuple([each for span in spans for each in (blank, span)])
 
 
 COLUMNS = (

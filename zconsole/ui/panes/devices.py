@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
 
 from zconsole.config.settings import COLUMNS
 from zconsole.pool.chassis import LeafDisk
@@ -32,8 +31,7 @@ from zconsole.ui.panes.device_columns import (
 from zconsole.ui.panes.device_detail import detail_lines, detail_room
 from zconsole.ui.panes.device_graphs import graph_room, scrolled
 from zconsole.ui.panes.pane import Pane, Scene, Wish
-from zconsole.ui.widgets.draw import Line, Span, merged, short_names
-from zconsole.ui.widgets.graph import graph_values
+from zconsole.ui.widgets.draw import Line, Span, graph_values, merged, short_names
 from zconsole.ui.widgets.lines_view import CursorView
 
 CLASS_TITLES = {
@@ -65,12 +63,6 @@ class Arrangement:
     folded: frozenset[str] = frozenset()
 
 
-def tree_height(rows: Sequence[VdevRow]) -> int:
-    """Return the lines of the whole tree, including the titles of classes."""
-    classes = {row.vdev.vclass for row in rows if row.depth == 1}
-    return len(rows) + len(classes & CLASS_TITLES.keys())
-
-
 def items(rows: Sequence[VdevRow], arrangement: Arrangement) -> tuple[TreeLine, ...]:
     """Return the lines for ``rows``, which are in tree order."""
     kept = rows if not arrangement.filter else _filtered(rows, arrangement.filter)
@@ -78,31 +70,19 @@ def items(rows: Sequence[VdevRow], arrangement: Arrangement) -> tuple[TreeLine, 
         leaves = [row for row in kept if not row.vdev.children]
         leaves.sort(key=SORTS[arrangement.sort])
         return tuple(TreeLine(row.key, 0, row) for row in leaves)
-    return _tree(kept, () if arrangement.filter else arrangement.folded)
-
-
-def _tree(rows: Sequence[VdevRow], folded: Collection[str]) -> tuple[TreeLine, ...]:
-    out: list[TreeLine] = []
-    group = "normal"
-    hiding: int | None = None
-    for index, row in enumerate(rows):
-        if hiding is not None and row.depth > hiding:
+    folded = () if arrangement.filter else arrangement.folded
+    lines, group, hiding = list[TreeLine](), "normal", False
+    for row in kept:
+        if hiding and row.depth > lines[-1].depth:
+            lines[-1] = lines[-1]._replace(folded=lines[-1].folded + 1)
             continue
-        hiding = None
         if row.depth == 1 and row.vdev.vclass != group:
             group = row.vdev.vclass
             if title := CLASS_TITLES.get(group):
-                out.append(TreeLine(f"class:{group}", 0, title=title))
-        below = _below(rows, index) if row.key in folded else 0
-        if below:
-            hiding = row.depth
-        out.append(TreeLine(row.key, row.depth, row, folded=below))
-    return tuple(out)
-
-
-def _below(rows: Sequence[VdevRow], index: int) -> int:
-    deeper = takewhile(lambda row: row.depth > rows[index].depth, rows[index + 1 :])
-    return sum(1 for _ in deeper)
+                lines.append(TreeLine(f"class:{group}", 0, title=title))
+        hiding = row.key in folded
+        lines.append(TreeLine(row.key, row.depth, row))
+    return tuple(lines)
 
 
 def _filtered(rows: Sequence[VdevRow], wanted: str) -> list[VdevRow]:
@@ -202,6 +182,8 @@ class DeviceView(Pane, CursorView):
         """Memories by pool."""
         self._memory = DeviceMemory()
         self._items: tuple[TreeLine, ...] = ()
+        self._filled = frozenset[str]()
+        """Keys of listed disks that are being filled, or will be once the metadata is scanned."""
         self._details: dict[str, tuple[Line, ...]] = {}
         self._rows: dict[int, Line] = {}
         """Lines of rows of this frame, as they are asked for twice: to compare and to draw them."""
@@ -212,7 +194,9 @@ class DeviceView(Pane, CursorView):
 
     def wish(self, scene: Scene) -> Wish:
         """Wish for a line per vdev, the title, and open details."""
-        steady = tree_height(scene.frame.rows) + 1
+        # The whole tree, with the titles of classes, and the title of the list.
+        classes = {row.vdev.vclass for row in scene.frame.rows if row.depth == 1}
+        steady = len(scene.frame.rows) + len(classes & CLASS_TITLES.keys()) + 1
         return Wish(self.pane_id, self.place, max(steady, self.line_count() + 1), steady=steady)
 
     def paint(self, scene: Scene) -> None:
@@ -223,12 +207,12 @@ class DeviceView(Pane, CursorView):
         self._frame, self._look = frame, look
         self._width, self._height = scene.width, scene.lines
         memory = self._memories.setdefault(frame.guid or frame.pool, DeviceMemory())
-        was_shown, before = memory is self._memory and bool(self._items), self._being_filled()
+        was_shown, before = memory is self._memory and bool(self._items), self._filled
         if memory is not self._memory:
             self._memory, self.until = memory, None
         self._memory.take(frame, look)
         self.rearrange()
-        if was_shown and (new := self._being_filled() - before):
+        if was_shown and (new := self._filled - before):
             self._reveal_filled(new)
         self.awaits_filled = max(0, self.awaits_filled - is_next)
 
@@ -240,10 +224,17 @@ class DeviceView(Pane, CursorView):
         at, frame = self._at_cursor, self._frame
         found = items(frame.rows, self.arrangement)
         self._items = found or (_NOTHING if frame.rows else _UNSEEN,)
+        if filled := self._memory.tree.filled:
+            filled = filled.intersection([item.key for item in found])
+        self._filled = filled
         self._details = {}
         if self.expanded:
             self._insert_details(frame)
-        self._follow(at)
+        if at is not None:  # keep the cursor on the same device if it is still there
+            own = [(i, item.detail) for i, item in enumerate(self._items) if item.key == at.key]
+            same = (i for i, detail in own if detail == at.detail)
+            self.cursor = next(same, own[0][0] if own else self.cursor)
+        self.cursor = max(0, min(self.cursor, len(self._items) - 1))
         self._panel = self._make_panel(frame)
         self._rows.clear()
         self.update_lines()
@@ -297,11 +288,6 @@ class DeviceView(Pane, CursorView):
             between = self._items[self.cursor : filled + 1]
             if all(item.depth >= at.depth for item in between):  # in one group
                 self.reveal(filled)
-
-    def _being_filled(self) -> frozenset[str]:
-        """Return keys of disks that are being filled, or will be once the metadata is scanned."""
-        filled = self._memory.tree.filled
-        return filled.intersection([item.key for item in self._items]) if filled else filled
 
     @property
     def current(self) -> TreeLine | None:
@@ -403,10 +389,17 @@ class DeviceView(Pane, CursorView):
             return (Span(" DEVICES", "title"),)
         line = heading(self._panel, self.arrangement.sort)
         marked = sort_key(self._panel.columns, self.arrangement.sort) is not None
-        mark = self._position(self.size.height, marked=marked)
-        if not mark:
+        if not (mark := self._position(self.size.height, marked=marked)):
             return line
-        return _over(merged(line), mark)
+        # After the first heading, if the name column has room for it.
+        line = merged(line)
+        text = line[0].text
+        head = text.rstrip().split("  ")[0]
+        room = len(text) - len(head) - len(text[len(head) :].lstrip())
+        if len(mark) + 2 > room:
+            return line
+        shown = f"{head} {mark}"
+        return (Span(shown + text[len(shown) :], line[0].role), *line[1:])
 
     def go_to(self, key: str) -> None:
         """Put the cursor on the row with this key, if it is in the list."""
@@ -468,24 +461,19 @@ class DeviceView(Pane, CursorView):
             columns = arrange(width, longest + has.bay + 1, number, has)
         spark = max((c.width for c in columns if c.key.endswith("_spark")), default=0)
         top = common_scale(frame, spark) if spark else 1.0
-        names = self._names_in(tree, columns[0].width, bays=named)
+        # Leaf names in the width of their column, distinct, after their bays if there is room for
+        # enough of the names beside them.
+        room, bay = columns[0].width - tree.deepest, tree.widest_bay + 1
+        if not named or bay == 1 or room - bay < min(_LEAST, tree.longest_leaf):
+            named, bay = False, 0
+        whole = {name: self._look.text(name) for name in tree.names}
+        short = short_names(tuple(whole.values()), room - bay, self._look.glyphs.ellipsis)
+        told = tree.bays.items() if named else ()
+        bays = {name: f"{self._look.text(where)} " for name, where in told if where}
+        names = {name: bays.get(name, "") + short[text] for name, text in whole.items()}
         troubles = {trouble.key: trouble for trouble in frame.troubles}
         waited_for = frozenset(row.key for row in frame.missing_devices)
         return Panel(frame, self._look, columns, names, top, troubles, waited_for)
-
-    def _names_in(self, tree: TreeFacts, width: int, *, bays: bool) -> dict[str, str]:
-        """Return the displayed leaf names in ``width`` cells, distinct, after their bays if asked.
-
-        Without room for enough of the names beside them there are no bays.
-        """
-        room, bay = width - tree.deepest, tree.widest_bay + 1
-        if not bays or bay == 1 or room - bay < min(_LEAST, tree.longest_leaf):
-            bays, bay = False, 0
-        whole = {name: self._look.text(name) for name in tree.names}
-        short = short_names(tuple(whole.values()), room - bay, self._look.glyphs.ellipsis)
-        told = tree.bays.items() if bays else ()
-        shown = {name: f"{self._look.text(where)} " for name, where in told if where}
-        return {name: shown.get(name, "") + short[text] for name, text in whole.items()}
 
     @property
     def _graph_rows(self) -> int:
@@ -506,18 +494,6 @@ class DeviceView(Pane, CursorView):
             listed += (TreeLine(item.key, item.depth, item.row, detail=i) for i in range(count))
         self._items = tuple(listed)
 
-    def _follow(self, at: TreeLine | None) -> None:
-        """Keep the cursor on the same device if it is still there."""
-        if at is not None:
-            same = (
-                i
-                for i, item in enumerate(self._items)
-                if item.key == at.key and item.detail == at.detail
-            )
-            own = (i for i, item in enumerate(self._items) if item.key == at.key)
-            self.cursor = next(same, next(own, self.cursor))
-        self.cursor = max(0, min(self.cursor, len(self._items) - 1))
-
     def _position(self, height: int, *, marked: bool = True) -> str:
         """Return order, filter, and in a longer list than ``height`` lines show, the position.
 
@@ -532,14 +508,3 @@ class DeviceView(Pane, CursorView):
             total = str(len(self._items))
             parts.append(f"{self.cursor + 1:>{len(total)}}/{total}")
         return " ".join(parts)
-
-
-def _over(line: Line, mark: str) -> Line:
-    """Put ``mark`` after the first heading if the name column has room for it."""
-    text = line[0].text
-    head = text.rstrip().split("  ")[0]
-    room = len(text) - len(head) - len(text[len(head) :].lstrip())
-    if len(mark) + 2 > room:
-        return line
-    shown = f"{head} {mark}"
-    return (Span(shown + text[len(shown) :], line[0].role), *line[1:])

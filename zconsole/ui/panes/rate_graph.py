@@ -18,8 +18,7 @@ from zconsole.timeline.frame import DONE, Frame, ScanView
 from zconsole.timeline.scan_rate import Mark, PastRates
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.pane import Ink
-from zconsole.ui.widgets.draw import Line, Span
-from zconsole.ui.widgets.graph import graph_lines, graph_values, scale
+from zconsole.ui.widgets.draw import Line, Span, graph_lines, graph_values, scale
 from zconsole.units import date_of
 
 _HOUR, _DAY = 3600, 86400
@@ -122,19 +121,6 @@ def name_marks(line: TimeAxis, marks: Sequence[tuple[int, Mark]], look: DisplayF
             line.put(at - 1 - cell_len(said), said, "notice")
 
 
-def name_times(
-    line: TimeAxis, begin: float, end: float, first: int, width: int, look: DisplayFormat
-) -> None:
-    """Place round times where there is room; ``begin`` is at the column ``first``."""
-    columns, ends = width - first, {look.when(begin, end), look.when(end, end)}
-    for t in round_times(begin, end, columns, look.zone):
-        if look.when(t, end) in ends:
-            continue  # it would be there twice
-        said = look.when(t, end).removesuffix(" 00:00")
-        at = first + int((t - begin) / (end - begin) * columns)
-        line.put(at, said if look.clock(t) == "00:00" else look.clock(t), away=_AWAY)
-
-
 _LABEL = 11
 _SPAN = 16
 """Columns of the time span beside a graph of one row."""
@@ -179,7 +165,13 @@ def rate_lines(view: ScanView, ink: Ink, rows: int, until: float | None) -> list
     top = scale(shown.rates)
     said = look.rate(top) if any(shown.rates) else ""
     drawn = graph_lines(shown.rates, width, rows, top, look.glyphs)
-    marks = _marks(view.past, shown, width, rows, ink)
+    # Events in the time shown, with their columns in the graph.
+    cell = view.past.step * graph_values(1, rows, look.glyphs)
+    marks = [
+        (max(0, width - 1 - int((shown.end - mark.t) / cell)), mark)
+        for mark in happened(view.past.marks, ink.frame, view.past.step)
+        if shown.begin <= mark.t <= shown.end
+    ]
     if rows > 1:
         labels, scaled = {0: said, 1: "rate"}, []
         for row, text in enumerate(drawn):  # with the scale before each row
@@ -215,19 +207,6 @@ def _span(shown: ShownSteps, ink: Ink, going: bool) -> str:
     return whole if len(whole) < _SPAN else f"to {end} ago"
 
 
-def _marks(
-    past: PastRates, shown: ShownSteps, width: int, rows: int, ink: Ink
-) -> list[tuple[int, Mark]]:
-    """Return events in the time shown, with their columns in the graph."""
-    cell = past.step * graph_values(1, rows, ink.look.glyphs)
-    seen = happened(past.marks, ink.frame, past.step)
-    return [
-        (max(0, width - 1 - int((shown.end - mark.t) / cell)), mark)
-        for mark in seen
-        if shown.begin <= mark.t <= shown.end
-    ]
-
-
 def _axis(
     shown: ShownSteps,
     marks: Sequence[tuple[int, Mark]],
@@ -247,5 +226,12 @@ def _axis(
         name_marks(line, marks, look)
         begin = look.when(shown.begin, ink.frame.t)
         line.put(max(0, min(first, width - len(end) - 2 - len(begin))), begin)
-        name_times(line, shown.begin, shown.end, first, width, look)
+        # Round times where there is room.
+        told = {look.when(t, shown.end) for t in (shown.begin, shown.end)}
+        columns, seconds = width - first, shown.end - shown.begin
+        for t in round_times(shown.begin, shown.end, columns, look.zone):
+            if (said := look.when(t, shown.end)) not in told:  # else it would be there twice
+                at, clock = first + int((t - shown.begin) / seconds * columns), look.clock(t)
+                said = said.removesuffix(" 00:00")
+                line.put(at, said if clock == "00:00" else clock, away=_AWAY)
     return (Span(f"{'0':>{_LABEL}} {look.glyphs.axis[2]}", "dim"), *line.spans())

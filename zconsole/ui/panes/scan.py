@@ -26,12 +26,10 @@ from zconsole.timeline.frame import (
 )
 from zconsole.timeline.scan_rate import PastRates
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.panes.advice import advice_lines, fixed
 from zconsole.ui.panes.pane import TALL, Ink, Pane, Scene, Wish, spare
 from zconsole.ui.panes.rate_graph import graph_width, rate_lines
-from zconsole.ui.panes.reasons import as_called, called_names
-from zconsole.ui.widgets.draw import Line, Span, beside, joined, width_of
-from zconsole.ui.widgets.graph import bar, graph_values
+from zconsole.ui.panes.reasons import advice_lines, as_called, called_names, fixed
+from zconsole.ui.widgets.draw import Line, Span, bar, beside, graph_values, joined, width_of
 from zconsole.ui.widgets.lines_view import SCROLL_MARKS
 
 _HEAD = 11
@@ -77,8 +75,15 @@ def scan_lines(
     entries += [_other(view, ink) for view in running[1:]]
     entries += activity_entries(frame.activities, ink)
     below = advice_lines(ink, running=len(running))
-    lines = _counted(entries, room)
-    past, graphed = past_scans(frame), graphed_scan(frame)
+    lines = [line for entry in entries for line in entry]
+    if room is not None and len(lines) > room and len(entries) > 1:
+        # As many entries as fit in full, at least one; the others are counted.
+        ends = list(accumulate(len(entry) for entry in entries))
+        fitting = max(1, sum(end < room for end in ends))
+        more = Span(f" +{len(entries) - fitting} more", "dim")
+        lines = [*lines[: min(ends[fitting - 1], room - 1)], (more,)]
+    past = [v for v in frame.scans if not v.scan.active and v.scan.function != "none"]
+    graphed = graphed_scan(frame)
     for view in past[: 1 if running else _PAST_SHOWN]:
         lines.extend(_past(view, ink))
         if view is graphed and graph:
@@ -92,35 +97,21 @@ def scan_lines(
     return tuple(look.crop(line, width) for line in (*lines, *below))
 
 
-def past_scans(frame: Frame) -> list[ScanView]:
-    """Return the finished and canceled scans, the newest first."""
-    return [v for v in frame.scans if not v.scan.active and v.scan.function != "none"]
-
-
 def graphed_scan(frame: Frame) -> ScanView | None:
     """Return the scan with a graph: the running one, else the newest one if its rates are known."""
-    running = next((view for view in frame.scans if view.scan.active), None)
-    if running is not None:
-        return running
-    newest = next(iter(past_scans(frame)), None)
-    return newest if newest is not None and newest.past.rates else None
-
-
-def _counted(entries: Sequence[list[Line]], room: int | None) -> list[Line]:
-    """Return the lines of as many entries as fit in full, at least one, and count the others."""
-    lines = [line for entry in entries for line in entry]
-    if room is None or len(lines) <= room or len(entries) < 2:
-        return lines
-    ends = list(accumulate(len(entry) for entry in entries))
-    fitting = max(1, sum(end < room for end in ends))
-    shown = lines[: min(ends[fitting - 1], room - 1)]
-    return [*shown, (Span(f" +{len(entries) - fitting} more", "dim"),)]
+    seen = [view for view in frame.scans if view.scan.function != "none"]
+    first = next((view for view in seen if view.scan.active), seen[0] if seen else None)
+    is_drawn = first is not None and (first.scan.active or first.past.rates)
+    return first if is_drawn else None
 
 
 def _main(view: ScanView, ink: Ink, graph: int, until: float | None) -> list[Line]:
     """Return the lines of the scan whose estimate and rate are in the headline."""
-    lines = [_progress(view, ink)]
-    walk = [_first_stage(view, ink)] if _has_first_stage(view.scan) else []
+    scan, lines, walk = view.scan, [_progress(view, ink)], list[Line]()
+    if _has_first_stage(scan):
+        word = f"{stage_words(scan, 'scanning'):<{_STAGE}}"
+        head: Line = (Span(" " * _HEAD), Span(word, "dim"))
+        walk = [barred(head, None, scan.scanned_bytes, scan.total_bytes, ink, thin=True)]
     is_drawn = graph and view.scan.function != "errorscrub"
     drawn = rate_lines(view, ink, graph, until) if is_drawn else []
     notes, facts = [*_notes(view, ink)], [*_facts(view, ink)]
@@ -178,14 +169,6 @@ def _is_walking(view: ScanView) -> bool:
         return False
     paused = scan.state == "paused" and (scan.scanned_bytes or 0) < (scan.total_bytes or 0)
     return paused or view.stage == "scanning"
-
-
-def _first_stage(view: ScanView, ink: Ink) -> Line:
-    """Return the progress of the metadata stage."""
-    scan = view.scan
-    word = stage_words(scan, "scanning")
-    head: Line = (Span(" " * _HEAD), Span(f"{word:<{_STAGE}}", "dim"))
-    return barred(head, None, scan.scanned_bytes, scan.total_bytes, ink, thin=True)
 
 
 def _facts(view: ScanView, ink: Ink) -> Iterator[Line]:
@@ -287,7 +270,8 @@ class ScanPane(Pane):
             self._rows = share(scene, len(self._made))
         self._past = past if self._rows else PastRates()
         self.keys = _GRAPH_KEYS if self._past.rates else ()
-        columns = graph_width(self._width_in(scene), self._rows, scene.look.number)
+        marks = SCROLL_MARKS * (scene.zoomed == self.pane_id)
+        columns = graph_width(scene.width - marks, self._rows, scene.look.number)
         self._steps = graph_values(columns, self._rows, scene.look.glyphs)
         if self._rows != running:
             self._made = self._lines_of(scene, self._rows)
@@ -302,11 +286,11 @@ class ScanPane(Pane):
         self.show(rest, title)
 
     def _lines_of(self, scene: Scene, graph: int, room: int | None = None) -> tuple[Line, ...]:
-        whole = scene.zoomed == self.pane_id
+        whole = scene.zoomed == self.pane_id  # then the title leaves room for the scroll marks
         return scan_lines(
             scene.frame,
             scene.look,
-            self._width_in(scene),
+            scene.width - SCROLL_MARKS * whole,
             compact=scene.compact and not whole,
             roomy=scene.height >= TALL or whole,
             whole=whole,
@@ -314,10 +298,6 @@ class ScanPane(Pane):
             until=self.until,
             room=room,
         )
-
-    def _width_in(self, scene: Scene) -> int:
-        """Columns of its lines; zoomed, the title leaves room for the marks of scrolling."""
-        return scene.width - SCROLL_MARKS * (scene.zoomed == self.pane_id)
 
     def to_now(self) -> bool:
         """Let the graph end now; return whether it did not."""
@@ -476,6 +456,8 @@ def _activity_ended(head: Line, view: ActivityView, ink: Ink) -> list[Line]:
 _BETWEEN = "   "
 _PERCENT = 8
 _AMOUNT = 16
+_OF = "  {} of {} "
+"""The amounts of what is done and in total, and the least cells for both."""
 _LEAST_NAME = 8
 _LEAST_BAR = 4
 """Least cells of a bar that tells more than its percentage."""
@@ -489,7 +471,7 @@ def subject(work: str, vdev: str | None, beside: int, total: int | None, ink: In
     if not vdev:
         return ink.look.text(work)
     widest = max(ink.look.number, len(ink.look.size(total)))
-    amount = len(_amount("", "")) + 2 * widest
+    amount = len(_OF.format("", "")) + 2 * widest
     room = ink.width - beside - _PERCENT - 2 - amount - len(f"{work} of ")
     name = ink.look.middle(vdev, max(_LEAST_NAME, room))
     return work_name(ink.look.text(work), name)
@@ -516,17 +498,13 @@ def barred(
     shown = "-" if percent is None else f"{percent:.1f} %"
     room = ink.width - width_of(head) - _PERCENT - 2
     known = done is not None or total is not None
-    whole = f"{_amount(look.size(done), look.size(total)):>{_AMOUNT}}" if known else ""
+    whole = f"{_OF.format(look.size(done), look.size(total)):>{_AMOUNT}}" if known else ""
     amount = next((said for said in (whole, f"  {look.size(done)} ") if len(said) <= room), "")
     share, cells = None if percent is None else percent / 100, max(0, room - len(amount))
     drawn = bar(share, cells, look.glyphs, thin=thin)
     if cells < _LEAST_BAR:
         drawn = (Span(" " * cells),)
     return (*head, Span(f"{shown:>{_PERCENT}}  "), *drawn, Span(amount))
-
-
-def _amount(done: str, total: str) -> str:
-    return f"  {done} of {total} "
 
 
 def eta_line(label: str, estimate: Estimate, ink: Ink) -> Line:

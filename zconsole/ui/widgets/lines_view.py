@@ -91,6 +91,8 @@ class LinesView(ScrollView, inherit_bindings=False):
 
     title_height = 0
     """Lines of the title: 1, or 0 without one."""
+    cursor = -1
+    """Index of the line at the cursor; -1 in a view without one."""
 
     def __init__(self, *, id: str, focusable: bool = False) -> None:  # noqa: A002
         super().__init__(id=id)
@@ -149,9 +151,11 @@ class LinesView(ScrollView, inherit_bindings=False):
         """Return the line that stays at the top."""
         return self._title
 
-    def ground(self, _: int) -> str:
-        """Return the background of a line, one of GROUNDS."""
-        return ""
+    def ground(self, index: int) -> str:
+        """Return the background of a line, one of GROUNDS; the cursor's depends on the focus."""
+        if index != self.cursor:
+            return ""
+        return "cursor" if self.has_focus else "rest"
 
     def update_lines(self) -> None:
         """Mark the visible lines that differ from those last drawn."""
@@ -232,7 +236,14 @@ class LinesView(ScrollView, inherit_bindings=False):
             return title
         glyphs = self.look.glyphs
         if taken > width - SCROLL_MARKS:
-            return _marks_in_gap(title, f"{glyphs.above * above}{glyphs.below * below}")
+            marks = f"{glyphs.above * above}{glyphs.below * below}"
+            for number, span in enumerate(title):
+                if gap := _GAP.search(span.text):
+                    at = gap.start() + 1
+                    # Always two cells, so that the second mark moves or covers nothing.
+                    text = f"{span.text[:at]} {marks:<2} {span.text[at + 4 :]}"
+                    return (*title[:number], span._replace(text=text), *title[number + 1 :])
+            return title
         ways = f" {glyphs.above if above else ' '}{glyphs.below if below else ' '}"
         line = crop(title, width - SCROLL_MARKS, " ")
         return (*line, Span(" " * (width - SCROLL_MARKS - width_of(line)) + ways, "title"))
@@ -246,17 +257,6 @@ class LinesView(ScrollView, inherit_bindings=False):
     def watch_has_focus(self, _: bool) -> None:
         """Redraw title and cursor, which show the focus; no style rule does."""
         self.update_lines()
-
-
-def _marks_in_gap(title: Line, ways: str) -> Line:
-    """Return the title with the scroll marks in its first gap; unchanged if it has none."""
-    for number, span in enumerate(title):
-        if gap := _GAP.search(span.text):
-            at = gap.start() + 1
-            # Always two cells, so that the second mark moves or covers nothing.
-            text = f"{span.text[:at]} {ways:<2} {span.text[at + 4 :]}"
-            return (*title[:number], span._replace(text=text), *title[number + 1 :])
-    return title
 
 
 def _focused(title: Line) -> Line:
@@ -274,12 +274,6 @@ class CursorView(LinesView):
     """Lines with a cursor that stays in sight."""
 
     cursor = 0
-
-    def ground(self, index: int) -> str:
-        """Return the background of a line; the cursor's depends on the focus of the pane."""
-        if index != self.cursor:
-            return ""
-        return "cursor" if self.has_focus else "rest"
 
     async def on_click(self, event: events.Click) -> None:
         """Put the cursor on the clicked line; a double click opens it."""
@@ -337,7 +331,8 @@ class FooterView(LinesView):
         if made != self._made_of:
             self._beside, self._made_of = keys, made
             self._in_one_line = keys(self.app.size.width)
-        self.show((*above, self._in_one_line))
+        self._keys = (*above, self._in_one_line)
+        self.redraw()
 
     def show_below(self, view: LinesView, keys: Sequence[Line]) -> None:
         """Show the keys, and how to scroll if the lines of ``view`` do not fit above them.

@@ -8,6 +8,7 @@ Figures get the names that ``zpool status -j`` gives them (``builders``).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC
 from functools import partial
 from itertools import chain
 from operator import itemgetter
@@ -17,23 +18,32 @@ from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import ERRORS, MULTIHOST, IoCounters, Pool
 from zconsole.zfs.decode.builders import (
     NUMBERS,
+    Devices,
     Figures,
     Node,
     VdevForm,
     pool_of,
     root_of,
 )
-from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.scans import (
+    COPIES,
     PROGRESS_STATES,
-    copies,
     progress_of,
-    scan_stats,
     scans_of,
+    stats_of_work,
     work_of,
 )
-from zconsole.zfs.decode.values import epoch, integers, mapping, number, word
-from zconsole.zfs.decode.words import AUX_WORDS, CLASSES, VDEV_STATES, disk_name
+from zconsole.zfs.decode.values import (
+    AUX_WORDS,
+    CLASSES,
+    VDEV_STATES,
+    disk_name,
+    integers,
+    mapping,
+    moment,
+    number,
+    word,
+)
 from zconsole.zfs.raw import HISTOGRAMS, QUEUES
 
 _MOST_FRAGMENTATION = 100
@@ -61,9 +71,8 @@ _PLACES = {
 """Indices in ``vdev_stats`` (layout: ``_stats``) of the values that zpool prints under these
 names."""
 _numbers_in = itemgetter(*map(_PLACES.__getitem__, NUMBERS))
-_PROGRESS = {"initialize": (28, 23), "trim": (37, 35)}
-"""Indices in ``vdev_stats`` of bytes done, followed by total bytes, state and time; and of
-errors."""
+_PROGRESS = {"initialize": 28, "trim": 37}
+"""Indices in ``vdev_stats`` of bytes done, followed by total bytes, state and time."""
 _WORDS = ("guid", "path", "phys_path", "devid")
 _QUEUE_KEYS = tuple(chain.from_iterable(QUEUES.values()))
 _SLOW_IOS = 34
@@ -92,8 +101,8 @@ def pool_of_config(
         raise NotUnderstoodError("not a pool's configuration: no name or no vdev_tree")
 
     tops = tuple(_name(child, devices.names) for child in tree.get("children", ()))
-    stats_of_scans, copied = scan_stats(tree, tops), copies(tree)
-    scans = scans_of(stats_of_scans, now)
+    work_stats = stats_of_work(tree, tops)
+    scans = scans_of(work_stats["scan_stats"], now)
     length, stats = _stats(tree)
     stated = {"guid": word(tree.get("guid")), "io": _io(stats)}
     form = VdevForm(config["name"], "root", (), _figures(tree, length, stats), stated)
@@ -104,11 +113,10 @@ def pool_of_config(
         "state": "SUSPENDED" if "suspended" in config else root.state,
         "moreinfo": message.get("see"),
         "errlist": message.get("errors"),
-        "scan_stats": stats_of_scans,
-        **copied,
+        **work_stats,
     }
-    at = [copied.get(key, {"vdev": -1})["vdev"] for key in ("removal_stats", "raidz_expand_stats")]
-    removed, expanding = (tops[number] if 0 <= number < len(tops) else None for number in at)
+    moving = (work_stats.get(key, {"vdev": -1})["vdev"] for key in COPIES)
+    removed, expanding = (tops[number] if 0 <= number < len(tops) else None for number in moving)
     work = work_of(printed, scans, now, (removed, expanding))
     destroyed = mapping(message.get("destroyed"), "names").items()
     work["destroyed"] = {str(k): str(v) for k, v in destroyed}
@@ -183,7 +191,19 @@ def _vdev(node: Node, names: Mapping[str, str]) -> VdevForm:
     (length, stats), below = _stats(node), node.get("children", ())
     stated: dict[str, Any] = {key: str(node[key]) for key in _WORDS if node.get(key) is not None}
     if "vdev_stats_ex" in node:
-        stated |= _extended(node["vdev_stats_ex"] or {})
+        more = node["vdev_stats_ex"] or {}
+        counts = tuple(map(more.get, _QUEUE_KEYS))
+        integers([count for count in counts if count is not None], "vdev_stats_ex")
+        pairs = zip(QUEUES, counts[::2], counts[1::2], strict=True)
+        stated["queues"] = {
+            name: (wait, busy) for name, wait, busy in pairs if None not in (wait, busy)
+        }
+        found = {name: more.get(key) for name, key in HISTOGRAMS.items()}
+        stated["histograms"] = {
+            name: tuple(integers(array, "vdev_stats_ex"))
+            for name, array in found.items()
+            if array is not None
+        }
     if length:
         stated["io"] = _io(stats)
     if stats[4] > 0 and stats[27] <= _MOST_FRAGMENTATION:
@@ -194,11 +214,11 @@ def _vdev(node: Node, names: Mapping[str, str]) -> VdevForm:
         # vdev.c).
         stated["unfilled"] = bool(node.get("resilver_txg") or node.get("rebuild_txg"))
         stated["trimmable"] = not stats[36] if length >= _TRIMS else None
-        for name, (at, errors) in _PROGRESS.items():
+        for name, at in _PROGRESS.items():
             if 0 < stats[at + 2] < len(PROGRESS_STATES):
                 done, total, state, time = stats[at : at + 4]
                 ended = PROGRESS_STATES[state]
-                stated[name] = progress_of(ended, done, total, epoch(time), stats[errors])
+                stated[name] = progress_of(ended, done, total, moment(time, UTC))
     return VdevForm(_name(node, names), _kind(node), below, _figures(node, length, stats), stated)
 
 
@@ -223,19 +243,3 @@ def _figures(node: Node, length: int, stats: Sequence[int]) -> Figures:
 
 def _io(stats: Sequence[int]) -> IoCounters:
     return IoCounters(stats[0] / 1e9, stats[9], stats[10], stats[15], stats[16])
-
-
-def _extended(more: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the queues and histograms of a device's ``vdev_stats_ex``."""
-    counts = tuple(map(more.get, _QUEUE_KEYS))
-    integers([count for count in counts if count is not None], "vdev_stats_ex")
-    pairs = zip(QUEUES, counts[::2], counts[1::2], strict=True)
-    found = {name: more.get(key) for name, key in HISTOGRAMS.items()}
-    return {
-        "queues": {name: (wait, busy) for name, wait, busy in pairs if None not in (wait, busy)},
-        "histograms": {
-            name: tuple(integers(array, "vdev_stats_ex"))
-            for name, array in found.items()
-            if array is not None
-        },
-    }

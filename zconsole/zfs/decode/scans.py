@@ -55,7 +55,7 @@ _REBUILD = (
     *("state", "start_time", "end_time", "scan_time", "scanned", "issued", "rebuilt", "to_scan"),
     *("errors", "pass_time", "pass_scanned", "pass_issued", "pass_skipped"),
 )
-_COPIES = {
+COPIES = {
     "removal_stats": ("state", "vdev", "start_time", "end_time", "to_copy", "copied"),
     "raidz_expand_stats": (
         *("state", "vdev", "start_time", "end_time", "to_reflow", "reflowed"),
@@ -92,7 +92,7 @@ def work_of(
         *((mapping(node, key).get("state"), _REBUILD_WORDS) for key, node in rebuilds),
     ]
     work_words = [
-        *((mapping(pool.get(key), key).get("state"), _STATE_WORDS) for key in _COPIES),
+        *((mapping(pool.get(key), key).get("state"), _STATE_WORDS) for key in COPIES),
         (mapping(pool.get("checkpoint_stats"), "checkpoint_stats").get("state"), _CHECKPOINT_WORDS),
     ]
     known_scan, known_work = (
@@ -177,7 +177,7 @@ def _error_scrub(scan: _Node, zone: tzinfo) -> Scan:
         start=start,
         end=None if active else end,
         percent=100.0 * done / (done + left) if active and done + left else None,
-        duration=seconds_between(start, end) if state == "finished" else None,
+        duration=max(0.0, end - start) if start and end and state == "finished" else None,
         paused_since=paused,
         two_stage=False,
     )
@@ -291,8 +291,11 @@ def _copy(
     )
 
 
-def scan_stats(tree: Mapping[str, Any], tops: Sequence[str]) -> dict[str, Any]:
-    """Convert the kernel's scan arrays to ``scan_stats``; ``tops`` are printed names by vdev id."""
+def stats_of_work(tree: Mapping[str, Any], tops: Sequence[str]) -> dict[str, Any]:
+    """Return the kernel's figures of scans and other work under the names of zpool's JSON.
+
+    ``tops`` are printed names by vdev id.
+    """
     values = integers(tree.get("scan_stats") or (), "scan_stats")
     found = _named(_SCAN, values, _STATE_WORDS) if values else {}
     if values:
@@ -307,23 +310,18 @@ def scan_stats(tree: Mapping[str, Any], tops: Sequence[str]) -> dict[str, Any]:
             rebuilds[name] = {**_named(_REBUILD, values, _REBUILD_WORDS), "name": name}
             for key in ("scan_time", "pass_time"):
                 rebuilds[name][key] *= 1_000_000  # the document has ns, the array ms
-    return {**found, "rebuild_stats": rebuilds}
-
-
-def copies(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the kernel's figures of removal, expansion, checkpoint and condensing, by name."""
-    found = {}
-    for key, names in _COPIES.items():
+    stats = {"scan_stats": {**found, "rebuild_stats": rebuilds}}
+    checkpoint = {"checkpoint_stats": ("state", "start_time", "space")}
+    for key, names in {**COPIES, **checkpoint}.items():
         if values := integers(tree.get(key) or (), key):
-            found[key] = _named(names, values, _STATE_WORDS)
-    if values := integers(tree.get("checkpoint_stats") or (), "checkpoint_stats"):
-        names = ("state", "start_time", "space")
-        found["checkpoint_stats"] = _named(names, values, _CHECKPOINT_WORDS)
-    begun = {what: node for what, node in (tree.get(_CONDENSE) or {}).items() if node["start_time"]}
-    if begun:
-        units = {what: {"unit": _CONDENSED.get(what, "items")} for what in begun}
-        found["condense"] = {what: {**node, **units[what]} for what, node in begun.items()}
-    return found
+            words = _CHECKPOINT_WORDS if key in checkpoint else _STATE_WORDS
+            stats[key] = _named(names, values, words)
+    condensed = (tree.get(_CONDENSE) or {}).items()
+    if begun := {what: node for what, node in condensed if node["start_time"]}:
+        stats["condense"] = {
+            what: {**node, "unit": _CONDENSED.get(what, "items")} for what, node in begun.items()
+        }
+    return stats
 
 
 def _named(
@@ -350,7 +348,8 @@ def completed(scan: Scan, now: float | None) -> Scan:
     """
     # A paused scrub has the counters of a running one: only the pause time shows it.
     state = "paused" if scan.paused_since and scan.state == "running" else scan.state
-    scan = scan._replace(state=state, duration=seconds_between(scan.start, scan.end))
+    took = max(0.0, scan.end - scan.start) if scan.start and scan.end else None
+    scan = scan._replace(state=state, duration=took)
     if not scan.active:
         return scan
     done, total = scan.progress_bytes
@@ -371,11 +370,6 @@ def completed(scan: Scan, now: float | None) -> Scan:
         zpool_scan_rate=unprinted if scan_rate == 0 else scan_rate,
         zpool_issue_rate=unprinted if issue_rate == 0 else issue_rate,
     )
-
-
-def seconds_between(start: float | None, end: float | None) -> float | None:
-    """Return the seconds that a scan took, None while it runs."""
-    return max(0.0, end - start) if start and end else None
 
 
 def _stage(scan: Scan, scan_rate: int | None) -> str:
@@ -457,13 +451,13 @@ PROGRESS_STATES = ("none", "active", "canceled", "suspended", "complete")
 
 
 def progress_of(
-    state: str, done: int | None, total: int | None, time: float | None, errors: int | None
+    state: str, done: int | None, total: int | None, time: float | None
 ) -> Progress | None:
     """Build trim or initialize of one leaf, with zpool's share; None for one that never ran."""
     if state not in PROGRESS_STATES[1:]:
         return None
     share = done / (total + 1) if done is not None and total is not None else None
-    return Progress(state, done, total, 1.0 if state == "complete" else share, time, errors)
+    return Progress(state, done, total, 1.0 if state == "complete" else share, time)
 
 
 def in_order(scans: list[Scan]) -> tuple[Scan, ...]:

@@ -16,16 +16,24 @@ from zconsole.pool.model import UNKNOWN_KIND, Pool, Progress, Scan, Vdev
 from zconsole.units import parse_size
 from zconsole.zfs.decode.builders import (
     NUMBERS,
+    Devices,
     Figures,
     Node,
     VdevForm,
     pool_of,
     root_of,
 )
-from zconsole.zfs.decode.devices import Devices
 from zconsole.zfs.decode.scans import progress_of, scans_of, work_of
-from zconsole.zfs.decode.values import mapping, moment, number, word
-from zconsole.zfs.decode.words import CLASSES, disk_name, kind_of, leaf_kind
+from zconsole.zfs.decode.values import (
+    CLASSES,
+    disk_name,
+    kind_of,
+    leaf_kind,
+    mapping,
+    moment,
+    number,
+    word,
+)
 
 _LEFT_OUT = dict.fromkeys(("alloc_space", "noalloc", "scan_processed"), 0)
 """Numbers that zpool prints only if they are not 0."""
@@ -33,7 +41,7 @@ _PROGRESS = {
     "initialize": ("init", "initialized", "to_initialize"),
     "trim": ("trim", "trimmed", "to_trim"),
 }
-"""Prefix of the keys of state, time and errors; keys of bytes done and total bytes."""
+"""Prefix of the keys of state and time; keys of bytes done and total bytes."""
 _WORDS = ("guid", "path", "phys_path", "devid")
 _GROUPS = ("dedup", "special", "logs", "l2cache", "spares")
 """Keys next to ``vdevs``, in the order in which text prints these classes."""
@@ -158,9 +166,9 @@ def _figures(node: Node) -> Figures:
 
 
 def _progress(node: Node, prefix: str, amounts: Sequence[str], zone: tzinfo) -> Progress | None:
-    done, total, errors = (number(node.get(key)) for key in (*amounts, f"{prefix}_errors"))
+    done, total = (number(node.get(key)) for key in amounts)
     state, time = str(node[f"{prefix}_state"]).lower(), moment(node.get(f"{prefix}_time"), zone)
-    return progress_of(state, done, total, time, errors)
+    return progress_of(state, done, total, time)
 
 
 def _shown(nodes: Node) -> Iterator[tuple[str, Node]]:

@@ -15,8 +15,7 @@ from typing import NamedTuple
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import UNKNOWN_KIND, Pool, Vdev, data_vdevs
 from zconsole.pool.redundancy import is_incomplete
-from zconsole.zfs.decode.builders import MOST_VDEVS, TOO_MANY, pool_of
-from zconsole.zfs.decode.devices import Devices
+from zconsole.zfs.decode.builders import MOST_VDEVS, TOO_MANY, Devices, pool_of
 from zconsole.zfs.decode.scans import in_order
 from zconsole.zfs.decode.text_config import (
     KNOWN_STATES,
@@ -26,8 +25,7 @@ from zconsole.zfs.decode.text_config import (
     looks_like_row,
 )
 from zconsole.zfs.decode.text_scan import activity_of, scan_of
-from zconsole.zfs.decode.values import without_nbsp
-from zconsole.zfs.decode.words import suspension
+from zconsole.zfs.decode.values import suspension, without_nbsp
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _TAG = re.compile(

@@ -15,10 +15,16 @@ from typing import Any, NamedTuple
 
 from zconsole.pool.model import APART, GROUP_KINDS, UNKNOWN_KIND, ErrorCounters, Progress, Vdev
 from zconsole.units import parse_size
-from zconsole.zfs.decode.builders import VdevForm, root_of
-from zconsole.zfs.decode.devices import Devices
-from zconsole.zfs.decode.values import parse_date
-from zconsole.zfs.decode.words import AUX_TEXTS, CLASSES, draid_shape, kind_of, leaf_kind, parity_of
+from zconsole.zfs.decode.builders import Devices, VdevForm, root_of
+from zconsole.zfs.decode.values import (
+    AUX_TEXTS,
+    CLASSES,
+    draid_shape,
+    kind_of,
+    leaf_kind,
+    parity_of,
+    parse_date,
+)
 
 _CHILDLESS = frozenset({"dspare", "indirect", "hole", "missing"})
 _DEVICES_OF_A_GROUP = 2

@@ -21,8 +21,7 @@ from typing import Any
 from zconsole.pool.model import Activity, Scan
 from zconsole.units import parse_duration, parse_size, size_resolution
 from zconsole.zfs.decode.scans import condense
-from zconsole.zfs.decode.values import parse_date, rejoined
-from zconsole.zfs.decode.words import disk_name
+from zconsole.zfs.decode.values import disk_name, parse_date, rejoined
 
 _LONGEST = 100 * 365 * 86400
 """Seconds; a longer time to go is a fault of the program that printed it."""

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from zconsole.system.async_process import LineProcess, Spawner
-from zconsole.zfs.decode.words import VDEV_STATES, state_word
+from zconsole.zfs.decode.values import VDEV_STATES, state_word
 
 COMMAND = ("zpool", "events", "-Hvf")
 KEPT = 200

@@ -28,7 +28,7 @@ def test_a_scrub_at_its_memory_limit(source):
     assert len(judged) > 20
     assert {limit.cause for limit in judged} == {"memory"}
     assert judged[-1].figures["turns"] > 8
-    assert "nothing to tune" in judged[-1].advice
+    assert "nothing to tune" in judged[-1].suggestion.text
 
 
 def test_the_stage_shown_is_the_one_at_work():

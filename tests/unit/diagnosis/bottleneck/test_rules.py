@@ -106,7 +106,7 @@ def test_the_third_report_names_the_tunable_that_held_its_scrub():
     limit = watched("scrub-delay", 3).limit
     assert limit is not None
     assert "zfs_scrub_delay" in limit.text
-    assert "zfs_scrub_delay=0" in limit.advice
+    assert "zfs_scrub_delay=0" in limit.suggestion.text
 
 
 @rows(("unsteady", "sure"), [(0.02, False), (0.3, True)])
@@ -132,8 +132,10 @@ def test_reads_are_called_small_only_where_they_are(request_bytes, said):
     assert found.cause == "random"
     assert said in found.text
     small = request_bytes < SMALL
-    assert ("small" in found.advice, "random I/O" in found.text) == (small, small)
-    assert found.advice.startswith("raise zfs_vdev_scrub_max_active so that disks reorder more")
+    assert ("small" in found.suggestion.text, "random I/O" in found.text) == (small, small)
+    assert found.suggestion.text.startswith(
+        "raise zfs_vdev_scrub_max_active so that disks reorder more"
+    )
 
 
 def test_the_fifth_report_is_bound_by_what_the_replaced_drive_writes():
@@ -155,7 +157,7 @@ def test_a_busy_disk_at_its_ceiling_is_never_a_throttle(busy):
     found = judge(Evidence(scan, "issuing", 12e6, (new, *olds), seconds=60.0))
     assert found is not None
     assert found.cause == "new-disk"
-    assert "raise" not in found.advice
+    assert "raise" not in found.suggestion.text
 
 
 @pytest.mark.parametrize(
@@ -212,13 +214,13 @@ def test_stages_that_take_turns_speak_for_memory_in_either_of_them():
 def test_a_frozen_scan_is_not_waited_for_while_it_scans_metadata():
     scan = Scan("scrub", "running", "scanning", total_bytes=100, scanned_bytes=0, issued_bytes=0)
     still = IoRates(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    idle = tuple(disk._replace(rates=still) for disk in crowded_disks())
+    idle = tuple(Disk(d.name, d.top, d.target, still, d.past) for d in crowded_disks())
     seen = Evidence(scan, "scanning", 0.0, disks=idle, seconds=60.0, walked=0.0)
     assert judge(seen).cause == "metadata"
     frozen = judge(seen._replace(tunables={"zfs_scan_suspend_progress": 1}))
     assert frozen.cause == "throttle"
     assert "zfs_scan_suspend_progress is 1" in frozen.text
-    assert "restore zfs_scan_suspend_progress" in frozen.advice
+    assert "restore zfs_scan_suspend_progress" in frozen.suggestion.text
 
 
 @rows(("target", "cause"), [(True, "new-disk"), (False, "slow-disk")])
@@ -234,7 +236,8 @@ def test_a_disk_that_answers_nothing_is_what_everything_waits_for(target, cause)
     assert found.cause == cause
     assert found.disk == "sdb"
     assert "sdb, does not answer" in found.text
-    busy = disks[0]._replace(rates=hangs._replace(read_ops=200.0, read=2e7))
+    reads = hangs._replace(read_ops=200.0, read=2e7)
+    busy = Disk("sda", "top", False, reads, LeafStats())
     both = judge(Evidence(scan, "issuing", 0.0, (busy, disks[1]), seconds=60.0))
     assert "does not answer" not in both.text
 
@@ -545,12 +548,15 @@ def test_a_scan_that_was_set_to_be_gentle_is_held_by_that_rather_than_by_applica
     if cause == "throttle":
         assert "zfs_vdev_scrub_max_active is 1 (default 3)" in found.text
         assert "from applications" in found.text
-        assert found.advice == "zconsole tunables set zfs_vdev_scrub_max_active=3 (its default)"
+        assert (
+            found.suggestion.text
+            == "zconsole tunables set zfs_vdev_scrub_max_active=3 (its default)"
+        )
 
 
 def test_no_least_is_suggested_above_the_most():
     least, most = "zfs_vdev_scrub_min_active", "zfs_vdev_scrub_max_active"
-    assert "to 2 (now 1" in held_by_applications(tunables={least: 1, most: 3}).advice
+    assert "to 2 (now 1" in held_by_applications(tunables={least: 1, most: 3}).suggestion.text
     assert held_by_applications(tunables={least: 2, most: 3}).suggestion == advice.HOLD
 
 

@@ -21,9 +21,9 @@ from zconsole.cli.export import publish
 from zconsole.errors import NotFoundError, UnavailableError, UsageError, ZconsoleError
 from zconsole.output.prometheus.metrics import FAMILIES, Page, families, write
 from zconsole.output.prometheus.server import address_of, serve
+from zconsole.pool.health import SpareProblem
 from zconsole.pool.model import ErrorCounters, Vdev
 from zconsole.pool.scan_outcome import LastScan
-from zconsole.pool.spares import SpareProblem
 from zconsole.timeline.feed import Update
 from zconsole.timeline.scrubs import ScrubAge
 from zconsole.zfs.sources.base import Capabilities

@@ -21,7 +21,7 @@ from zconsole.rebalance.planning.facts import (
 )
 from zconsole.system.mounts import mount_at
 from zconsole.system.process import Completed
-from zconsole.zfs.decode.measurements import capacities
+from zconsole.zfs.decode.listing import capacities
 
 LIST = (
     "tank\t2013265920\t795516416\t1217749504\t-\t-\t9\t39\t1.00\tONLINE\t-\n"

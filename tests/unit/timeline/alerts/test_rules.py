@@ -6,10 +6,9 @@ from tests.factory import frame, mirror_pool, noisy_pool, view
 from tests.records import replace
 from tests.table import rows
 from zconsole.pool.chassis import LeafDisk
-from zconsole.pool.health import unreachable
+from zconsole.pool.health import SpareProblem, unreachable
 from zconsole.pool.model import Activity, ErrorCounters, Pool, SampleFailure, Scan, Vdev
 from zconsole.pool.scan_outcome import GRACE
-from zconsole.pool.spares import SpareProblem
 from zconsole.timeline.alerts.rules import ERRORS_QUIET, QUIET, UNREACHABLE_AFTER, AlertRules
 from zconsole.timeline.eta.estimate import Estimate, nothing
 from zconsole.timeline.frame import ActivityView, Frame

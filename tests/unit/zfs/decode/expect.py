@@ -16,7 +16,7 @@ from typing import Any
 from zconsole.pool.model import Pool, Sample, Scan, Vdev
 from zconsole.units import parse_duration, size
 from zconsole.zfs.decode import decode
-from zconsole.zfs.decode.words import aux_text
+from zconsole.zfs.decode.values import aux_text
 
 _STATES = {"in_progress": "running"}
 _UNITS = " KMGTPE"

@@ -13,7 +13,7 @@ from tests.table import rows
 from tests.unit.zfs.decode.expect import parsed
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import Vdev
-from zconsole.zfs.decode.measurements import capacities, space_of
+from zconsole.zfs.decode.listing import capacities, space_of
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 CORPUS = Path(os.environ.get("ZCONSOLE_CORPUS", FIXTURES / "corpus"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.table import rows
 from zconsole.pool.chassis import Enclosure, LeafDisk, Slot
 from zconsole.pool.model import Pool, Vdev
-from zconsole.zfs.decode.devices import Devices
-from zconsole.zfs.decode.measurements import with_measurements
+from zconsole.zfs.decode.builders import Devices
+from zconsole.zfs.decode.decoder import with_measurements
 
 ODD = (None, 7, "x", [], {}, [[]], {"a": 7}, [7], [{}])
 

@@ -16,7 +16,7 @@ from tests.unit.zfs.decode.expect import parsed
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import HostLoad, Pool, Sample, SampleFailure, Scan
 from zconsole.zfs.decode import decode
-from zconsole.zfs.decode.measurements import IostatRow, latest, with_history
+from zconsole.zfs.decode.decoder import IostatRow, latest, with_history
 
 CAPTURES = Path(__file__).parents[3] / "fixtures" / "captures"
 REPLACE = CAPTURES / "2.4.4" / "replace-running"

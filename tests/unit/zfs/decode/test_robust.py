@@ -17,7 +17,8 @@ from tests.unit.zfs.decode.typed import mistyped
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import Pool, Sample, SampleFailure
 from zconsole.zfs.decode import decode
-from zconsole.zfs.decode.measurements import capacities, latest
+from zconsole.zfs.decode.decoder import latest
+from zconsole.zfs.decode.listing import capacities
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ from tests.unit.zfs.decode.printing import printed
 from zconsole.pool.model import Activity, ErrorCounters, Pool, Scan, Vdev
 from zconsole.zfs.decode.builders import with_spares
 from zconsole.zfs.decode.text import pools_of
-from zconsole.zfs.decode.words import kind_of
+from zconsole.zfs.decode.values import kind_of
 
 pytestmark = pytest.mark.slow
 
