@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 import threading
 import time
@@ -22,6 +23,7 @@ from tests.faults.harness import (
     run,
     tree_of,
 )
+from tests.faults.test_changes import killed_after
 from zconsole.rebalance.engine.directories import OURS
 from zconsole.rebalance.engine.recovery import FOREIGN
 from zconsole.rebalance.engine.syscalls import IN_Q_OVERFLOW, Sys
@@ -318,3 +320,51 @@ def test_a_change_after_the_machine_has_started_is_never_ours(root: Path) -> Non
     os.utime(root, (booted + 1, booted + 1))
     run(root.parent / "job.db", None, JobClocks(booted=lambda: booted, sleep=lambda seconds: None))
     assert root.stat().st_mtime_ns > OLD
+
+
+class Unreadable(FaultySys):
+    """A directory that cannot be opened the first times."""
+
+    def __init__(self, name: str, times: float = math.inf) -> None:
+        self.name, self.left = os.fsencode(name), times
+        super().__init__()
+
+    def open(  # type: ignore[override]
+        self, path: bytes, flags: int, mode: int = 0o777, *, dir_fd: int | None = None
+    ) -> int:
+        if path == self.name and self.left > 0:
+            self.left -= 1
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return super().open(path, flags, mode, dir_fd=dir_fd)
+
+
+@pytest.mark.parametrize("theirs", [False, True], ids=["ours", "theirs"])
+def test_the_time_of_a_directory_that_is_unreadable_for_a_while_is_put_back_later(
+    area: Path, monkeypatch: pytest.MonkeyPatch, theirs: bool
+) -> None:
+    """It is unreadable for a whole run, which moves the files of another one."""
+    monkeypatch.setattr("zconsole.rebalance.engine.descriptors.BATCH_FILES", 1)
+    root, changed = area / "tree", list[int]()
+    for name in ("a", "b"):
+        (root / name).mkdir(parents=True)
+        (root / name / "file").write_bytes(b"x")
+        os.utime(root / name, ns=(OLD, OLD))
+    create(root, area / "job.db")
+
+    def _change(_number: int, name: str, _result: Any) -> None:
+        if name == "open_new" and theirs:
+            (half,) = {path.parent for path in root.glob("*/.zc-*")}
+            create_file(half)
+            changed.append(half.stat().st_mtime_ns)
+
+    killed_after(area / "job.db", "exchange", FaultySys(after=_change))
+    (half,) = {path.parent for path in root.glob("*/.zc-*")}
+    assert half.stat().st_mtime_ns > OLD
+    _, summary = run(area / "job.db", Unreadable(half.name), ALONE)
+    assert (summary["files_moved"], summary["files_failed"]) == (1, 1)
+    _, summary = run(area / "job.db", None, ALONE)
+    assert (summary["files_moved"], summary["files_failed"]) == (2, 0)
+    if theirs:
+        assert half.stat().st_mtime_ns >= changed[0]
+    else:
+        assert half.stat().st_mtime_ns == OLD

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.faults.harness import ALONE, FaultySys, create, run, tree_of
+from tests.faults.test_changes import killed_after
 from zconsole.rebalance.engine.journal import Journal, State
 from zconsole.rebalance.engine.syscalls import Sys
 
@@ -45,6 +46,21 @@ def test_a_sync_that_fails_leaves_every_original(area: Path, last: int) -> None:
     with pytest.raises(OSError, match="Input/output"):
         run(area / "job.db", failing("syncfs", last=last), ALONE)
     assert inodes(root) == before
+    _, summary = run(area / "job.db", clocks=ALONE)
+    assert summary["files_moved"] == FILES
+    assert before.keys() == inodes(root).keys()
+
+
+def test_a_sync_that_fails_ends_a_recovery_without_results(area: Path) -> None:
+    """Its next sync may succeed, and prove nothing."""
+    root = tree_of(area, FILES, 9000)
+    before = inodes(root)
+    create(root, area / "job.db")
+    killed_after(area / "job.db", "exchange", FaultySys())
+    with pytest.raises(OSError, match="Input/output"):
+        run(area / "job.db", failing("syncfs"), ALONE)
+    with closing(Journal.open(area / "job.db")) as journal:
+        assert State.MOVED not in journal.counts()
     _, summary = run(area / "job.db", clocks=ALONE)
     assert summary["files_moved"] == FILES
     assert before.keys() == inodes(root).keys()

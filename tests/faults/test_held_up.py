@@ -122,6 +122,27 @@ def test_one_who_opens_an_original_while_its_names_are_removed_writes_to_all_of_
     assert (root / "a").samefile(root / "a1")
 
 
+def test_an_original_opened_as_its_names_are_removed_is_kept_at_all_that_are_told(
+    area: Path,
+) -> None:
+    """The copy was changed, too, so both are kept."""
+    root = with_attribute(area, 2)
+    original = (root / "a").stat()
+
+    def _open() -> None:
+        (root / "a").chmod(0o600)
+        aside = next(path for path in root.glob(".zc-*") if os.path.samestat(path.stat(), original))
+        with pytest.raises(BlockingIOError):  # it breaks the lease all the same
+            os.open(aside, os.O_WRONLY | os.O_NONBLOCK)
+
+    shown, _ = run(area / "job.db", Meddler().sys(after={("unlink", 1): _open}), ALONE)
+    assert {line["outcome"] for line in shown} == {"failed"}
+    others = {line["reason"].rpartition(" ")[2] for line in shown}
+    assert others == {path.name for path in root.glob(".zc-*")}
+    assert len(others) == 2
+    assert all(os.path.samestat((root / other).stat(), original) for other in others)
+
+
 def test_changes_of_both_are_kept(area: Path) -> None:
     """Both the copy, which had the name by then, and the original are changed."""
     root = with_attribute(area)

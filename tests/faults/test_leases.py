@@ -63,3 +63,9 @@ def test_a_job_without_leases_ends_with_the_release_that_grants_them(
     why = rf"^refused: no leases on this filesystem{mended} \(--accept-races\)$"
     with pytest.raises(ZconsoleError, match=why):
         run(area / "job.db", Unleased(), ALONE)
+
+
+def test_files_are_moved_without_leases_where_that_is_accepted(area: Path) -> None:
+    create(tree_of(area, 2, 10), area / "job.db", accept_races=True)
+    _, summary = run(area / "job.db", Unleased(), ALONE)
+    assert (summary["files_moved"], summary["skipped"]) == (2, {})

@@ -14,6 +14,7 @@ import pytest
 
 from tests.faults.harness import ALONE, FaultySys, Killed, Nobody, create, descriptors_closed, run
 from tests.faults.test_changes import Late, killed_between_links
+from tests.faults.test_dirtimes import Unreadable
 from tests.faults.test_meddlers import BASE, WRITE, Meddler, contents, save, tree_of
 from tests.faults.test_recovered_moments import Coming
 from tests.faults.test_resumed_changes import Later
@@ -98,10 +99,57 @@ def test_a_name_whose_original_could_not_be_removed_has_not_moved_for_good(area:
 def test_a_link_made_to_a_copy_counts_where_another_call_fails(area: Path) -> None:
     dead = left(area, 2, "abc")
     (dead.root / "d").hardlink_to(dead.names[0])
-    run(area / "job.db", failing(("link_fd", 1)), ALONE)
-    run(area / "job.db", clocks=ALONE)
+    for sys in (failing(("link_fd", 1)), FaultySys()):
+        run(area / "job.db", sys, ALONE)
+        assert one_file([*dead.names, dead.root / "d"])
     assert contents(dead.root) == dict.fromkeys("abcd", BASE)
-    assert one_file([*dead.names, dead.root / "d"])
+
+
+class Unlisted(FaultySys):
+    """A name that cannot be looked up the first time."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.told = os.fsencode(name), False
+        super().__init__()
+
+    def lstat(self, directory: int, name: bytes) -> os.stat_result:
+        if name == self.name and not self.told:
+            self.told = True
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return super().lstat(directory, name)
+
+
+@pytest.mark.parametrize(
+    "sys",
+    [lambda first, _: Unreadable(first.parent.name, 2), lambda _, second: Unlisted(second.name)],
+    ids=["directory of the first", "name of the second"],
+)
+def test_no_name_is_queued_before_one_that_cannot_be_read_at_first(
+    area: Path, sys: Callable[[Path, Path], FaultySys]
+) -> None:
+    """The second has a changed copy; a power cut has undone what was done to the first."""
+    root, dying = area / "tree", FaultySys()
+    for name in ("a", "b"):
+        (root / name).mkdir(parents=True)
+    (root / "a" / "a").write_bytes(BASE)
+    (root / "b" / "b").hardlink_to(root / "a" / "a")
+    create(root, area / "job.db")
+    dying.after = lambda _, name, __: (
+        dying.die() if name == "exchange" and dying.calls.count("exchange") == 2 else None
+    )
+    with descriptors_closed(), pytest.raises(Killed):
+        run(area / "job.db", dying, ALONE)
+    with closing(Journal.open(area / "job.db")) as journal:
+        rows = journal.unfinished()
+    first, second = (root / row.name.decode() / row.name.decode() for row in rows)
+    (first.parent / os.fsdecode(rows[0].temp or b"")).replace(first)
+    second.chmod(0o640)
+    run(area / "job.db", sys(first, second), ALONE)
+    _, summary = run(area / "job.db", clocks=ALONE)
+    assert one_file([first, second])
+    assert first.stat().st_mode & 0o777 == 0o640
+    assert not list(root.glob("*/.zc-*"))
+    assert (summary["files_moved"], summary["files_failed"]) == (2, 0)
 
 
 class Both(Nobody):

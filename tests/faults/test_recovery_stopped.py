@@ -19,6 +19,7 @@ from tests.faults.harness import (
     run,
     tree_of,
 )
+from tests.faults.test_changes import killed_after
 from zconsole.rebalance.engine.journal import Journal
 
 
@@ -52,6 +53,19 @@ def test_a_stop_ends_a_recovery_between_two_files(killed: Path) -> None:
     _, summary = run(killed, clocks=ALONE)
     assert (summary["stopped_by"], summary["files_moved"]) == ("done", 4)
     assert not list(killed.parent.glob("tree/.zc-*"))
+
+
+def test_a_stop_ends_a_recovery_before_a_file_even_if_none_is_read(area: Path) -> None:
+    """A copy that never had a name of the user's is removed unread."""
+    root = tree_of(area, 1, 1000)
+    create(root, area / "job.db")
+    killed_after(area / "job.db", "open_new", FaultySys())
+    left = set(root.iterdir())
+    assert len(left) == 2
+    ask(area / "job.db", "stop")
+    _, summary = run(area / "job.db", clocks=ALONE)
+    assert summary["stopped_by"] == "stop"
+    assert set(root.iterdir()) == left
 
 
 def test_what_is_synced_is_the_directory_that_the_job_works_in(area: Path) -> None:

@@ -85,6 +85,15 @@ def test_the_newest_file_keeps_the_name_however_often_it_is_saved(
     assert _texts(tmp_path)["name"] == f"saved {saves}"
 
 
+def test_a_name_that_is_saved_without_end_is_not_called_given_back(
+    tmp_path: Path, folder: int
+) -> None:
+    """A saved file may be at the temporary name then, which is left to the next recovery."""
+    inode = (tmp_path / "name").stat().st_ino
+    with pytest.raises(OSError, match="the name keeps being replaced"):
+        put(Saving(tmp_path, 10**6), folder, b"temp", b"name", inode)
+
+
 def test_an_exchange_that_fails_is_no_sign_that_names_cannot_be_exchanged(
     tmp_path: Path, folder: int
 ) -> None:
