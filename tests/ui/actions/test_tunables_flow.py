@@ -96,7 +96,7 @@ async def test_a_value_whose_effect_is_measured_is_not_said_to_wait(monkeypatch)
     lines: list[str] = []
 
     def _look(screen: TunablesScreen) -> None:
-        lines.extend(plain(line) for line in screen._make(100))
+        lines.extend(plain(line) for line in screen._make(LOOK, 100))
 
     ui = ScriptedSession("few-requests", _look)
     ui.pass_time(20, 2)

@@ -95,7 +95,7 @@ async def test_an_answer_to_correct_is_added_to_and_not_replaced():
 async def test_enter_on_an_empty_answer_says_that_nothing_changed():
     async with view_state(frames.resilver()) as (app, pilot, _):
         answers: list[str | None] = []
-        app.push_screen(AskScreen("ASK", _lines), answers.append)
+        app.push_screen(AskScreen(TextQuestion("ASK", _lines)), answers.append)
         await pilot.pause()
         await pilot.press("space", "enter")
         await pilot.pause()

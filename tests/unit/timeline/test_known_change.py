@@ -76,7 +76,7 @@ def test_the_range_has_the_end_at_a_rate_that_is_not_followed_yet(before, after)
     timeline, waiting = watched(), 0
     for one in course({0: before, AT: after}, {0: 3, AT: 6}, AT + FOLLOWED):
         timeline.push(one)
-        found = view(timeline, one)
+        found = view(timeline)
         if one.t >= T + AT + 120 and found.lag.startswith("rate "):
             low, end, high = found.estimate.low, at_rate(found, after), found.estimate.high
             assert low / 1.02 <= end <= high * 1.02
