@@ -3,8 +3,9 @@
 The scans are forty seeded ones of 8 hours to 20 days (``tests.bench.long_scans``). At 10, 25 and
 50 % of the predictable time, the error |eta - true| / max(eta, true) is computed for our ETA and
 for three others: from zpool's average over the pass, from the last 30 minutes, and from an
-exponentially smoothed rate. With ``--past``, the next scan of each pool is judged as well, after
-the first one was watched.
+exponentially smoothed rate. The last line of each moment tells in how many scans the true end lies
+in our range, and the median width of that as a share of the true time left. With ``--past``, the
+next scan of each pool is judged as well, after the first one was watched.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ WINDOW = 1800.0
 SMOOTHED = 1800.0
 """Time constant of the smoothing, seconds: after it, the weight of a value has fallen to 1/e."""
 Row = dict[str, float]
-"""The error of each estimator at one moment."""
+"""At one moment: the error of each estimator, whether our range has the end, and its width."""
 NAMES = ("ours", "zpool", "window", "smooth")
 
 
@@ -41,7 +42,11 @@ def estimates(scan: LongScan, timeline: PoolTimeline) -> Iterator[Row]:
             left = (view.scan.to_issue_bytes or 0) - (view.scan.issued_bytes or 0)
             told = others(scan.track, sample.t, left)
             told["ours"], told["zpool"] = view.estimate.eta, view.scan.zpool_eta
-            yield {name: error(told[name], scan.end - sample.t) for name in NAMES}
+            true, low, high = scan.end - sample.t, view.estimate.low, view.estimate.high
+            row = {name: error(told[name], true) for name in NAMES}
+            if low is not None and high is not None:
+                row |= {"within": low <= true <= high, "width": (high - low) / true}
+            yield row
 
 
 def others(track: Track, t: float, left: float) -> dict[str, float | None]:
@@ -69,6 +74,10 @@ def table(rows: Sequence[tuple[str, list[Row]]]) -> list[str]:
             errors = [found[n][name] for _, found in rows if len(found) > n]
             low, _, high = quantiles(errors, n=4)
             lines.append(f"{share:4.0%}  {name:6} {median(errors):6.3f}  {low:.3f} to {high:.3f}")
+        ranges = [found[n] for _, found in rows if len(found) > n and "width" in found[n]]
+        within, width = sum(row["within"] for row in ranges), median(r["width"] for r in ranges)
+        has = f"has the end in {within:g} of {len(ranges)}"
+        lines.append(f"{share:4.0%}  range  {has}, {width:.2f} wide")
     return lines
 
 

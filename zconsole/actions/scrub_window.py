@@ -178,7 +178,7 @@ def plan_stop_beside_window(
     if window is None or made.refused is not None or situation.active("scrub") is None:
         return made
     drops = f"its hours ({window.hours}) are dropped, too"
-    order = replace(window, hours="", paused=False)  # once stopped, it isn't paused any more
+    order = replace(window, pool=situation.pool.name, hours="", paused=False)  # once it is stopped
     return replace(
         made,
         steps=(*made.steps, _step_off(order, "drop its hours")),

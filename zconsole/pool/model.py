@@ -450,7 +450,7 @@ class SampleFailure(NamedTuple):
     gap: bool = False
     """Whether this stands for an unreadable sample in a recording."""
     began: float | None = None
-    """Monotonic clock when the failed reading began, seconds; None if unknown."""
+    """Monotonic clock when the round without a reading began, seconds; None if unknown."""
 
 
 Version = tuple[int, ...]

@@ -229,17 +229,16 @@ class SessionFeed(Feed):
 SEARCHED = 180.0
 """Seconds before a place that are first searched for an earlier event."""
 WARM_ROUNDS = 300
-"""Rounds before a jump's target that are all played, if these take longer than what is told of (an
-hour); read in about a second for seven disks."""
+"""Fewest rounds played before a jump's target; read in about a second for seven disks."""
 FAR_BYTES = 32 << 20
-"""Most of the recording that is played before them, with rounds left out if there is more; read in
-about six seconds, and an hour of seven disks if they were recorded every two seconds."""
+"""Most of the recording that is played to know the hour that errors are told of; read in about six
+seconds, and an hour of seven disks if they were recorded every two seconds."""
 AHEAD = 300.0
 """Seconds ahead up to which a jump skips nothing, so that the history continues."""
 MOST_PLACES = 40
 """Places of a recording from which a jump can go on; each takes 0.2 MB for seven disks, 3 MB for a
 thousand."""
-_SEARCHED = 0.5
+_SHOWN_AFTER = 0.5
 """Seconds of searching for an event, after which it is shown how far that has come."""
 
 
@@ -259,7 +258,8 @@ class ReplayFeed(SessionFeed):
     """Feed of a replay.
 
     After a jump back its history is what it was there, of the newest ``MOST_PLACES`` places; after
-    one to a place that was not played it begins an hour before that.
+    one to a place that was not played it begins an hour before that, or later in a recording of
+    more than ``FAR_BYTES`` an hour. ``minutes_watched`` of a frame tells.
     """
 
     playback: Playback
@@ -399,11 +399,11 @@ class ReplayFeed(SessionFeed):
         return None
 
     async def _search_on(self, update: Update | None) -> Update | None:
-        """Play to the event that was asked for, or to the end, but not for longer than _SEARCHED.
+        """Play to the event that was asked for, or to the end, but at most for _SHOWN_AFTER.
 
         ``update`` is a round that was taken already.
         """
-        playback, until = self.playback, asyncio.get_running_loop().time() + _SEARCHED
+        playback, until = self.playback, asyncio.get_running_loop().time() + _SHOWN_AFTER
         known = set() if self._newest is None else _events(self._newest)
         while True:
             if update is not None and (new := _events(update) - known):
@@ -449,14 +449,17 @@ class ReplayFeed(SessionFeed):
     async def _go_to(self, target: float, searched: float = 0.0) -> Update | None:
         """Return the round at ``target``, or the last one before a newer request.
 
-        ``searched``: play all of so many seconds before it; else most of what errors are told of.
+        ``searched``: play so many seconds before it; else what errors are told of, or a part.
         """
         now, update = self.playback.t, None
-        near, left_out = target, 0
-        if searched or now is None or not now < target <= now + AHEAD:
-            first = 0.0 if self.playback.span is None else self.playback.span[0]
-            least = WARM_ROUNDS * self._interval_at(target)
-            begin = max(first, target - max(searched or HOUR, least))
+        first = 0.0 if self.playback.span is None else self.playback.span[0]
+        least = WARM_ROUNDS * self._interval_at(target)
+        back = searched or HOUR
+        while not searched and self._recording.size(target - back, target) > FAR_BYTES:
+            back /= 2
+        begin = max(first, target - max(back, least))
+        ahead = now is not None and now < target <= now + AHEAD
+        if searched or not ahead or self._since is None or self._since > begin:
             if now is not None:
                 self._keep(now)
             place = self._place_before(target, begin, least)
@@ -464,17 +467,11 @@ class ReplayFeed(SessionFeed):
             known = {name: timeline.until for name, timeline in timelines.items()}
             # Somewhat more than is needed, so that a step back can go on from one of its places.
             start = begin - least if place is None else place
-            if not searched:
-                near = min(target - least, self._recording.before(target) or target)
-                left_out = self._recording.size(start, near) // FAR_BYTES
             self._recording.go_to(start, known)
             self._session = self._anew()  # not before: if the file is gone, it stays where it is
             self._session.go_on_from(timelines)
             self._since, self._played = since, 0
         while self.playback.request.t == target:
-            for _ in range(left_out):  # before each round that is played
-                if (self.playback.t or near) < near:
-                    await self._recording.sample()
             found = await self._round()
             there = found is None or (self.playback.t or target) >= target
             if there and self.playback.request.t == target:

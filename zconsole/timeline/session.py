@@ -31,7 +31,7 @@ SETTLE = 0.5
 
 
 class FrameKeeper(Protocol):
-    """Stores data of every good frame beyond the run, such as scan reports."""
+    """Stores data of every good frame beyond the run: the scan reports (``ReportKeeper``)."""
 
     def full_scrub(self, guid: str) -> float | None:
         """Return epoch seconds of the end of a pool's last stored full scrub; None without one.

@@ -1,6 +1,7 @@
 """The console app: binds keys to actions, and paints the frames of its feed on the main screen.
 
-Sampling and painting have clocks of their own. Imports inside functions keep the first paint fast.
+All of it runs in one event loop: a round is painted when it comes, at most about once a second, and
+a timer catches up. Imports inside functions keep the first paint fast.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ class Console(ThemedApp):
         self.actions = actions
         self.main_screen = MainScreen(self.view_state, feed.details, self._begin)
         self.failure: ZconsoleError | None = None
-        """Error that ended the feed before its first round."""
+        """Error that ended the feed."""
         self._clock = options.clock
         self._writable = writable
         self._notices = tuple(notices)

@@ -47,7 +47,7 @@ def run_console(
     """Run the console on the terminal until the operator quits; return the exit code.
 
     Without ``make_backend`` the console is read-only; it is called after the first paint. Raises
-    what the feed raises before its first round, as for a pool that does not exist.
+    what ended the feed, as for a pool that does not exist.
     """
     with _silent() as restore:
         with _starting():

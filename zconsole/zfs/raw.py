@@ -2,9 +2,9 @@
 
 A ``Raw`` is the JSON object of the recording format. Live sources, recordings, saved output and the
 simulated pool all produce it; only ``zconsole.zfs.decode`` turns it into the model, so that a
-replayed sample is treated exactly like a live one. Keys beyond the base format (``t``, ``libzfs``,
-``status``, ``text``, ``diskstats``, ``list``, ``utc_offset``) are zconsole's additions; a reader
-ignores keys it does not know.
+replayed sample is treated exactly like a live one. A recording needs a time ``t`` and one form of
+the pool (``libzfs``, ``status`` or ``text``); other keys may be absent, and a reader ignores those
+it does not know.
 """
 
 from __future__ import annotations
@@ -89,6 +89,7 @@ class Raw(TypedDict, total=False):
     place: str
     """File and line it was read from, for messages about damage."""
     kstat: str
+    """The kernel's word for the pool's state (``/proc/spl/kstat/zfs/POOL/state``)."""
     version: str
     """OpenZFS version of the sampled machine (``2.3.9``)."""
     host: Mapping[str, Any]

@@ -170,8 +170,10 @@ def test_hours_that_are_not_set_cannot_be_dropped():
 )
 def test_only_a_scrub_that_stays_paused_waits_to_be_resumed(scans, stopped, paused):
     made = plan_stop_beside_window if stopped else plan_window_off
-    order = made(raidz2(*scans), (replace(NIGHT, begun=True, paused=True),)).steps[-1].window
+    kept = replace(NIGHT, pool="renamed since", begun=True, paused=True)
+    order = made(raidz2(*scans), (kept,)).steps[-1].window
     assert order is not None
+    assert order.pool == "tank"
     assert ("until you resume it" in order.ordered) is paused
 
 

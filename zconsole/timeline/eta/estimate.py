@@ -13,35 +13,42 @@ wrong they were when asked to predict what is already known.
    and at least ``WARM_UP`` after the start of the scan. Once the metadata walk has been over for
    ``WALKED_SECONDS``, samples from before its end are dropped, except for a scan with the kernel's
    own counters (2.2 and later) that was watched for ``pace.LEAST_WATCHED``. An end is given once
-   the rate was steady for ``STEADY_SECONDS``, or the samples that count span ``MOST_SECONDS``.
-   Until then the reason begins with "measuring" and zpool's own figure is shown next to it.
-   ``_by_average`` gives zpool's average, with the widest range, in two cases: if only one sample is
-   taken (``goes_on`` is False) and the average covers ``LEAST_AVERAGED`` seconds; and for a scan
-   watched for ``MOST_SECONDS`` that advances in bursts of unknown length, does not move, or is
-   printed too coarsely. It gives no end if the average includes skipped bytes, if the end is
-   further away than ``LONGEST``, or if more than the total is already done.
-2. *Windows* (``windows.py``) are used from then on. ``_progress`` returns the bytes done at each
-   point: the bytes repaired, if the source has them exactly, else the bytes issued (``_meter``). If
-   the number of issued bytes still queued is unknown, bursts are evened out (``evened_out``) once
-   their period is known. ``expected`` fits lines to the last 10 s, 20 s and so on up to 5.7 h, and
-   to all of it, and weights each by three questions: is it about as long as the time left, did it
-   predict what came after it, does it agree with the present? The overall mean is blended in.
+   both halves of any ``STEADY_SECONDS`` among them had the same rate within ``STEADY``, or they
+   span ``MOST_SECONDS``. Until then the reason begins with "measuring" and zpool's own figure is
+   shown next to it. It is measuring again when samples are dropped after the walk, and when the
+   memory to sort in was changed, until bytes are issued again. ``_by_average`` gives zpool's
+   average, with the widest range, in two cases: if only one sample is taken (``goes_on`` is False)
+   and the average covers ``LEAST_AVERAGED`` seconds; and for a scan watched for ``MOST_SECONDS``
+   that advances in bursts of unknown length, does not move, or is printed too coarsely. It gives no
+   end if the average includes skipped bytes, if the end is further away than ``LONGEST``, or if
+   more than the total is already done.
+2. *Windows* (``windows.py``) give the rate, also the one shown while measuring. ``_progress``
+   returns the bytes done at each point: the bytes repaired, if the source has them exactly, else
+   the bytes issued (``_meter``). If the number of issued bytes still queued is unknown, bursts are
+   evened out (``evened_out``) once their period is known. ``expected`` fits lines to the last 10 s,
+   20 s and so on up to 5.7 h, and to all of it, and weights each by three questions: is it about as
+   long as the time left, did it predict what came after it, does it agree with the present? One
+   that could not be tried yet is as wrong as the worst that could, or by ``windows.UNTRIED``. The
+   overall mean is blended in.
 3. *Pace* (``pace.py``) is used once the samples that count span an hour, including phases in which
    metadata is walked. It fits the effects of the hour of the day, starting from those of an earlier
    scan, and of the share of the work that is sorted in memory, and passes the windows a course
    without these effects.
-4. *Past* (``past.py``) is used, also while measuring, if the pool has finished an earlier scan of a
-   kind that this one can learn from, with a fifth to five times as many bytes. It predicts by the
-   position on the disks and, unless the earlier scan's pace was even, also by the hour of the day.
-   ``combined`` weights each prediction by the inverse square of its ``doubt``. For an earlier scan
-   that is how much the two scans may differ, without ``past.PAST_SPREAD``; for the forecast from
-   steps 1 to 3 it is its full spread.
+4. *Past* (``past.py``) is used, also while measuring and while metadata is walked, if the pool has
+   finished an earlier scan of a kind that this one can learn from, with a fifth to five times as
+   many bytes, at a fifth to five times the speed. It predicts by the share of the work done and,
+   unless the earlier scan's pace was even, also by the hour of the day. ``combined`` weights each
+   prediction by the inverse square of its ``doubt``. For an earlier scan that is how much the two
+   scans may differ, without ``past.PAST_SPREAD``, often less than 0.1; for the forecast from steps
+   1 to 3 it is its full spread, at least 0.32: an earlier scan that resembles this one nearly
+   decides.
 5. *Known change* (``timeline/scan_rate.py``) comes last, if tunables were changed and the rate
    since then would end the scan a fifth earlier or later than shown. It waits for ``effect.SETTLE``
    (75 s) and then for a rate that is steady for ``FOLLOWED_AFTER`` (4 minutes), or for ``AGAIN``
    (15 minutes) after repeated changes; it is not used while metadata is walked, whether or not the
-   scan issues in between. The forecast is then computed again from the samples after the change; of
-   the time before, only the pace over the day is kept, if known.
+   scan issues in between. The forecast is then computed again by steps 1 to 3 from the samples
+   after the change, until both agree again; of the time before, only the pace over the day is kept,
+   if known, and an earlier scan takes no part.
 
 Activities other than scans (a removal, an expansion) use only the first three steps, computed anew
 with each sample. Between two forecasts of a scan, the last one counts down. Where a console knows
@@ -50,15 +57,16 @@ the only hours of the day in which a scrub runs, the estimate that it shows coun
 
 **The range** is from ``eta * e^-s - SLACK`` to ``eta * e^s + SLACK``, but never below zero. s is
 the square root of the sum of three squares: ``BASE_SPREAD``; ``SPREAD_FACTOR`` times the
-disagreement of the windows and their error in predicting the past, before the mean is blended in;
-and the pace's uncertainty about what is ahead. It is at most ``MAX_SPREAD``, which is also used for
-zpool's average. With an earlier scan, s is that of the mixture of all predictions, to which the
-earlier scan contributes at least ``past.PAST_SPREAD``. After a known change, the range also
-includes the estimate that was replaced, and before it is followed, the one that the new rate would
-give if it holds.
+disagreement of the windows and their error in predicting the past, both weighted as the windows
+are, before the mean is blended in; and the pace's uncertainty about what is ahead. It is at most
+``MAX_SPREAD``, which is also used for zpool's average. So the range is at least 0.65 of the ETA
+wide. With an earlier scan, s is that of the mixture of all predictions, to which the earlier scan
+contributes at least ``past.PAST_SPREAD``: then it may be half as wide. After a known change, the
+range is stretched to the ETA that was replaced, and before it is followed, for half an hour, to the
+one that the new rate would give if it holds. In hours of the day, each of the three is moved.
 
 **The effect of each constant**, in four figures. R is the error on eight recorded scans relative to
-zpool's (``tests.bench.eta``, 24 moments of each). L is the mean error on twelve simulated scans of
+zpool's (``tests.bench.eta``). L is the mean error on twelve simulated scans of
 30 to 422 hours (``tests.bench.long_scans``, seed 4711), and P that on the next scans of six of
 these pools. For R, L and P, lower is better. M is how much larger the error is without the feature
 on 124 scans that were not used for tuning (``tests.bench.synthetic``, seeds 9001 to 9004), with its
@@ -107,11 +115,14 @@ Bursts, ``HORIZON_SPREAD`` and ``MEAN_SHARE`` make R and L slightly worse. They 
 M, which comes from scans that were not used for tuning. M argues against the pace because the speed
 of synthetic scans depends on neither the hour nor the memory.
 
-**Accuracy of the range today.** It contains 88 % of the ends of the eight recorded scans, with a
-median width of 0.77 of the time left; with ten more scans, whose disks stall, fade, saw and wander,
-87 % and 1.06; on 18 scans of ``tests.bench.synthetic`` (seeds 81231 and 81232) 87 %, with 0.87. R
-is 0.33, and 0.36 with the ten, because until the rate is steady zpool's figure is what is judged;
-from then on R is 0.24.
+**What the range is worth today.** ``tests.bench.eta`` judges each sample between 5 and 95 % of a
+scan's time at which an end is told. On the eight recorded scans, of 2 to 4 minutes, the true end
+lies in the range at 88 % of these moments, in the worst scan at 55 %; its median width is 0.77 of
+the true time left. With ten more of 2 to 9 minutes, whose disks stall, fade, saw and wander, these
+are 87 % and 1.06; on 18 scans of ``tests.bench.synthetic`` (seeds 81231 and 81232) 87 % and 0.87.
+Of long scans see ``tests.bench.eta_long``.
+R is 0.33, and 0.36 with the ten, because until the rate is steady zpool's figure is what is judged;
+from then on R is 0.24. Of nine of the ten, zpool gave no figure, which counts as an error of 1.
 """
 
 from __future__ import annotations

@@ -27,22 +27,22 @@ class Capabilities(NamedTuple):
 
 
 class Source(Protocol):
-    """Takes one raw sample of every watched pool, with a time limit for pools that do not answer.
+    """Takes one raw form of every watched pool, with a time limit for pools that do not answer.
 
-    The first sample waits as long as a read may take (``live.DEADLINE`` for each attempt, counted
+    The first round waits as long as a read may take (``live.DEADLINE`` for each attempt, counted
     from the start of the reader); later ones wait ``live.PATIENCE``. A source over a network has
     its own limits.
     """
 
     @property
     def capabilities(self) -> Capabilities:
-        """Current capabilities of this source; they may improve or fall back between samples."""
+        """Current capabilities of this source; a live one may fall back to another reader."""
 
     async def sample(self) -> tuple[Raw, ...] | None:
         """Return one raw form per pool, in a fixed order; a pool without one has ``problem`` set.
 
         ``None`` means that the source has ended (a recording played to its end). Raises
-        UnavailableError or NotFoundError only before the first sample.
+        NotFoundError, and UnavailableError where the pools cannot even be listed; a console ends.
         """
 
     async def aclose(self) -> None:

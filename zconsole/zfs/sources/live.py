@@ -1,4 +1,4 @@
-"""The live source: every watched pool of this machine, each read by the best method that works."""
+"""The live source: every watched pool of this machine, all read by the best method that works."""
 
 from __future__ import annotations
 

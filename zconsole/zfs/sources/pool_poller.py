@@ -85,8 +85,9 @@ class PoolPoller:
     def begin(self, state: str | None) -> asyncio.Task[Raw | None] | None:
         """Return the read in flight, starting one if needed.
 
-        None while the pool must not be queried. ``state`` is the kernel's state word of the pool,
-        empty if it is hidden, None if there is no such pool.
+        None while the pool must not be queried, or an old call is stuck. One in a state in which
+        calls may hang is read once, ever. ``state`` is the kernel's state word of the pool, empty
+        if it is hidden, None if there is no such pool.
         """
         self.gate = ""
         if state is None:
