@@ -15,21 +15,22 @@ wrong they were when asked to predict what is already known.
    own counters (2.2 and later) that was watched for ``pace.LEAST_WATCHED``. An end is given once
    both halves of any ``STEADY_SECONDS`` among them had the same rate within ``STEADY``, or they
    span ``MOST_SECONDS``. Until then the reason begins with "measuring" and zpool's own figure is
-   shown next to it. It is measuring again when samples are dropped after the walk, and when the
-   memory to sort in was changed, until bytes are issued again. ``_by_average`` gives zpool's
-   average, with the widest range, in two cases: if only one sample is taken (``goes_on`` is False)
-   and the average covers ``LEAST_AVERAGED`` seconds; and for a scan watched for ``MOST_SECONDS``
-   that advances in bursts of unknown length, does not move, or is printed too coarsely. It gives no
-   end if the average includes skipped bytes, if the end is further away than ``LONGEST``, or if
-   more than the total is already done.
+   shown next to it. It is measuring again when samples are dropped after the walk, and, an earlier
+   scan or not, when the memory to sort in was changed, until it has issued for half of the time
+   since or for half an hour. ``_by_average`` gives zpool's average, with the widest range, in two
+   cases: if only one sample is taken (``goes_on`` is False) and the average covers
+   ``LEAST_AVERAGED`` seconds; and for a scan watched for ``MOST_SECONDS`` that advances in bursts
+   of unknown length, does not move, or is printed too coarsely. It gives no end if the average
+   includes skipped bytes, if the end is further away than ``LONGEST``, or if more than the total is
+   already done.
 2. *Windows* (``windows.py``) give the rate, also the one shown while measuring. ``_progress``
    returns the bytes done at each point: the bytes repaired, if the source has them exactly, else
    the bytes issued (``_meter``). If the number of issued bytes still queued is unknown, bursts are
    evened out (``evened_out``) once their period is known. ``expected`` fits lines to the last 10 s,
    20 s and so on up to 5.7 h, and to all of it, and weights each by three questions: is it about as
    long as the time left, did it predict what came after it, does it agree with the present? One
-   that could not be tried yet is as wrong as the worst that could, or by ``windows.UNTRIED``. The
-   overall mean is blended in.
+   that could not be tried yet counts as as wrong as the worst that could, or as ``UNTRIED`` (0.3).
+   The overall mean is blended in.
 3. *Pace* (``pace.py``) is used once the samples that count span an hour, including phases in which
    metadata is walked. It fits the effects of the hour of the day, starting from those of an earlier
    scan, and of the share of the work that is sorted in memory, and passes the windows a course
@@ -41,14 +42,15 @@ wrong they were when asked to predict what is already known.
    prediction by the inverse square of its ``doubt``. For an earlier scan that is how much the two
    scans may differ, without ``past.PAST_SPREAD``, often less than 0.1; for the forecast from steps
    1 to 3 it is its full spread, at least 0.32: an earlier scan that resembles this one nearly
-   decides.
-5. *Known change* (``timeline/scan_rate.py``) comes last, if tunables were changed and the rate
-   since then would end the scan a fifth earlier or later than shown. It waits for ``effect.SETTLE``
-   (75 s) and then for a rate that is steady for ``FOLLOWED_AFTER`` (4 minutes), or for ``AGAIN``
-   (15 minutes) after repeated changes; it is not used while metadata is walked, whether or not the
-   scan issues in between. The forecast is then computed again by steps 1 to 3 from the samples
-   after the change, until both agree again; of the time before, only the pace over the day is kept,
-   if known, and an earlier scan takes no part.
+   decides, with two votes where both its place and its hour count.
+5. *Known change* (``timeline/scan_rate.py``) comes last, if tunables were changed in the last half
+   hour, the rate since then would end the scan a fifth earlier or later than shown, and the rate
+   jumped by as much when they were changed. It waits for ``effect.SETTLE`` (75 s) and then for a
+   rate that is steady for ``FOLLOWED_AFTER`` (4 minutes), or for ``AGAIN`` (15 minutes) after
+   repeated changes; it is not used while metadata is walked, whether or not the scan issues in
+   between. The forecast is then computed again by steps 1 to 3 from the samples after the change,
+   until both agree again; of the time before, only the pace over the day is kept, if known, and
+   used once an hour was seen; an earlier scan takes no part.
 
 Activities other than scans (a removal, an expansion) use only the first three steps, computed anew
 with each sample. Between two forecasts of a scan, the last one counts down. Where a console knows
@@ -56,14 +58,16 @@ the only hours of the day in which a scrub runs, the estimate that it shows coun
 (``frame._in_hours``).
 
 **The range** is from ``eta * e^-s - SLACK`` to ``eta * e^s + SLACK``, but never below zero. s is
-the square root of the sum of three squares: ``BASE_SPREAD``; ``SPREAD_FACTOR`` times the
-disagreement of the windows and their error in predicting the past, both weighted as the windows
-are, before the mean is blended in; and the pace's uncertainty about what is ahead. It is at most
-``MAX_SPREAD``, which is also used for zpool's average. So the range is at least 0.65 of the ETA
-wide. With an earlier scan, s is that of the mixture of all predictions, to which the earlier scan
-contributes at least ``past.PAST_SPREAD``: then it may be half as wide. After a known change, the
-range is stretched to the ETA that was replaced, and before it is followed, for half an hour, to the
-one that the new rate would give if it holds. In hours of the day, each of the three is moved.
+the square root of a sum of squares: ``BASE_SPREAD`` (0.32); ``SPREAD_FACTOR`` (1.15) times the
+disagreement of the windows, and times their error in predicting the past, both weighted as the
+windows are, before the mean is blended in; and the pace's uncertainty about what is ahead. While no
+window could be tried, that error is ``UNTRIED``, so that young ranges are wide. s is at most
+``MAX_SPREAD`` (1: a factor of 2.7), which is also used for zpool's average; ``SLACK`` is 2 s. So
+the range is at least 0.65 of the ETA wide. With an earlier scan, s is that of the mixture of all
+predictions, to which the earlier scan contributes at least ``past.PAST_SPREAD``: then it may be
+half as wide. After a known change, the range is stretched to the ETA that steps 1 to 4 give now;
+for half an hour after one, while the screen says when it ends if the rate of now holds, it is
+stretched to that, too. In hours of the day, each of the three is moved.
 
 **The effect of each constant**, in four figures. R is the error on eight recorded scans relative to
 zpool's (``tests.bench.eta``). L is the mean error on twelve simulated scans of
@@ -72,10 +76,10 @@ these pools. For R, L and P, lower is better. M is how much larger the error is 
 on 124 scans that were not used for tuning (``tests.bench.synthetic``, seeds 9001 to 9004), with its
 standard error in parentheses: positive means that the feature helps.
 
-When the list was measured, R was 0.287, L 0.198 and P 0.044 with everything enabled, and the range
-contained 84 % of the recorded ends, with a median width of 0.89 of the time left. Each entry gives
-the figures without the feature, or with another value where stated; figures that are not given did
-not change. A constant that is not listed was not measured separately.
+When this list was measured, on an earlier version, R was 0.287, L 0.198 and P 0.044 with everything
+enabled, and the range contained 84 % of the recorded ends, with a median width of 0.89 of the time
+left. Each entry gives the figures without the feature, or with another value where stated; figures
+that are not given did not change. A constant that is not listed was not measured separately.
 
 - ``progress.MIN_SECONDS`` 5 s, a transaction group: with 2 s, a window was 3 to 5 times too high or
   too low.
