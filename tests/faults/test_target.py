@@ -17,7 +17,7 @@ from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import accounts
-from zconsole.rebalance.job.accounts import STAYED, BenefitCheck
+from zconsole.rebalance.job.effect import STAYED, BenefitCheck
 from zconsole.rebalance.job.holds import Holds, WorkPhase
 from zconsole.rebalance.planning import engine_choice
 from zconsole.rebalance.planning.engine_choice import Choice

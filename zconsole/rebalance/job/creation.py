@@ -188,9 +188,9 @@ def _walk_into(
     return made
 
 
-def _tell(journal: Journal, state: str, why: str | None = None, t: float | None = None) -> None:
+def _tell(journal: Journal, state: str, why: str | None = None, at: float | None = None) -> None:
     """Store the status of a job that does not move files yet."""
-    journal.set("status", JobStatus(state=state, why=why, t=t).document())
+    journal.set("status", JobStatus(state=state, why=why, t=at).document())
 
 
 def terms_of_plan(record: Record, settings: Settings, made: RebalancePlan) -> JobTerms:

@@ -33,7 +33,8 @@ from zconsole.rebalance.engine.rewrite_engine import Rewriter
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.workplace import JobClocks, Workplace
 from zconsole.rebalance.job import creation
-from zconsole.rebalance.job.accounts import BenefitCheck, JobAccounts
+from zconsole.rebalance.job.accounts import JobAccounts
+from zconsole.rebalance.job.effect import BenefitCheck
 from zconsole.rebalance.job.holds import Holds, WorkPhase, exposed
 from zconsole.rebalance.job.job import Job, JobTerms, terms_of
 from zconsole.rebalance.job.job_output import Show
