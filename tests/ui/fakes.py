@@ -14,7 +14,7 @@ from zconsole.ui.app import Console
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.theme.files import ThemeFile, find_themes
-from zconsole.ui.widgets.draw import ASCII, UNICODE
+from zconsole.ui.widgets.graph import ASCII, UNICODE
 from zconsole.zfs.sources.base import Capabilities
 
 

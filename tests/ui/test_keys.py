@@ -23,7 +23,8 @@ from zconsole.ui.panes.help import legend_lines
 from zconsole.ui.rebalance.folder_screen import FoldersScreen
 from zconsole.ui.rebalance.job_screen import JobScreen
 from zconsole.ui.swap.swap_screen import DemoSwapScreen, SwapScreen
-from zconsole.ui.widgets.draw import ASCII, ROLES, width_of
+from zconsole.ui.widgets.draw import ROLES, width_of
+from zconsole.ui.widgets.graph import ASCII
 
 BY_PLACE = {"enter", "space", "up", "down", "left", "right", "h", "j", "k", "l", "question_mark"}
 """Keys that act on what the cursor or focus is on; ``?`` in the help switches to its other part."""

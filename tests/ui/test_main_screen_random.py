@@ -41,7 +41,8 @@ from zconsole.ui.panes.help import footer_line, help_lines
 from zconsole.ui.panes.overview import overview_lines, tab_line
 from zconsole.ui.panes.scan import scan_lines
 from zconsole.ui.view_state import HeaderStatus
-from zconsole.ui.widgets.draw import ASCII, ROLES, UNICODE, short_names
+from zconsole.ui.widgets.draw import ROLES, short_names
+from zconsole.ui.widgets.graph import ASCII, UNICODE
 
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink)
 

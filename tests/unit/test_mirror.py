@@ -72,7 +72,6 @@ PARTS = {
     "pool/test_spares.py": "pool/health.py",
     "scan_report/test_last_scans.py": "scan_report/store.py",
     "swap/test_undone.py": "swap/report.py",
-    "timeline/test_activities.py": "timeline/pool.py",
     "timeline/test_scan_track.py": "timeline/scans.py",
     "timeline/test_known_change.py": "timeline/scan_rate.py",
     "tunables/test_hold_plan.py": "tunables/pilot.py",

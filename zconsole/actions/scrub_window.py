@@ -178,7 +178,8 @@ def plan_stop_beside_window(
     if window is None or made.refused is not None or situation.active("scrub") is None:
         return made
     drops = f"its hours ({window.hours}) are dropped, too"
-    order = replace(window, pool=situation.pool.name, hours="", paused=False)  # once it is stopped
+    # Once stopped, it isn't paused any more.
+    order = replace(window, pool=situation.pool.name, hours="", paused=False)
     return replace(
         made,
         steps=(*made.steps, _step_off(order, "drop its hours")),

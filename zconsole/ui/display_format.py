@@ -12,7 +12,8 @@ from zconsole import units
 from zconsole.keyed_text import KeyedText
 from zconsole.system.printable import clean
 from zconsole.ui.keys import SHIPPED, KeyTable
-from zconsole.ui.widgets.draw import UNICODE, Glyphs, Line, Span, broken, crop, fit, middle
+from zconsole.ui.widgets.draw import Line, Span, broken, crop, fit, middle
+from zconsole.ui.widgets.graph import UNICODE, Glyphs
 from zconsole.units import date_of
 
 _RATE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?[KMGTPE])/s")

@@ -134,7 +134,7 @@ def make_console(
     from zconsole.ui.actions.controller import ActionController
     from zconsole.ui.app import Console
     from zconsole.ui.display_format import DisplayFormat
-    from zconsole.ui.widgets.draw import ASCII, UNICODE
+    from zconsole.ui.widgets.graph import ASCII, UNICODE
 
     plain = ascii_only(environ) if options.ascii is None else options.ascii
     themes = find_themes(environ)

@@ -22,7 +22,7 @@ from zconsole.ui.actions.upkeep import Upkeep
 from zconsole.ui.app import Console
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.widgets.draw import UNICODE
+from zconsole.ui.widgets.graph import UNICODE
 from zconsole.zfs.sources.base import Capabilities
 
 RUN = ("tab", "enter")

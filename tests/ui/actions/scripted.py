@@ -32,7 +32,8 @@ from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.swap.swap_watch import SwapWatch
 from zconsole.ui.themed_app import ThemedApp, Work
 from zconsole.ui.view_state import ViewState
-from zconsole.ui.widgets.draw import UNICODE, Line
+from zconsole.ui.widgets.draw import Line
+from zconsole.ui.widgets.graph import UNICODE
 from zconsole.zfs.sources.base import Capabilities
 
 WIDTH = 100

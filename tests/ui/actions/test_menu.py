@@ -26,7 +26,8 @@ from zconsole.ui.actions.menu import (
 from zconsole.ui.actions.replace_flow import replace_flow
 from zconsole.ui.actions.scan_flow import scan_entries, scans_flow
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.widgets.draw import ASCII, UNICODE, Span, at_most, width_of
+from zconsole.ui.widgets.draw import Span, at_most, width_of
+from zconsole.ui.widgets.graph import ASCII, UNICODE
 
 LOOK = DisplayFormat(UNICODE)
 LAST = "zfs_prefetch_disable"

@@ -13,7 +13,8 @@ from zconsole.scan_report.report import DeviceReport, ScanReport
 from zconsole.scan_report.resilver_time import PastRate
 from zconsole.ui.dialogs.what_if_screen import Question, whatif_lines
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.widgets.draw import ASCII, width_of
+from zconsole.ui.widgets.draw import width_of
+from zconsole.ui.widgets.graph import ASCII
 
 TIB, MIB = 1 << 40, 1 << 20
 PACE = PastRate(100.0 * MIB, "the last resilver", 0.0, 1)

@@ -10,7 +10,8 @@ from zconsole.pool.chassis import Enclosure, LeafDisk, Slot, SlotLights
 from zconsole.pool.model import ErrorCounters
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.chassis import bays, chassis_legend, chassis_map, slot_lines, what_is_in
-from zconsole.ui.widgets.draw import ASCII, width_of
+from zconsole.ui.widgets.draw import width_of
+from zconsole.ui.widgets.graph import ASCII
 
 KEY = "0x5001"
 

@@ -16,7 +16,8 @@ from zconsole.timeline.rates import CAPACITY
 from zconsole.timeline.scan_rate import Mark
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.device_graphs import even_in_time, graphs, scrolled, shown_samples
-from zconsole.ui.widgets.draw import ASCII, width_of
+from zconsole.ui.widgets.draw import width_of
+from zconsole.ui.widgets.graph import ASCII
 
 FRAME = frames.resilver()
 SLOW = FRAME.rows[6]

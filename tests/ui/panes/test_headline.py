@@ -22,7 +22,8 @@ from zconsole.timeline.scrubs import ScrubAge
 from zconsole.ui.panes.header import header_lines, headline
 from zconsole.ui.panes.scan import scan_lines
 from zconsole.ui.view_state import HeaderStatus
-from zconsole.ui.widgets.draw import ASCII, width_of
+from zconsole.ui.widgets.draw import width_of
+from zconsole.ui.widgets.graph import ASCII
 
 STATUS = HeaderStatus("nas1", (), 1.0, 0.4, frames.NOW)
 DAY = 86400.0

@@ -15,7 +15,8 @@ from zconsole.timeline.frame import DONE
 from zconsole.timeline.scan_rate import Mark, PastRates
 from zconsole.ui.panes.pane import Ink
 from zconsole.ui.panes.rate_graph import graph_width, rate_lines, shown_steps
-from zconsole.ui.widgets.draw import ASCII, width_of
+from zconsole.ui.widgets.draw import width_of
+from zconsole.ui.widgets.graph import ASCII
 
 NOW = frames.NOW
 

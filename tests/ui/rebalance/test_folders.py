@@ -12,7 +12,7 @@ from zconsole.ui.rebalance.folder_screen import (
     folder_lines,
     is_aged,
 )
-from zconsole.ui.widgets.draw import ASCII, UNICODE
+from zconsole.ui.widgets.graph import ASCII, UNICODE
 
 
 def made() -> Folders:

@@ -14,7 +14,8 @@ from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.rebalance.job_screen import KEYS, job_lines, job_rows, job_title, possible_actions
 from zconsole.ui.rebalance.job_watch import reason
 from zconsole.ui.rebalance.plan_screen import counting_lines
-from zconsole.ui.widgets.draw import ASCII, UNICODE, width_of
+from zconsole.ui.widgets.draw import width_of
+from zconsole.ui.widgets.graph import ASCII, UNICODE
 
 
 def said(

@@ -11,21 +11,8 @@ from rich.cells import cell_len
 from tests.table import rows
 from tests.ui.drawn import plain
 from zconsole.ui.display_format import DisplayFormat, count
-from zconsole.ui.widgets.draw import (
-    ASCII,
-    UNICODE,
-    Span,
-    bar,
-    broken,
-    crop,
-    fit,
-    joined,
-    merged,
-    scale,
-    sparkline,
-    spread,
-    width_of,
-)
+from zconsole.ui.widgets.draw import Span, broken, crop, fit, joined, merged, spread, width_of
+from zconsole.ui.widgets.graph import ASCII, UNICODE, bar, scale, sparkline
 
 NOW = 1795178467.0
 

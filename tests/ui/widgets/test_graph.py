@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from zconsole.ui.widgets.draw import ASCII, UNICODE, graph_lines, graph_values, heat_strip
+from zconsole.ui.widgets.graph import ASCII, UNICODE, graph_lines, graph_values, heat_strip
 
 VALUES = st.lists(st.none() | st.floats(min_value=0, max_value=1e12), max_size=200)
 

@@ -7,14 +7,14 @@ from tests.records import replace
 from tests.table import rows
 from tests.ui.drawn import LOOK
 from zconsole.pool.model import Activity, Pool, Sample, Scan, Vdev
-from zconsole.timeline.frame import ActivityView
-from zconsole.timeline.pool import (
+from zconsole.timeline.activities import (
     STILL_SECONDS,
     STUCK_SECONDS,
     UNMOVED_SECONDS,
     ActivityTracker,
     activity_advice,
 )
+from zconsole.timeline.frame import ActivityView
 
 MOVING = Activity("expansion", "running", "raidz1-0", 0.0, done_bytes=100, total_bytes=1000)
 CONDENSE = Activity("condense", "running", "log_spacemap", 0.0, percent=10.0, note="3/30 metaslabs")

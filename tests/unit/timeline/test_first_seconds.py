@@ -9,10 +9,11 @@ import pytest
 from tests.table import rows
 from tests.unit.timeline.following import MIB, TOTAL, T, disk, sample
 from zconsole.pool.model import Activity, Pool, Sample, Scan, Vdev
+from zconsole.timeline.activities import ActivityTracker
 from zconsole.timeline.eta.estimate import MEASURING
 from zconsole.timeline.eta.past import PastScan
 from zconsole.timeline.frame import ScanView
-from zconsole.timeline.pool import ActivityTracker, PoolTimeline
+from zconsole.timeline.pool import PoolTimeline
 
 pytestmark = pytest.mark.slow
 

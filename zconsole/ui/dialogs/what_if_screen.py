@@ -28,7 +28,8 @@ from zconsole.ui.panes.balance import fill_role
 from zconsole.ui.panes.reasons import paragraph
 from zconsole.ui.themed_app import begin
 from zconsole.ui.view_state import ViewState
-from zconsole.ui.widgets.draw import Line, Lines, Span, bar, beside, fit, spread
+from zconsole.ui.widgets.draw import Line, Lines, Span, beside, fit, spread
+from zconsole.ui.widgets.graph import bar
 from zconsole.ui.widgets.lines_view import FooterView, LinesView
 from zconsole.units import percent
 

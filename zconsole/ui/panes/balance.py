@@ -10,7 +10,8 @@ from zconsole.pool.balance import Balance, VdevBalance
 from zconsole.rebalance.planning.settings import EVEN
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.pane import Pane, Scene, Wish
-from zconsole.ui.widgets.draw import Line, Span, bar, fit, ruled
+from zconsole.ui.widgets.draw import Line, Span, fit, ruled
+from zconsole.ui.widgets.graph import bar
 from zconsole.units import percent
 
 _LEAST = 3

@@ -16,7 +16,8 @@ from zconsole import units
 from zconsole.config.settings import COLUMNS as COLUMN_WORDS
 from zconsole.timeline.frame import Frame, VdevRow
 from zconsole.ui.display_format import DisplayFormat, count
-from zconsole.ui.widgets.draw import Line, Span, fit, formerly, heat_strip, middle, scale, sparkline
+from zconsole.ui.widgets.draw import Line, Span, fit, formerly, middle
+from zconsole.ui.widgets.graph import heat_strip, scale, sparkline
 from zconsole.units import percent
 
 if TYPE_CHECKING:

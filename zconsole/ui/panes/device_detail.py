@@ -13,7 +13,8 @@ from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.device_columns import note_words
 from zconsole.ui.panes.device_graphs import LABEL, graphs
 from zconsole.ui.panes.reasons import all_reasons, machine
-from zconsole.ui.widgets.draw import Line, Span, beside, fit, indented, joined, sparkline
+from zconsole.ui.widgets.draw import Line, Span, beside, fit, indented, joined
+from zconsole.ui.widgets.graph import sparkline
 from zconsole.units import percent
 
 _SHOWN_BUCKETS = 24

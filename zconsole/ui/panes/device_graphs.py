@@ -15,7 +15,8 @@ from zconsole.timeline.rates import CAPACITY
 from zconsole.timeline.scan_rate import HOLE, USUAL, Mark
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.rate_graph import TimeAxis, happened, name_marks
-from zconsole.ui.widgets.draw import Line, Span, fit, graph_lines, graph_values, scale
+from zconsole.ui.widgets.draw import Line, Span, fit
+from zconsole.ui.widgets.graph import graph_lines, graph_values, scale
 
 LABEL = 13
 """Cells before a graph, and before the values of the details."""

@@ -31,7 +31,8 @@ from zconsole.ui.panes.device_columns import (
 from zconsole.ui.panes.device_detail import detail_lines, detail_room
 from zconsole.ui.panes.device_graphs import graph_room, scrolled
 from zconsole.ui.panes.pane import Pane, Scene, Wish
-from zconsole.ui.widgets.draw import Line, Span, graph_values, merged, short_names
+from zconsole.ui.widgets.draw import Line, Span, merged, short_names
+from zconsole.ui.widgets.graph import graph_values
 from zconsole.ui.widgets.lines_view import CursorView
 
 CLASS_TITLES = {

@@ -8,7 +8,8 @@ from rich.cells import cell_len
 
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import ACTS, GROUPS, LEGEND, Key, character_of, shown
-from zconsole.ui.widgets.draw import Line, Span, bar, beside, fit, joined, width_of
+from zconsole.ui.widgets.draw import Line, Span, beside, fit, joined, width_of
+from zconsole.ui.widgets.graph import bar
 from zconsole.units import date_of, percent
 from zconsole.zfs.sources.replay import Playback
 

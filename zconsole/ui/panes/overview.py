@@ -16,18 +16,8 @@ from zconsole.ui.panes.balance import fill_role
 from zconsole.ui.panes.header import health_word
 from zconsole.ui.panes.reasons import as_called, bays_of
 from zconsole.ui.view_state import ViewState, place_of
-from zconsole.ui.widgets.draw import (
-    Line,
-    Span,
-    bar,
-    broken,
-    crop,
-    fit,
-    middle,
-    scale,
-    sparkline,
-    width_of,
-)
+from zconsole.ui.widgets.draw import Line, Span, broken, crop, fit, middle, width_of
+from zconsole.ui.widgets.graph import bar, scale, sparkline
 from zconsole.units import percent
 
 _FILTER = "show only: name, state, reason, work"

@@ -18,7 +18,8 @@ from zconsole.timeline.frame import DONE, Frame, ScanView
 from zconsole.timeline.scan_rate import Mark, PastRates
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.pane import Ink
-from zconsole.ui.widgets.draw import Line, Span, graph_lines, graph_values, scale
+from zconsole.ui.widgets.draw import Line, Span
+from zconsole.ui.widgets.graph import graph_lines, graph_values, scale
 from zconsole.units import date_of
 
 _HOUR, _DAY = 3600, 86400

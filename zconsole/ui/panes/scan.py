@@ -29,7 +29,8 @@ from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.pane import TALL, Ink, Pane, Scene, Wish, spare
 from zconsole.ui.panes.rate_graph import graph_width, rate_lines
 from zconsole.ui.panes.reasons import advice_lines, as_called, called_names, fixed
-from zconsole.ui.widgets.draw import Line, Span, bar, beside, graph_values, joined, width_of
+from zconsole.ui.widgets.draw import Line, Span, beside, joined, width_of
+from zconsole.ui.widgets.graph import bar, graph_values
 from zconsole.ui.widgets.lines_view import SCROLL_MARKS
 
 _HEAD = 11

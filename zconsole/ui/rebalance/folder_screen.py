@@ -19,7 +19,8 @@ from zconsole.ui.dialogs.screens import Dialog, PickView
 from zconsole.ui.display_format import DisplayFormat, count
 from zconsole.ui.panes.help import titled_keys
 from zconsole.ui.themed_app import begin
-from zconsole.ui.widgets.draw import Line, Lines, Span, bar, fit, joined, width_of
+from zconsole.ui.widgets.draw import Line, Lines, Span, fit, joined, width_of
+from zconsole.ui.widgets.graph import bar
 from zconsole.ui.widgets.lines_view import FooterView, LinesView
 from zconsole.units import percent
 

@@ -33,7 +33,8 @@ from zconsole.ui.rebalance.options import (
     dirs_text,
 )
 from zconsole.ui.themed_app import begin
-from zconsole.ui.widgets.draw import Line, Lines, Span, bar, fit, indented, joined, width_of
+from zconsole.ui.widgets.draw import Line, Lines, Span, fit, indented, joined, width_of
+from zconsole.ui.widgets.graph import bar
 from zconsole.units import counted, percent
 
 NEW = "New job: choose directories, see the plan, run it"

@@ -33,7 +33,8 @@ from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.help import titled_keys
 from zconsole.ui.rebalance.options import AIMS, BEYOND, TARGET, NewJob
 from zconsole.ui.themed_app import begin
-from zconsole.ui.widgets.draw import Line, Lines, Span, bar, fit, width_of
+from zconsole.ui.widgets.draw import Line, Lines, Span, fit, width_of
+from zconsole.ui.widgets.graph import bar
 from zconsole.ui.widgets.lines_view import FooterView, LinesView
 from zconsole.units import percent
 
