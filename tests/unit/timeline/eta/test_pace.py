@@ -152,10 +152,10 @@ def test_even_hours_are_worth_what_they_are():
 
 
 def test_other_hours_count_from_where_the_course_begins_and_as_they_are_run():
-    """The second hour of the day is worth half of the first; between them it was paused."""
+    """An hour worth 1.5, a pause in it, and a stretch from its last 100 s into one worth 0.5."""
     daily = Daily((1.5, 0.5) * (HOURS // 2))
-    ts = [MIDNIGHT, MIDNIGHT + 600, MIDNIGHT + HOUR + 600]
-    assert mean_running_seconds(ts, [70.0, 670.0, 1070.0], daily) == [70.0, 970.0, 1170.0]
+    ts = [MIDNIGHT, MIDNIGHT + 600, MIDNIGHT + HOUR + 300]
+    assert mean_running_seconds(ts, [70.0, 670.0, 1070.0], daily) == [70.0, 970.0, 1270.0]
 
 
 def test_the_estimate_knows_whether_a_night_is_to_come():
