@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from zconsole.errors import ZconsoleError
-from zconsole.system.patient import NoAnswerError, Patient, Worker
+from zconsole.system.patient import NoAnswerError, NotAskedError, Patient, Worker
 from zconsole.system.records import from_json, parse_json
 from zconsole.system.safe_path import make_directory
 from zconsole.system.state_dir import (
@@ -149,7 +149,7 @@ class LockedStore:
         if self.writer is not None:
             self.writer.write(path, data, held)
         else:
-            self.in_time(partial(_write, path, data, held), WRITTEN)
+            self._write(path, data, os.dup(held))
 
     def in_time(
         self,
@@ -166,6 +166,25 @@ class LockedStore:
         except NoAnswerError as error:
             place = self.directory or next(iter(self.readable), "state directory")
             raise NoAnswerError(f"{place}: {error}. Check its disk") from None
+
+    def _write(self, path: Path, data: bytes, lock: int) -> None:
+        """Write a file, and close ``lock``, a descriptor of its own, when that is done.
+
+        That may be long after the deadline, at which the caller closes its descriptor. Without the
+        lock, a late write could then overwrite what another process has written.
+        """
+
+        def write() -> None:
+            try:
+                write_private(path, data)
+            finally:
+                os.close(lock)
+
+        try:
+            self.in_time(write, WRITTEN)
+        except NotAskedError:
+            os.close(lock)
+            raise
 
     def close(self) -> None:
         """Release every lock that is ``mine``; a pending write holds on to its lock until done."""
@@ -298,19 +317,6 @@ def _read(path: Path, load: Load[_T], most: int) -> _T:
 def _locked(path: Path, seconds: float) -> int | None:
     make_directory(path.parent)
     return lock_within(path, seconds)
-
-
-def _write(path: Path, data: bytes, lock: int) -> None:
-    """Write a file, and hold the lock until that is done, however long it takes.
-
-    The caller may close its descriptor at a deadline. Without the lock, a late write could then
-    overwrite what another process has written.
-    """
-    kept = os.dup(lock)
-    try:
-        write_private(path, data)
-    finally:
-        os.close(kept)
 
 
 def _let_go(handle: int | None) -> None:

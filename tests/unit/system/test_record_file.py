@@ -10,12 +10,13 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
+from types import SimpleNamespace
 
 import pytest
 
 from tests.unit.waiting import soon
-from zconsole.system import record_file
-from zconsole.system.patient import NoAnswerError
+from zconsole.system import patient, record_file
+from zconsole.system.patient import NoAnswerError, NotAskedError
 from zconsole.system.record_file import (
     MOST_BYTES,
     AsyncWriter,
@@ -144,6 +145,41 @@ def test_what_a_closed_store_has_yet_to_write_undoes_nothing_of_the_next(
     assert soon(lambda: theirs.mine("kept.lock"))
     theirs.put(path.name, b"theirs", "kept.lock")
     assert path.read_bytes() == b"theirs"
+
+
+def test_a_write_whose_thread_starts_after_the_deadline_still_holds_the_lock(path, monkeypatch):
+    runs = Event()
+    start = patient._thread.start_new_thread
+
+    def start_late(job, args):
+        return start(lambda: (runs.wait(30.0), job(*args)), ())
+
+    monkeypatch.setattr(record_file, "WRITTEN", 0.05)
+    ours, theirs = LockedStore(path.parent), LockedStore(path.parent)
+    assert ours.mine("kept.lock")
+    with monkeypatch.context() as late:
+        late.setattr(patient, "_thread", SimpleNamespace(start_new_thread=start_late))
+        with pytest.raises(NoAnswerError):
+            ours.put(path.name, b"ours", "kept.lock")
+    ours.close()
+    assert not theirs.mine("kept.lock")
+    runs.set()
+    assert soon(lambda: theirs.mine("kept.lock"))
+    assert path.read_bytes() == b"ours"
+
+
+def test_a_write_that_is_not_made_leaves_no_lock_behind(path, monkeypatch):
+    def none_left(*_):
+        raise RuntimeError("can't start new thread")
+
+    ours, theirs = LockedStore(path.parent), LockedStore(path.parent)
+    assert ours.mine("kept.lock")
+    with monkeypatch.context() as full:
+        full.setattr(patient, "_thread", SimpleNamespace(start_new_thread=none_left))
+        with pytest.raises(NotAskedError):
+            ours.put(path.name, b"ours", "kept.lock")
+    ours.close()
+    assert theirs.mine("kept.lock")
 
 
 def test_files_that_cannot_be_read_are_left_out_and_named(tmp_path):
