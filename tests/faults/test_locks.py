@@ -26,7 +26,8 @@ from tests.faults.harness import (
     run,
 )
 from tests.faults.test_given_up import COPIED, Seen
-from zconsole.rebalance.engine.copy_engine import LOCK_LOOK
+from zconsole.rebalance.engine import file_locks
+from zconsole.rebalance.engine.copy_engine import LOCK_LOOK, LOCK_REST
 from zconsole.rebalance.engine.file_locks import FilesInUse
 from zconsole.rebalance.engine.workplace import JobClocks
 
@@ -203,6 +204,34 @@ def test_a_lock_is_seen_while_other_names_are_replaced(area: Path, call: float) 
         run(area / "job.db", FaultySys(after=after), clocks, users=Nobody())
     assert back[0] < exchanged[0] / 2
     assert path.stat().st_ino == inode
+
+
+def test_checks_for_locks_leave_most_of_the_time_to_replacing(
+    area: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With thousands of leases, on a slow machine, one check takes as long as many calls."""
+    path = tree(area)
+    (area / "job.db").unlink()
+    for number in range(100):
+        (path.parent / f"other{number}").write_bytes(b"x")
+    create(path.parent, area / "job.db")
+    now, looking, spent = [0.0], [0.0], list[tuple[float, float]]()
+
+    def look() -> frozenset[tuple[int, int]]:
+        now[0] += 0.1
+        looking[0] += 0.1
+        return frozenset()
+
+    def after(_: int, name: str, __: Any) -> None:
+        now[0] += 0.01
+        if name == "exchange":
+            spent.append((now[0], looking[0]))
+
+    monkeypatch.setattr(file_locks, "locked_inodes", look)
+    clocks = JobClocks(monotonic=lambda: now[0], sleep=lambda _: None)
+    run(area / "job.db", FaultySys(after=after), clocks, users=Nobody())
+    (began, looked_before), (ended, looked) = spent[0], spent[-1]
+    assert 0.1 < looked - looked_before < (ended - began) / LOCK_REST
 
 
 def test_two_locks_on_two_versions_keep_both(area: Path) -> None:

@@ -36,10 +36,12 @@ from zconsole.rebalance.engine.workplace import Workplace
 
 SYNC_LOOK = 0.05
 """Seconds between two checks for writers during a sync."""
-LOCK_LOOK = 0.02
-"""Seconds between two checks for locks while names are replaced.
+LOCK_LOOK, LOCK_REST = 0.02, 9
+"""Seconds between two checks for locks while names are replaced; or, if longer, LOCK_REST checks.
 
-For this long two processes may each hold a lock, one on the original, one on the copy.
+For this long two processes may each hold a lock, one on the original, one on the copy. A check
+reads our own leases, too, up to 8,000: they take some milliseconds, more on a slow machine, where
+checks without a rest would leave no time for replacing.
 """
 
 
@@ -222,13 +224,15 @@ class CopyPipeline:
 
     def _replace_all(self) -> None:
         self.results.unsynced |= {item.status.st_dev for item in self.leases.live}
-        looked = self.withdrawal.clock()
+        clock = self.withdrawal.clock
+        due = clock() + LOCK_LOOK
         for item in self.leases.live:
             self.leases.service()
             self.withdrawal.guarded(item, self._replace)
-            if self.withdrawal.clock() - looked > LOCK_LOOK:
+            if (began := clock()) > due:
                 self._leave_locked()
-                looked = self.withdrawal.clock()
+                ended = clock()
+                due = ended + max(LOCK_LOOK, LOCK_REST * (ended - began))
 
     def _replace(self, item: Item) -> None:
         self.swappers.of(item).replace(item)

@@ -34,8 +34,7 @@ RECENT = 1.0
 _GONE = (errno.ENOENT, errno.ESRCH, errno.EINVAL, errno.EACCES, errno.EPERM)
 """Errors for a process that ended (mounts_open_common, fs/proc_namespace.c), or is hidden."""
 _LOCK = re.compile(
-    r"^\d+:(?: *->)? (?:FLOCK|POSIX|OFDLCK) .* (-?\d+) ([0-9a-f]+):([0-9a-f]+):(\d+) \S+ \S+$",
-    re.MULTILINE,
+    r"\d+:(?: *->)? (?:FLOCK|POSIX|OFDLCK) .* (-?\d+) ([0-9a-f]+):([0-9a-f]+):(\d+) \S+ \S+"
 )
 """Process, device and inode in a line of /proc/locks; ``->`` marks a process that waits."""
 
@@ -51,13 +50,15 @@ def locked_inodes(table: Path = Path("/proc/locks")) -> Locks:
     and where the inode number alone counts (``may_be_locked``) a file to move may have the same.
     """
     try:
-        text = table.read_text()
+        lines = table.read_text().splitlines()
     except FileNotFoundError:
         return frozenset()
+    # A batch may have 8,000 leases: leave them out before lines are matched.
+    found = (_LOCK.fullmatch(line) for line in lines if ": LEASE " not in line)
     return frozenset(
-        (os.makedev(int(major, 16), int(minor, 16)), int(inode))
-        for pid, major, minor, inode in _LOCK.findall(text)
-        if int(pid) != os.getpid()
+        (os.makedev(int(lock[2], 16), int(lock[3], 16)), int(lock[4]))
+        for lock in found
+        if lock and int(lock[1]) != os.getpid()
     )
 
 

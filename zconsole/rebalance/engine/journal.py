@@ -12,8 +12,11 @@ works on the job writes to it; others send it requests through a file beside it
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import IntEnum
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from zconsole.rebalance.backend import REPLACED
@@ -88,6 +91,8 @@ def again(row: FileRow) -> Result:
     return Result(row.number, State.PENDING if row.nlink == 1 else State.LINKED)
 
 
+DIRECTORIES = 10_000
+"""Directories kept in memory: each file asks for its own, and for all above it."""
 UNSETTLED = "; resume the job"
 """End of the reason for a file that a crash left halfway and recovery could not settle."""
 _UNSETTLED_FILES = f"state = 5 AND temp IS NOT NULL AND reason LIKE '%{UNSETTLED}'"
@@ -113,6 +118,10 @@ class Journal(JournalDatabase):
 
     _noted: Collection[int] = ()
     """Directories (numbers) whose noted times are kept until they can be reached again."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        super().__init__(connection, path)
+        self.directory = lru_cache(DIRECTORIES)(self._read_directory)
 
     # Daily statistics.
 
@@ -146,6 +155,7 @@ class Journal(JournalDatabase):
         for table in ("files", "dirs", "days"):
             self._db.execute(f"DELETE FROM {table}")
         self.commit()
+        self.directory.cache_clear()
 
     def finish_walk(self, split_links: bool) -> None:
         """Index the walked files and group hard links.
@@ -176,7 +186,7 @@ class Journal(JournalDatabase):
 
     # The work.
 
-    def directory(self, number: int) -> DirectoryRow:
+    def _read_directory(self, number: int) -> DirectoryRow:
         """Return the walked directory with this number."""
         sql = "SELECT id, parent, name, dev, ino FROM dirs WHERE id = ?"
         return _directory(self._db.execute(sql, (number,)).fetchone())
@@ -194,6 +204,7 @@ class Journal(JournalDatabase):
             self._db.execute("UPDATE dirs SET dev = ? WHERE dev = ?", (-new, old))
         self._db.execute("UPDATE dirs SET dev = -dev WHERE dev < 0")
         self.commit()
+        self.directory.cache_clear()
 
     def moved_bytes(self) -> int:
         """Return the bytes of the moved files, counting an inode with several names once."""

@@ -125,15 +125,19 @@ def read(sys: Sys, fd: int, abilities: Abilities) -> tuple[Metadata, os.stat_res
     """
     status = sys.fstat(fd)
     marks = _marks(sys, fd, abilities)
-    found, _ = reread(sys, fd, marks, dos(sys, fd, abilities))
-    return found, status
+    return _complete(sys, fd, status, marks, dos(sys, fd, abilities)), status
 
 
 def reread(sys: Sys, fd: int, marks: Marks, dos: int) -> tuple[Metadata, os.stat_result]:
     """Return the metadata and status of a file whose marks and DOS attributes are known."""
     status = sys.fstat(fd)
+    return _complete(sys, fd, status, marks, dos), status
+
+
+def _complete(sys: Sys, fd: int, status: os.stat_result, marks: Marks, dos: int) -> Metadata:
+    """Read the extended attributes, the last that is missing, and return all."""
     names = sys.listxattr(fd)
-    found = Metadata(
+    return Metadata(
         status.st_mode,
         status.st_uid,
         status.st_gid,
@@ -144,7 +148,6 @@ def reread(sys: Sys, fd: int, marks: Marks, dos: int) -> tuple[Metadata, os.stat
         dos,
         {name: sys.getxattr(fd, name) for name in names} if names else NONE,
     )
-    return found, status
 
 
 def first_mode(wanted: Metadata, born: Metadata | None) -> int:

@@ -34,6 +34,8 @@ IN_Q_OVERFLOW: Final = 0x4000
 """Set on the event that replaces those for which the queue had no room."""
 _EVENTS = 1 << 16
 """Bytes of events read at once."""
+_LARGEST_EVENT = 16 + 256
+"""Bytes of an event with the longest name (inotify(7))."""
 _HANDLE = struct.Struct("=Ii")
 """Length and type, with which a struct file_handle begins."""
 _HANDLE_BYTES = 128
@@ -176,12 +178,12 @@ class Sys:
 
     def changes(self, queue: int) -> bytes:
         """Return all events that wait in a queue, as ``struct inotify_event`` in a row."""
-        found = b""
-        try:
-            while data := os.read(queue, _EVENTS):
+        found, is_full = b"", True
+        with contextlib.suppress(BlockingIOError):
+            while is_full:
+                data = os.read(queue, _EVENTS)
                 found += data
-        except BlockingIOError:
-            return found
+                is_full = len(data) > _EVENTS - _LARGEST_EVENT
         return found
 
     def rewrite(self, fd: int, offset: int, length: int, flags: int) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from zconsole.rebalance.engine.journal_database import full_disk_named
 from zconsole.rebalance.engine.recovery import CHANGING_UNTIL, Recovery
 from zconsole.rebalance.engine.rewrite_engine import Rewriter
 from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.engine.verify import READERS
 from zconsole.rebalance.engine.workplace import JobClocks, Workplace
 from zconsole.rebalance.job import creation
 from zconsole.rebalance.job.accounts import JobAccounts
@@ -54,8 +55,6 @@ ALL_BUT = 0.01
 
 Otherwise millions of files might be read from the journal in search of one that fits.
 """
-PARENTS = 10_000
-"""Directories whose parent is cached."""
 
 
 @dataclass(slots=True)
@@ -72,11 +71,9 @@ class Batches:
     bytes: int = 16 << 20
     _spent: int = 0
     """Bytes moved so far, plus those of the current portion."""
-    _parent: Callable[[int], int | None] = field(init=False)
 
     def __post_init__(self) -> None:
         self.directories = batch_directories(self.files)
-        self._parent = lru_cache(PARENTS)(lambda n: self.job.journal.directory(n).parent)
 
     def __iter__(self) -> Iterator[list[FileRow]]:
         """Yield portions of the files to move, in order. Raises StopJobError at the byte limit.
@@ -142,7 +139,7 @@ class Batches:
             number: int | None = name.directory
             while number is not None and number not in held and number not in opened:
                 opened.add(number)
-                number = self._parent(number)
+                number = self.job.journal.directory(number).parent
         return opened
 
 
@@ -151,13 +148,6 @@ STOPPING = {
     signal.SIGTERM: TERMINATED,
     signal.SIGHUP: HUNG_UP,
 }
-
-THREADS = 32
-"""Threads that wait for disks.
-
-Closing originals needs most of them: with ``discard``, this many close twenty times as many files
-as one thread does.
-"""
 
 UMASK = 0o022
 """umask of a run; with a stricter one, the mode of every copy would have to be corrected."""
@@ -418,7 +408,7 @@ def execute(record: Record, show: Show, locks: TreeLocks | None = None) -> tuple
         shared = exposed(job, Patient())
         with (
             closing(_locked(system, [place.root for place in places], locks)),
-            ThreadPoolExecutor(THREADS) as threads,
+            ThreadPoolExecutor(READERS) as threads,
         ):
             journal.retry()  # files that failed before get another try
             runner = JobRunner(system, job, show, threads, shared=shared)
