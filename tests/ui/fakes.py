@@ -26,6 +26,7 @@ class FakeFeed:
         self.interval = interval
         self.asked: list[tuple[str, str]] = []
         self.closed = False
+        self.alerts = None
         self.playback = None
         self.faster = None
         for frames in rounds:
@@ -54,7 +55,7 @@ class FakeFeed:
     async def lights(self) -> Lights:
         return {}
 
-    async def aclose(self) -> None:
+    async def aclose(self, patience: float | None = None) -> None:
         self.closed = True
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pty
 import signal
@@ -12,11 +13,17 @@ from datetime import UTC
 
 import pytest
 
+from tests.factory import frame, mirror_pool
 from tests.table import rows
 from tests.ui import frames
 from tests.ui.fakes import FakeFeed, screen_text
+from zconsole.system.process import Completed
+from zconsole.timeline.alerts.alerting import Alerting
+from zconsole.timeline.alerts.rules import AlertRules
+from zconsole.timeline.feed import Feed, Update
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.start import as_started, ascii_only, make_console, prepare, run_console
+from zconsole.zfs.sources.base import Capabilities
 
 UTF8 = {"LANG": "en_US.UTF-8", "TERM": "xterm-256color", "HOME": "/nonexistent"}
 
@@ -66,6 +73,35 @@ def test_the_feed_is_closed_when_the_console_ends(monkeypatch):
     feed = FakeFeed()
     assert run_console(feed, ConsoleOptions(zone=UTC)) == 0
     assert feed.closed
+
+
+def test_an_alert_on_its_way_is_sent_though_the_console_ends_and_a_pool_hangs(monkeypatch, capsys):
+    sent = []
+
+    class Hanging(Feed):
+        async def sample(self):
+            return Update((frame(mirror_pool(), 1.0, kstat="SUSPENDED"),), Capabilities("live"))
+
+        async def close_sources(self):
+            await asyncio.Event().wait()
+
+    class Mail:
+        async def tell(self, argv, text, deadline):
+            await asyncio.sleep(0.2)  # longer than the console waits for its sources
+            sent.append(argv)
+            return Completed(argv, 0, "", "")
+
+    async def quits(console, **_) -> None:
+        await console.feed.next()
+
+    monkeypatch.setattr("textual.app.App.run_async", quits)
+    monkeypatch.setattr("zconsole.ui.start._CLOSING", 0.05)
+    monkeypatch.setattr(os, "environ", dict(UTF8))
+    feed = Hanging(1.0)
+    feed.alerts = Alerting(AlertRules(), Mail(), ("page",))
+    assert run_console(feed, ConsoleOptions(zone=UTC)) == 0
+    assert sent == [("page",)]
+    assert "the hook still runs for the last alerts" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("number", [None, signal.SIGTERM])

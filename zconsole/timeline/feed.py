@@ -7,6 +7,7 @@ in, or several machines (``fleet``).
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -136,9 +137,11 @@ class Feed:
             frames.append(frame.joined(added))
         return replace(self._newest, frames=tuple(frames))
 
-    async def aclose(self) -> None:
-        """Stop sampling within a second; running alert hooks still finish."""
-        await self.close_sources()
+    async def aclose(self, patience: float | None = None) -> None:
+        """Stop sampling, within ``patience`` seconds if given; running alert hooks still finish."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                await self.close_sources()
         if self.alerts is not None:
             await self.alerts.aclose()
 

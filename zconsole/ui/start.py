@@ -36,7 +36,7 @@ THEMES = ("theme", "theme-16")
 _GRACE = 5
 """Seconds to exit in order, even on a busy machine; then the alarm ends the process."""
 _CLOSING = 0.5
-"""Seconds for the feed to close, after the terminal is given back to the shell."""
+"""Seconds for the sources to close, after the terminal is given back to the shell."""
 _NAMED = 2
 """Most broken themes named one by one; more would fill a small screen."""
 
@@ -119,9 +119,9 @@ async def _run(console: Console, mouse: bool) -> None:
     try:
         await console.run_async(mouse=mouse)
     finally:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_CLOSING):
-                await console.feed.aclose()
+        if console.feed.alerts is not None and console.feed.alerts.is_sending:
+            _write("zconsole: the hook still runs for the last alerts; Ctrl+C ends it\n")
+        await console.feed.aclose(_CLOSING)
 
 
 def make_console(

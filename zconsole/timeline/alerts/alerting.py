@@ -221,6 +221,11 @@ class Alerting:
     def _keep(self, pool: str, event: Event) -> None:
         self._events.setdefault(pool, deque(maxlen=KEPT)).append(event)
 
+    @property
+    def is_sending(self) -> bool:
+        """Whether the hook runs, or waits to run again, for some alert."""
+        return bool(self._hooks)
+
     def take_notes(self) -> tuple[str, ...]:
         """Return problems with hooks since the last call."""
         notes, self._notes = tuple(self._notes), []
