@@ -81,7 +81,7 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         " [(int(i.state), *i[2:], i.number) for i in intents])",
     ),
     "a wait in small steps is stopped a step sooner or later": (
-        "versions.Versions._unleased: swap self.sleep(PAUSE) <> self.tick(0)",
+        "versions.Versions._open_unleased: swap self.sleep(PAUSE) <> self.tick(0)",
     ),
     "advice to the kernel on what to read ahead changes the speed, and no file": (
         "copy_engine.CopyPipeline._copy_all: invert self.admission.policy.ahead",

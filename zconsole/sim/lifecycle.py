@@ -40,9 +40,11 @@ def conclude(pool: PoolState) -> None:
 
 
 def _conclude_scan(pool: PoolState, current: SimulatedScan) -> None:
+    """End a scan that is through, detach what it replaced, and resilver the devices that waited."""
     current.state, current.end = FINISHED, pool.now
     if current.function == SCRUB:
-        if not current.txgs[0]:  # a full scrub also finds what cannot be repaired
+        # Damage that can't be repaired is old data: a scrub from a later txg on doesn't read it.
+        if not current.txgs[0]:
             current.errors += int(pool.data_errors)
         pool.scrubbed_txg = current.txgs[1]
         pool.note("scrub_finish", f"scrub finished with {int(current.errors)} errors")

@@ -22,6 +22,8 @@ from zconsole.sim.state import (
 )
 from zconsole.sim.topology import Rebuild, Top
 
+YIELDS_AT = 40.0
+"""Foreground requests/s of a vdev at which a scan's depth has lost two thirds of what it can."""
 SIO_BYTES = 130.0
 """Memory of a queued block: scan_io_t with its range segment and tree nodes (dsl_scan.c)."""
 
@@ -204,8 +206,8 @@ def _job(pool: PoolState, scan: SimulatedScan, queue: Queue, index: int) -> Disk
     leaf_run = max(4096.0, run * top.share)
     size = request_size(leaf_run, layout.block * top.share)
     limit = max(1.0, knobs["zfs_scan_vdev_limit"] / size) if not pool.one_stage else 32.0
-    reads = min(limit, _active(pool, knobs))
-    usual = _active(pool, pool.usual)
+    reads = min(limit, _most_in_flight(pool, knobs))
+    usual = _most_in_flight(pool, pool.usual)
     sources = top.sources()
     per_source = top.share
     # A resilver reads one copy of each block in a mirror; a scrub reads all of them.
@@ -228,17 +230,18 @@ def _job(pool: PoolState, scan: SimulatedScan, queue: Queue, index: int) -> Disk
     return DiskJob(index, parts)
 
 
-def _active(pool: PoolState, knobs: Tunables) -> float:
-    """Return the requests a leaf may have in flight: minimum under other I/O, otherwise maximum.
+def _most_in_flight(pool: PoolState, knobs: Tunables) -> float:
+    """Return how many requests of the scan a leaf may have in flight.
 
-    The value moves between the two with foreground I/O (vdev_queue_class_max_active, nia_delay).
+    The maximum of the tunables on an idle pool; with more foreground I/O it falls to their minimum
+    (vdev_queue_class_max_active). As in the kernel, asynchronous writes don't count as such.
     """
     least = knobs["zfs_vdev_scrub_min_active"]
     most = max(least, knobs["zfs_vdev_scrub_max_active"])
     read, write = pool.load.at(pool.t)
-    wanted = (read + write * pool.load.sync) / max(pool.load.size, 1.0)
-    each = wanted / max(1, len(pool.normal_tops()))
-    return max(1.0, least + (most - least) * math.exp(-each / 40.0))
+    foreground = (read + write * pool.load.sync) / max(pool.load.size, 1.0)  # requests/s
+    on_each = foreground / max(1, len(pool.normal_tops()))
+    return max(1.0, least + (most - least) * math.exp(-on_each / YIELDS_AT))
 
 
 def _place(queue: Queue) -> None:

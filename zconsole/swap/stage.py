@@ -180,16 +180,17 @@ def elsewhere(new: SwapDisk, spot: str) -> Answer:
 
 
 def replacing_first(swap: Checklist, new: SwapDisk) -> Checklist:
-    """Return a checklist of any way as one that replaces first, with this disk."""
-    # A hot spare is no step of that way: it goes on from the first one.
+    """Return a checklist, of whatever way, as one that replaces first, with this disk."""
+    # A hot spare is no step of that way: the checklist goes on from its first step.
     at = "insert" if swap.at == "spare" else swap.at
     return replace(swap, mode=REPLACE_FIRST, new=new, at=at)
 
 
 def use_now(new: SwapDisk, old: SwapDisk) -> Answer:
-    """Return the answer that replaces first after all, with a disk that is in another bay."""
+    """Return the answer to replace before pulling after all, as a new disk is in another bay."""
 
     def _change(swap: Checklist, now: float) -> Checklist:
+        # The old disk is pulled later now: only then is its bay to be lit.
         swap = replacing_first(swap, new).retaking("light")
         return swap.noting(now, "insert", f"{new.words} is in: the new disk")
 

@@ -141,6 +141,7 @@ class Keeper:
         """For each duty that failed, when it may act again (steady seconds), and the reason."""
         self._serving: set[asyncio.Task[None]] = set()
         self._until = clock() + IDLE_SECONDS
+        """Until when it stays without duties (steady seconds)."""
         self._woken = asyncio.Event()
         self._stopped = False
 
@@ -154,7 +155,7 @@ class Keeper:
         accepting = asyncio.create_task(self._accept(listening))
         self._look()
         while not self._stopped and self._is_needed():
-            seconds = self.begin_due()
+            seconds = self.act_on_due()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._woken.wait(), seconds)
             self._woken.clear()
@@ -170,16 +171,20 @@ class Keeper:
     def _is_needed(self) -> bool:
         return bool(self.duties or self._serving) or self._clock() < self._until
 
-    def begin_due(self) -> float:
-        """Start each duty that is due and not already acting; return the seconds until the next."""
+    def act_on_due(self) -> float:
+        """Let each duty act that is due, unless it still does; return the seconds until the next.
+
+        At most LONGEST_WAIT, and no longer than it may stay without duties. The end of an act wakes
+        the keeper by itself.
+        """
         now, waits = self._clock(), [LONGEST_WAIT]
         if not self.duties and not self._serving:
             waits.append(max(0.0, self._until - now))
         for duty in self.duties:
             if duty in self._acting:
                 continue
-            retry, _ = self._failed.get(duty, (now, ""))
-            if (seconds := max(duty.due(now), retry - now)) > 0.0:
+            retry_at, _ = self._failed.get(duty, (now, ""))
+            if (seconds := max(duty.due(now), retry_at - now)) > 0.0:
                 waits.append(seconds)
             else:
                 self._acting[duty] = asyncio.create_task(self._act(duty))

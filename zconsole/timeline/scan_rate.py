@@ -226,10 +226,11 @@ def present_rate(
 
 
 def alternating_rate(points: Sequence[CurvePoint], rounding: float = 0.0) -> PresentRate | None:
-    """Return the rate while the scan alternates between scanning metadata and issuing.
+    """Return the rate of a scan that alternates between walking metadata and issuing.
 
-    Measured over the last minute if it was issuing throughout, else over whole turns: a minute of
-    only walking or only issuing is not representative.
+    A turn is one of each. The rate is measured over as many whole turns as last a minute, because
+    part of a turn has too much of one of the two; and since issuing last began if that lasts for a
+    minute already, or no turn has ended yet. None if it has issued nothing, or too little.
     """
     starts: list[int] = []
     """Indices of the points at which issuing began."""
@@ -237,7 +238,8 @@ def alternating_rate(points: Sequence[CurvePoint], rounding: float = 0.0) -> Pre
     for n, (a, b) in enumerate(pairwise(points)):
         # If both counters move, as between distant samples, the scan is issuing.
         if b.issued > a.issued:
-            starts += [] if issuing else [n]
+            if not issuing:
+                starts.append(n)
             issuing = True
         elif b.scanned > a.scanned:
             issuing = False

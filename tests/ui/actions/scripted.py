@@ -155,7 +155,7 @@ async def kept(backend: ActionBackend) -> None:
     """Wait until the keeper of a simulated machine has done everything that is due now."""
 
     async def _done() -> None:
-        keeper._keeper.begin_due()
+        keeper._keeper.act_on_due()
         while acts := keeper._keeper._acting.values():
             await asyncio.wait(acts)
 

@@ -102,10 +102,10 @@ async def settled() -> None:
 async def test_a_duty_acts_once_it_is_due(clock):
     early, late = Chore(at=1.0), Chore(at=8.0)
     kept = keeper(clock, early, late)
-    assert kept.begin_due() == 1.0
+    assert kept.act_on_due() == 1.0
     clock.now = 2.0
     early.most = 1
-    assert kept.begin_due() == 6.0
+    assert kept.act_on_due() == 6.0
     await settled()
     assert (early.acts, late.acts, list(kept.duties)) == (1, 0, [late])
 
@@ -115,7 +115,7 @@ async def test_one_that_hangs_holds_up_no_other_and_is_not_asked_again(clock):
     light.hangs = threading.Event()
     kept = keeper(clock, light, tunable)
     for rounds in range(1, 4):
-        kept.begin_due()
+        kept.act_on_due()
         await settled()
         assert (light.acts, tunable.acts) == (1, rounds)
     light.hangs.set()
@@ -126,11 +126,11 @@ async def test_one_that_fails_is_told_once_and_acts_again_after_a_while(clock):
     chore.fails = "no answer"
     kept = keeper(clock, chore)
     for _ in range(3):
-        kept.begin_due()
+        kept.act_on_due()
         await settled()
     assert chore.acts == 1
     clock.now += RETRY_SECONDS
-    kept.begin_due()
+    kept.act_on_due()
     await settled()
     assert chore.acts == 2
     assert [record["result"] for record in kept._log.records] == ["no answer"]
@@ -326,8 +326,8 @@ async def test_an_order_that_takes_long_keeps_no_processor_busy(kept, monkeypatc
     await until(lambda: kept.waits)
     kept.keeper.duties.clear()
     kept.keeper._until = 0.0
-    rounds, begin_due = [], kept.keeper.begin_due
-    monkeypatch.setattr(kept.keeper, "begin_due", lambda: rounds.append(1) or begin_due())
+    rounds, act_on_due = [], kept.keeper.act_on_due
+    monkeypatch.setattr(kept.keeper, "act_on_due", lambda: rounds.append(1) or act_on_due())
     kept.keeper._woken.set()
     await asyncio.sleep(0.2)
     assert len(rounds) < 10
@@ -362,7 +362,7 @@ async def test_what_is_undone_does_not_act_any_more(kept):
     await kept.ask(order="hold", duty="tunable")
     asking = asyncio.create_task(kept.ask(order=END, duty="tunable"))
     await until(lambda: kept.tunable.at == 0.0)
-    kept.keeper.begin_due()
+    kept.keeper.act_on_due()
     await settled()
     undoing.set()
     assert await asking == 1

@@ -95,11 +95,11 @@ async def test_a_duty_that_fails_of_it_acts_again(no_threads):
     clock, chore = Clock(), Threaded()
     kept = Keeper({}, (), Audit({}, {}), clock)
     kept.duties[chore] = 0.0
-    kept.begin_due()
+    kept.act_on_due()
     await settled()
     assert (chore.acts, kept._acting) == (0, {})
     no_threads.undo()
     clock.now += RETRY_SECONDS
-    kept.begin_due()
+    kept.act_on_due()
     await kept._acting[chore]
     assert chore.acts == 1

@@ -159,21 +159,23 @@ class CopyPipeline:
     # From the sync to the end of a batch.
 
     def _make_durable(self) -> None:
-        """Sync in a thread, as a writer may be waiting for us to release a file.
+        """Sync each filesystem of the batch, in a thread, as a writer may wait for our lease to end.
 
-        Meanwhile the copies are reopened, so that they can be read from the disk, not the cache.
+        Meanwhile the copies are reopened in the way in which they are read back: read-only, and
+        past the cache where that is possible.
         """
         places = {item.status.st_dev: item.places[0] for item in self.leases.live}
         self.results.syncing(places.keys())
-        with ThreadPoolExecutor(1) as beside:
-            syncs = [beside.submit(self.sync, each.directory.fd) for each in places.values()]
+        with ThreadPoolExecutor(1) as thread:
+            syncs = [thread.submit(self.sync, each.directory.fd) for each in places.values()]
             for item in self.leases.live:
                 self.leases.service()
                 self.withdrawal.guarded(item, self.verifier.reopen)
             while wait(syncs, SYNC_LOOK).not_done:
                 self.leases.service()
         for sync in syncs:
-            if error := sync.exception():  # names changed before are not on the disks, either
+            if error := sync.exception():
+                # The names that earlier batches changed may not be on the disks, either.
                 self.results.unsynced |= places.keys()
                 raise error
 

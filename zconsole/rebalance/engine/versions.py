@@ -16,7 +16,7 @@ from zconsole.rebalance.engine.metadata import Abilities
 from zconsole.rebalance.engine.syscalls import SOURCE, Sys
 
 PATIENCE, PAUSE = 10.0, 0.05
-"""Seconds to wait for leases of other processes, in total and at a time."""
+"""Seconds to wait for leases of other processes: in a whole recovery, and at a time."""
 
 
 @dataclass(slots=True)
@@ -63,26 +63,27 @@ class Versions:
     @contextlib.contextmanager
     def opened(self, fd: int, name: bytes) -> Iterator[int]:
         """Open a file for the time of the context. Raises LeasedError, OSError."""
-        file = self._unleased(fd, name)
+        file = self._open_unleased(fd, name)
         try:
             yield file
         finally:
             self.sys.close(file)
 
-    def _unleased(self, fd: int, name: bytes) -> int:
-        """Open a file, waiting for other processes to release their write leases.
+    def _open_unleased(self, directory: int, name: bytes) -> int:
+        """Open a file, waiting until other processes have released their write leases.
 
-        Opening it makes the kernel notify them. Raises LeasedError, OSError.
+        Each attempt makes the kernel notify them, and fails until they have (O_NONBLOCK, in
+        SOURCE). Raises LeasedError once ``patience``, which all files share, is used up; OSError.
         """
         while True:
             try:
-                return self.sys.open(name, SOURCE | os.O_NOATIME, dir_fd=fd)
+                return self.sys.open(name, SOURCE | os.O_NOATIME, dir_fd=directory)
             except BlockingIOError:
                 if self.patience <= 0:
                     raise LeasedError from None
             self.patience -= PAUSE
             self.sleep(PAUSE)
-            self.tick(0)
+            self.tick(0)  # a job that is stopped ends here
 
     def lease(self, fd: int) -> bool:
         """Take a read lease; return False only if somebody has the file open for writing.

@@ -43,6 +43,8 @@ PROPERTIES = (
 NOPWRITE = frozenset({"sha256", "sha512", "skein", "edonr", "blake3"})
 """Checksums with which ZFS skips writing unchanged content (zio_checksum.c, NOPWRITE)."""
 _ADDED = re.compile(r"^(\d{4}-\d\d-\d\d\.\d\d:\d\d:\d\d) zpool add (.*)", re.MULTILINE)
+_PROPERTY = re.compile("-[a-zA-Z]*o")
+"""Options of which the last takes the next word as its value: ``-o ashift=12``, ``-fo``."""
 _CLASSES = frozenset({"log", "cache", "spare", "special", "dedup"})
 _LOST = frozenset({"DEGRADED", "FAULTED", "OFFLINE", "REMOVED", "UNAVAIL"})
 _CALLED = {"rebuild": "resilver", "errorscrub": "scrub"}
@@ -443,18 +445,21 @@ def condition_of(pool: Pool | None) -> Condition:
 
 
 def last_addition(history: str) -> int | None:
-    """Return when data vdevs were last added, epoch seconds, from ``zpool history`` (local times).
+    """Return when data vdevs were last added, in epoch seconds; None if never.
 
-    In a command they come first: vdevs after the name of a class belong to that class.
+    ``history`` is what ``zpool history`` prints, with the machine's local times. A command names
+    data vdevs first: those after the name of a class, such as ``log``, belong to that class.
     """
-    found = None
+    newest = None
     for date, words in _ADDED.findall(history):
         rest = words.split()
         while rest and rest[0].startswith("-"):
-            rest = rest[2 if rest[0] == "-o" else 1 :]  # -o takes a property
-        if rest[1:] and rest[1] not in _CLASSES:  # after the pool's name
-            found = date
-    return int(time.mktime(time.strptime(found, "%Y-%m-%d.%H:%M:%S"))) if found else None
+            has_value = _PROPERTY.fullmatch(rest[0])
+            rest = rest[2 if has_value else 1 :]
+        # What is left: the pool, then the first vdev or the class of all.
+        if rest[1:] and rest[1] not in _CLASSES:
+            newest = date
+    return int(time.mktime(time.strptime(newest, "%Y-%m-%d.%H:%M:%S"))) if newest else None
 
 
 def spaces_of(

@@ -303,7 +303,7 @@ class SimulatedKeeper:
 
     async def _obey(self, order: Order) -> Order:
         answer = await self._keeper.obey(order)
-        self._keeper.begin_due()
+        self._keeper.act_on_due()
         return answer
 
     def _keep(self, runner: asyncio.Runner) -> None:
@@ -313,7 +313,7 @@ class SimulatedKeeper:
     async def _have_duties_act(self) -> None:
         """Have duties act when they are due, until none is left or the demo has ended."""
         while True:
-            self._keeper.begin_due()
+            self._keeper.act_on_due()
             ends = self._world.is_over or not self._keeper.duties
             if ends and self._asking.acquire(blocking=False):
                 self._loop = None

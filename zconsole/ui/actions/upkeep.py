@@ -283,7 +283,7 @@ class Upkeep(FlowSession):
 
         Empty if nothing is left behind.
         """
-        said = [line for each in self.under_way for line in _of_plan(each)]
+        said = [line for each in self.under_way for line in _about_run(each)]
         if (held := self.autopilot) is not None:
             then = autopilot_promise(bool(held.watch))
             said.append(Span(f"The autopilot (latency target {held.held}) {then}."))
@@ -317,14 +317,17 @@ class Upkeep(FlowSession):
         return in_demo if source is not None and "DEMO" in source.flags else otherwise
 
 
-def _of_plan(each: UnderWay) -> Iterator[Span]:
-    """Yield lines on a plan that is being carried out, and the commands left to run by hand."""
-    yield Span(f"{each.plan.title} is running.", "bold")
-    steps = each.plan.steps
-    if each.begun:
-        yield Span(f"$ {steps[each.begun - 1].command}", "bold")
+def _about_run(run: UnderWay) -> Iterator[Span]:
+    """Yield lines on a plan that is being carried out, for the question before the console ends.
+
+    The command that runs goes on; those after it, which the console would have begun, don't.
+    """
+    yield Span(f"{run.plan.title} is running.", "bold")
+    steps = run.plan.steps
+    if run.begun:
+        yield Span(f"$ {steps[run.begun - 1].command}", "bold")
         yield Span("It continues without the console; you won't be notified when it finishes.")
-    rest = steps[each.begun :]
+    rest = steps[run.begun :]
     if rest:
         yield Span(f"Won't run; run by hand ({len(rest)}):", "warning")
         yield from (Span(f"$ {step.command}", "bold") for step in rest)

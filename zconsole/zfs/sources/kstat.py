@@ -93,7 +93,8 @@ PARAMETERS = (
 transaction group, which tells slow from stuck. Any user may read them."""
 
 EVERY = 5.0
-"""Seconds between two reads of values that change slowly: parameters change by hand only."""
+"""Seconds between two reads of what changes slowly, or takes the kernel long to tell: memory and
+ARC are hundreds of lines."""
 
 
 _COUNTED = 8
@@ -111,7 +112,7 @@ class CpuTime(NamedTuple):
 
 
 class LoadMeter:
-    """Reads CPU and memory load of the machine and scan parameters, with the raw form's keys."""
+    """Reads the machine's load and the parameters of scans, with the keys of ``zfs/raw.py``."""
 
     def __init__(self, root: Path = ROOT) -> None:
         self._root = root
@@ -123,11 +124,9 @@ class LoadMeter:
     def read(self, now: float) -> Mapping[str, Any]:
         """Return ``host`` (load) and ``tunables`` (the PARAMETERS that this kernel has, zfs(4)).
 
-        CPU is the share since the last call, absent on the first; memory and ARC are in bytes.
-        Memory, ARC and parameters are read only every EVERY seconds, as the kernel formats hundreds
-        of lines for them. ``now`` is in steady seconds.
+        CPU is the busy share since the last call, absent on the first; memory and ARC, in bytes,
+        and parameters are read every EVERY seconds. ``now`` is in steady seconds.
         """
-        # The kernel formats hundreds of lines for memory and ARC.
         if now - self._read_at >= EVERY:
             self._memory = {**memory(self._root), "arc_bytes": arc_bytes(self._root)}
             folder = self._root / "sys/module/zfs/parameters"

@@ -125,6 +125,8 @@ def test_nop_write_needs_a_strong_checksum_and_compression(
         ("-f -o ashift=12 tank mirror sdb sdc", True),
         ("-o ashift=12 -f tank raidz1 sdb sdc sdd log sde", True),
         ("--allow-in-use tank sdb", True),
+        ("-fo ashift=12 tank log sdb", False),
+        ("-foashift=12 tank log sdb", False),
         ("tank spare sdb", False),
         ("-f tank cache sdb", False),
         ("-o ashift=12 tank log mirror sdb sdc", False),
