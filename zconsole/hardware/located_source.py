@@ -24,7 +24,7 @@ from zconsole.zfs.sources.pool_poller import leaf_paths
 _T = TypeVar("_T")
 
 FIRST_PATIENCE = 1.0
-"""Seconds a sample waits for the first read of locations; later reads are never waited for."""
+"""Seconds that each sample waits for the first answer on locations; no later one is waited for."""
 LOOK_EVERY = 10.0
 """Seconds between checks whether a disk came or went."""
 READ_EVERY = 300.0

@@ -159,7 +159,7 @@ class CopyPipeline:
     # From the sync to the end of a batch.
 
     def _make_durable(self) -> None:
-        """Sync each filesystem of the batch, in a thread, as a writer may wait for our lease to end.
+        """Sync each filesystem of the batch, in a thread: a writer may wait for our lease to end.
 
         Meanwhile the copies are reopened in the way in which they are read back: read-only, and
         past the cache where that is possible.

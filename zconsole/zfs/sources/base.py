@@ -29,8 +29,8 @@ class Capabilities(NamedTuple):
 class Source(Protocol):
     """Takes one raw form of every watched pool, with a time limit for pools that do not answer.
 
-    The first round waits as long as a read may take (``live.DEADLINE`` for each attempt, counted
-    from the start of the reader); later ones wait ``live.PATIENCE``. A source over a network has
+    The first round waits as long as a read may take (``live.DEADLINE`` for each attempt, once
+    the reader has started); later ones wait ``live.PATIENCE``. A source over a network has
     its own limits.
     """
 
@@ -46,4 +46,4 @@ class Source(Protocol):
         """
 
     async def aclose(self) -> None:
-        """Stop everything in flight within a second."""
+        """Stop what is in flight; what hangs is left behind."""

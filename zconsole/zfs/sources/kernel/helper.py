@@ -8,8 +8,9 @@ length; marshal takes a fifth of JSON's time and is safe between two processes o
 The answer is ``{"pool": NAME, …}`` with one of ``config`` (as read by ``nvlist``), ``gone`` (not
 imported) or ``error`` (this way of reading does not work). The first message is ``{"ready":
 DEVICE}`` or ``{"unusable": WHY}``. A call that blocks in the kernel delays its own pool, other
-pools only until the console sends a reminder (``client.REMIND``), and never the exit of the
-process. While the kernel's pool lock (``spa_namespace_lock``) is held, every call blocks.
+pools only until the console sends a reminder (``client.REMIND``). The process begins to exit all
+the same, but is there until that call returns. While the kernel's pool lock
+(``spa_namespace_lock``) is held, every call blocks.
 """
 
 from __future__ import annotations
