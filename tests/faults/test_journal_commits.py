@@ -97,12 +97,17 @@ def test_what_was_walked_is_found_again_and_forgotten(journal: Journal) -> None:
     journal.add_day("2026-01-02", {"n": 2})
     journal.add_day("2026-01-01", {"n": 1})
     assert journal.days() == [{"n": 1}, {"n": 2}]
+    assert journal.directory(1).dev == 7
+    journal.clear_walk()
+    journal.add_directory(DirectoryRow(1, None, b"/other", 8, 2))
+    assert journal.directory(1).dev == 8
     journal.clear_walk()
     assert (journal.days(), journal.roots(), journal.counts()) == ([], [], {})
 
 
 def test_devices_change_places(journal: Journal) -> None:
     journal.add_directory(DirectoryRow(2, None, b"/other", 8, 2))
+    assert [journal.directory(number).dev for number in (1, 2)] == [7, 8]
     journal.change_devices({7: 8, 8: 7})
     assert [journal.directory(number).dev for number in (1, 2)] == [8, 7]
 

@@ -218,8 +218,8 @@ def test_checks_for_locks_leave_most_of_the_time_to_replacing(
     now, looking, spent = [0.0], [0.0], list[tuple[float, float]]()
 
     def look() -> frozenset[tuple[int, int]]:
-        now[0] += 0.1
-        looking[0] += 0.1
+        now[0] += 0.03
+        looking[0] += 0.03
         return frozenset()
 
     def after(_: int, name: str, __: Any) -> None:
@@ -231,7 +231,41 @@ def test_checks_for_locks_leave_most_of_the_time_to_replacing(
     clocks = JobClocks(monotonic=lambda: now[0], sleep=lambda _: None)
     run(area / "job.db", FaultySys(after=after), clocks, users=Nobody())
     (began, looked_before), (ended, looked) = spent[0], spent[-1]
-    assert 0.1 < looked - looked_before < (ended - began) / LOCK_REST
+    assert 0.03 < looked - looked_before < (ended - began) / LOCK_REST
+
+
+def test_a_name_that_is_given_back_slowly_delays_no_check(
+    area: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here the exchange that gives it back waits 5 s, as for a transaction of a busy pool."""
+    path = tree(area)
+    (area / "job.db").unlink()
+    for number in range(2500):
+        (path.parent / f"other{number}").write_bytes(b"x")
+    create(path.parent, area / "job.db")
+    status, now, checks, given_back = path.stat(), [0.0], list[float](), list[float]()
+
+    def is_replaced() -> bool:
+        return path.stat().st_ino != status.st_ino
+
+    def look() -> frozenset[tuple[int, int]]:
+        now[0] += 0.001
+        checks.append(now[0])
+        return frozenset({(status.st_dev, status.st_ino)} if is_replaced() else ())
+
+    def after(_: int, name: str, __: Any) -> None:
+        now[0] += 0.001
+        if name == "exchange" and is_replaced():
+            given_back.clear()
+        elif name == "exchange" and checks and not given_back:
+            now[0] += 5.0
+            given_back.append(now[0])
+
+    monkeypatch.setattr(file_locks, "locked_inodes", look)
+    clocks = JobClocks(monotonic=lambda: now[0], sleep=lambda _: None)
+    run(area / "job.db", FaultySys(after=after), clocks, users=Nobody())
+    assert path.stat().st_ino == status.st_ino
+    assert min(t for t in checks if t > given_back[0]) - given_back[0] < 0.1
 
 
 def test_two_locks_on_two_versions_keep_both(area: Path) -> None:

@@ -102,10 +102,10 @@ def begun(job: Callable[[], _T]) -> Future[_T]:
 
 @contextlib.contextmanager
 def _started() -> Iterator[None]:
-    """Turn Python's RuntimeError, when no thread can be started, into NotAskedError."""
+    """Turn Python's errors when no thread can be started into NotAskedError."""
     try:
         yield
-    except RuntimeError as error:
+    except (RuntimeError, MemoryError) as error:
         raise NotAskedError(f"{error}: too many threads or processes run") from None
 
 

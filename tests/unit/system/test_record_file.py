@@ -168,9 +168,10 @@ def test_a_write_whose_thread_starts_after_the_deadline_still_holds_the_lock(pat
     assert path.read_bytes() == b"ours"
 
 
-def test_a_write_that_is_not_made_leaves_no_lock_behind(path, monkeypatch):
+@pytest.mark.parametrize("error", [RuntimeError("can't start new thread"), MemoryError()])
+def test_a_write_that_is_not_made_leaves_no_lock_behind(path, monkeypatch, error):
     def none_left(*_):
-        raise RuntimeError("can't start new thread")
+        raise error
 
     ours, theirs = LockedStore(path.parent), LockedStore(path.parent)
     assert ours.mine("kept.lock")

@@ -36,12 +36,13 @@ from zconsole.rebalance.engine.workplace import Workplace
 
 SYNC_LOOK = 0.05
 """Seconds between two checks for writers during a sync."""
-LOCK_LOOK, LOCK_REST = 0.02, 9
-"""Seconds between two checks for locks while names are replaced; or, if longer, LOCK_REST checks.
+LOCK_LOOK, LOCK_REST, LONGEST_REST = 0.02, 9, 0.5
+"""Seconds between two checks for locks while names are replaced.
 
 For this long two processes may each hold a lock, one on the original, one on the copy. A check
-reads our own leases, too, up to 8,000: they take some milliseconds, more on a slow machine, where
-checks without a rest would leave no time for replacing.
+reads our own leases, too, up to 8,000, which takes some milliseconds, and on a slow machine longer
+than LOCK_LOOK. So that there is time for replacing, the next one is LOCK_REST times that later, but
+at most LONGEST_REST seconds.
 """
 
 
@@ -204,16 +205,19 @@ class CopyPipeline:
         # Include the items given up by now: their directories get their times back at the end, too.
         self.results.commit(intents, self._directory_times(self.leases.items))
 
-    def _leave_locked(self) -> None:
+    def _leave_locked(self) -> float:
         """Give up the files that others have locked or wait to lock; names get the original back.
 
-        A lock belongs to an inode: whoever opens the name must get the one that is locked.
+        A lock belongs to an inode: whoever opens the name must get the one that is locked. Returns
+        the seconds that reading the locks took.
         """
+        began = self.withdrawal.clock()
         numbers = {number for item in self.leases.live for number in (item.old, item.new)}
         # A busy server has thousands of locks: drop those on other inodes before the loop.
         locks = {lock for lock in file_locks.locked_inodes() if lock[1] in numbers}
+        took = self.withdrawal.clock() - began
         if not locks:
-            return
+            return took
         look = self.users.last or self.users.look()
         for item in self.leases.live:
             fd, device = item.places[0].directory.fd, item.status.st_dev
@@ -223,6 +227,7 @@ class CopyPipeline:
                 self.withdrawal.keep_both(item, "both locked")
             else:
                 self.withdrawal.retreat(item, "locked")
+        return took
 
     def _replace_all(self) -> None:
         self.results.unsynced |= {item.status.st_dev for item in self.leases.live}
@@ -231,10 +236,9 @@ class CopyPipeline:
         for item in self.leases.live:
             self.leases.service()
             self.withdrawal.guarded(item, self._replace)
-            if (began := clock()) > due:
-                self._leave_locked()
-                ended = clock()
-                due = ended + max(LOCK_LOOK, LOCK_REST * (ended - began))
+            if clock() > due:
+                rest = min(LOCK_REST * self._leave_locked(), LONGEST_REST)
+                due = clock() + max(LOCK_LOOK, rest)
 
     def _replace(self, item: Item) -> None:
         self.swappers.of(item).replace(item)

@@ -34,8 +34,8 @@ IN_Q_OVERFLOW: Final = 0x4000
 """Set on the event that replaces those for which the queue had no room."""
 _EVENTS = 1 << 16
 """Bytes of events read at once."""
-_LARGEST_EVENT = 16 + 256
-"""Bytes of an event with the longest name (inotify(7))."""
+_LARGEST_EVENT = 16 + 4096
+"""Bytes of an event with the longest name: ZFS has names of up to 1,023 bytes, FUSE longer ones."""
 _HANDLE = struct.Struct("=Ii")
 """Length and type, with which a struct file_handle begins."""
 _HANDLE_BYTES = 128

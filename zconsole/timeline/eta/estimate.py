@@ -15,9 +15,10 @@ wrong they were when asked to predict what is already known.
    own counters (2.2 and later) that was watched for ``pace.LEAST_WATCHED``. An end is given once
    both halves of any ``STEADY_SECONDS`` among them had the same rate within ``STEADY``, or they
    span ``MOST_SECONDS``. Until then the reason begins with "measuring" and zpool's own figure is
-   shown next to it. It is measuring again when samples are dropped after the walk, and, an earlier
-   scan or not, when the memory to sort in was changed, until it has issued for half of the time
-   since or for half an hour. ``_by_average`` gives zpool's average, with the widest range, in two
+   shown instead. It measures again after the walk, unless the rate was steady for
+   ``STEADY_SECONDS`` of what is left; and, an earlier scan or not, when the memory to sort in was
+   changed while it walks, until it has issued for more than half of the time since, or that is half
+   an hour ago. ``_by_average`` gives zpool's average, with the widest range, in two
    cases: if only one sample is taken (``goes_on`` is False) and the average covers
    ``LEAST_AVERAGED`` seconds; and for a scan watched for ``MOST_SECONDS`` that advances in bursts
    of unknown length, does not move, or is printed too coarsely. It gives no end if the average
@@ -29,8 +30,8 @@ wrong they were when asked to predict what is already known.
    evened out (``evened_out``) once their period is known. ``expected`` fits lines to the last 10 s,
    20 s and so on up to 5.7 h, and to all of it, and weights each by three questions: is it about as
    long as the time left, did it predict what came after it, does it agree with the present? One
-   that could not be tried yet counts as as wrong as the worst that could, or as ``UNTRIED`` (0.3).
-   The overall mean is blended in.
+   that could not be tried yet is taken to be as wrong as the worst of those that could, or as
+   ``UNTRIED`` (0.3). The overall mean is blended in.
 3. *Pace* (``pace.py``) is used once the samples that count span an hour, including phases in which
    metadata is walked. It fits the effects of the hour of the day, starting from those of an earlier
    scan, and of the share of the work that is sorted in memory, and passes the windows a course
@@ -53,21 +54,45 @@ wrong they were when asked to predict what is already known.
    used once an hour was seen; an earlier scan takes no part.
 
 Activities other than scans (a removal, an expansion) use only the first three steps, computed anew
-with each sample. Between two forecasts of a scan, the last one counts down. Where a console knows
-the only hours of the day in which a scrub runs, the estimate that it shows counts just these
+with each sample. Between two forecasts of a scan, the last one counts down. Where the only hours of
+the day in which a scrub runs are known, the estimate that is shown counts just these
 (``frame._in_hours``).
 
-**The range** is from ``eta * e^-s - SLACK`` to ``eta * e^s + SLACK``, but never below zero. s is
-the square root of a sum of squares: ``BASE_SPREAD`` (0.32); ``SPREAD_FACTOR`` (1.15) times the
-disagreement of the windows, and times their error in predicting the past, both weighted as the
-windows are, before the mean is blended in; and the pace's uncertainty about what is ahead. While no
-window could be tried, that error is ``UNTRIED``, so that young ranges are wide. s is at most
-``MAX_SPREAD`` (1: a factor of 2.7), which is also used for zpool's average; ``SLACK`` is 2 s. So
-the range is at least 0.65 of the ETA wide. With an earlier scan, s is that of the mixture of all
-predictions, to which the earlier scan contributes at least ``past.PAST_SPREAD``: then it may be
-half as wide. After a known change, the range is stretched to the ETA that steps 1 to 4 give now;
-for half an hour after one, while the screen says when it ends if the rate of now holds, it is
-stretched to that, too. In hours of the day, each of the three is moved.
+**The range** is from ``eta * e^-s - SLACK`` to ``eta * e^s + SLACK``, but never below zero.
+``SLACK`` is 2 s. s is the square root of a sum of four squares:
+
+- ``BASE_SPREAD`` (0.32);
+- ``SPREAD_FACTOR`` (1.15) times the disagreement of the windows, weighted as the windows are,
+  before the mean is blended in;
+- ``SPREAD_FACTOR`` times their error in predicting the past, weighted the same, or ``UNTRIED``
+  while none could be tried, as when samples are half a minute apart. With samples every 5 s or
+  faster, one could be by the time an end is given: the range of an even scan is as narrow then as
+  later;
+- the pace's uncertainty about what is ahead.
+
+s is at most ``MAX_SPREAD`` (1: a factor of 2.7), which is also used for zpool's average. So the
+range is at least 0.65 of the ETA wide. With an earlier scan, s is that of the mixture of all
+predictions, to which the earlier scan contributes at least ``past.PAST_SPREAD`` (0.15): then it
+may be half as wide. Three things widen it beyond that: after a known change it includes the ETA
+that steps 1 to 4 give now; for half an hour after one, while the screen names the end at the
+present rate, it includes that; and for a scrub that is kept to hours, the ETA and both ends of the
+range are each moved to when so many of these hours have passed. Between two forecasts all three
+count down by the same seconds.
+
+There is no range where there is no ETA: before step 1 gives an end, while a scan is paused (unless
+until its hours: then by the average of its pass, with ``MAX_SPREAD``) or its pool suspended, past
+100 %, and for saved output without a date. While a pool does not answer, its last ETA stays, and
+how old it is replaces the range.
+
+**What the range is worth.** ``tests.bench.eta`` judges each sample between 5 and 95 % of a scan's
+time at which an end is told. On the eight recorded scans, of 2 to 4 minutes, the true end lies in
+the range at 88 % of these moments, in the worst scan at 55 %; its median width is 0.77 of the true
+time left. With ten more of 2 to 9 minutes, whose disks stall, fade, or go up and down, these are
+87 % and 1.06; on 18 scans of ``tests.bench.synthetic`` (seeds 81231 and 81232) 87 % and 0.87.
+Their error is 0.36 of zpool's, and 0.24 from the moment on at which an end is told: until then
+zpool's figure is what is judged, and where zpool gives none, as in nine of the ten, that is an
+error of 1.
+LONG_SCANS
 
 **The effect of each constant**, in four figures. R is the error on eight recorded scans relative to
 zpool's (``tests.bench.eta``). L is the mean error on twelve simulated scans of
@@ -76,10 +101,11 @@ these pools. For R, L and P, lower is better. M is how much larger the error is 
 on 124 scans that were not used for tuning (``tests.bench.synthetic``, seeds 9001 to 9004), with its
 standard error in parentheses: positive means that the feature helps.
 
-When this list was measured, on an earlier version, R was 0.287, L 0.198 and P 0.044 with everything
-enabled, and the range contained 84 % of the recorded ends, with a median width of 0.89 of the time
-left. Each entry gives the figures without the feature, or with another value where stated; figures
-that are not given did not change. A constant that is not listed was not measured separately.
+The list was measured on an earlier version: compare its figures only with each other. With
+everything enabled R was 0.287, L 0.198 and P 0.044, and the range contained the end at 84 % of the
+moments, with a median width of 0.89. Each entry gives the figures without the feature, or with
+another value where stated; figures that are not given did not change. A constant that is not listed
+was not measured separately.
 
 - ``progress.MIN_SECONDS`` 5 s, a transaction group: with 2 s, a window was 3 to 5 times too high or
   too low.
@@ -118,15 +144,6 @@ that are not given did not change. A constant that is not listed was not measure
 Bursts, ``HORIZON_SPREAD`` and ``MEAN_SHARE`` make R and L slightly worse. They are kept because of
 M, which comes from scans that were not used for tuning. M argues against the pace because the speed
 of synthetic scans depends on neither the hour nor the memory.
-
-**What the range is worth today.** ``tests.bench.eta`` judges each sample between 5 and 95 % of a
-scan's time at which an end is told. On the eight recorded scans, of 2 to 4 minutes, the true end
-lies in the range at 88 % of these moments, in the worst scan at 55 %; its median width is 0.77 of
-the true time left. With ten more of 2 to 9 minutes, whose disks stall, fade, saw and wander, these
-are 87 % and 1.06; on 18 scans of ``tests.bench.synthetic`` (seeds 81231 and 81232) 87 % and 0.87.
-Of long scans see ``tests.bench.eta_long``.
-R is 0.33, and 0.36 with the ten, because until the rate is steady zpool's figure is what is judged;
-from then on R is 0.24. Of nine of the ten, zpool gave no figure, which counts as an error of 1.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from zconsole.rebalance.engine.directories import Directories, DirectoryRow, MovedError, Notes
-from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.engine.syscalls import DIRECTORY, Sys
+from zconsole.rebalance.engine.watching import Watching
 
 OLD = 10**18
 THEIRS = OLD + 10**12
@@ -135,6 +136,18 @@ def test_the_journal_hears_of_others_who_come_as_our_work_begins(tmp_path: Path)
         sys.theirs = tmp_path
         opened.change()
     assert opened.told == ["others", "ours"]
+
+
+def test_more_events_than_are_read_at_once_are_all_read(tmp_path: Path) -> None:
+    with closing(Watching(Sys())) as watching:
+        watching.own(b".zc-")
+        directory = os.open(tmp_path, DIRECTORY)
+        watching.add(1, directory)
+        os.close(directory)
+        for number in range(400):  # over 64 KiB
+            (tmp_path / f".zc-{number}-{'x' * 200}").touch()
+        (tmp_path / "theirs").touch()
+        assert watching.changed() == {1}
 
 
 class TimeSet(Sys):
