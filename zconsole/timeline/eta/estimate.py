@@ -92,7 +92,12 @@ time left. With ten more of 2 to 9 minutes, whose disks stall, fade, or go up an
 Their error is 0.36 of zpool's, and 0.24 from the moment on at which an end is told: until then
 zpool's figure is what is judged, and where zpool gives none, as in nine of the ten, that is an
 error of 1.
-LONG_SCANS
+
+For long scans, ``tests.bench.eta_long`` judges three moments of each. On 16 simulated ones of 8
+hours to 20 days (seed 1130, by which nothing was tuned) the true end lies in the range at 41 of 47
+moments (13, 14 and 14 of them at 10, 25 and 50 % of the time), and the range is 0.71 to 0.82 wide.
+On the next scan of the same pools, with the first one known, it does at 45 of 48, and the range is
+0.34 to 0.36 wide.
 
 **The effect of each constant**, in four figures. R is the error on eight recorded scans relative to
 zpool's (``tests.bench.eta``). L is the mean error on twelve simulated scans of
