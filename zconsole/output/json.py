@@ -119,7 +119,7 @@ def scan_object(view: ScanView) -> dict[str, Any]:
         },
         "restarts": view.restarts,
         "stalled_seconds": view.stalled,
-        "full_eta_seconds": view.full.eta if view.full else None,
+        "full_eta_seconds": view.full.eta if view.full and view.full_redundancy else None,
         "notes": list(view.notes),
     }
 

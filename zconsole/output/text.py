@@ -152,7 +152,7 @@ def _scan(view: ScanView, frame: Frame) -> Iterator[str]:
         yield f"  {amounts}"
     yield f"  {_eta(view, frame)}"
     if view.full is not None and view.full.eta is not None:
-        yield f"  full redundancy in {_span(view.full, frame)}; {view.full.reason}"
+        yield f"  {view.full_called} in {_span(view.full, frame)}; {view.full.reason}"
     yield from (f"  {note}" for note in view.notes)
 
 
@@ -297,7 +297,7 @@ def _scan_words(view: ScanView) -> Iterator[str]:
     else:
         yield f"ETA {duration(found.eta)} ({duration(found.low)} to {duration(found.high)})"
     if view.full is not None:
-        yield f"full redundancy {duration(view.full.eta)}"
+        yield f"{view.full_called} {duration(view.full.eta)}"
 
 
 def _table(rows: tuple[VdevRow, ...]) -> Iterator[str]:

@@ -69,7 +69,10 @@ class ScanView(NamedTuple):
     stalled: float | None = None
     """Seconds without progress, once that is long enough to count as stalled."""
     full: Estimate | None = None
-    """Time to full redundancy, if later than this pass (deferred devices, a scrub to follow)."""
+    """Time until the devices are filled that wait for a pass after this one."""
+    full_redundancy: bool = True
+    """Whether that is when redundancy is full; it is before if each of them replaces a device that
+    is whole."""
     notes: tuple[str, ...] = ()
     """Notes, newest first: ``restarted 12:03 after sdc came back``, ``follow-on pass``."""
     past: PastRates = PastRates()
@@ -81,6 +84,11 @@ class ScanView(NamedTuple):
     estimate has followed a change of tunables."""
     working: float | None = None
     """Seconds of work left, if the estimate also counts hours in which it is kept from running."""
+
+    @property
+    def full_called(self) -> str:
+        """What is reached when ``full`` is over."""
+        return "full redundancy" if self.full_redundancy else "all replaced"
 
     @property
     def left(self) -> float | None:

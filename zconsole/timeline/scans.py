@@ -13,6 +13,7 @@ from math import inf
 
 from zconsole import units
 from zconsole.pool.model import Event, Sample, Scan, Vdev
+from zconsole.pool.redundancy import is_complete
 from zconsole.pool.scan_outcome import same_scan, scan_notes, skipped_devices, started
 from zconsole.timeline.eta.estimate import (
     MEASURING,
@@ -525,6 +526,7 @@ class ScanTrack:
             restarts=self.restarts,
             stalled=stalled,
             full=_to_full(sample.pool.root, scan, shown) if running else None,
+            full_redundancy=_owes_redundancy(sample.pool.root, scan),
             notes=(*self.notes, *scan_notes(sample.pool.root, scan)),
             past=self.rates.past,
             comparison=self.comparison if running else None,
@@ -559,10 +561,22 @@ def _cause(before: ProgressReading, reading: ProgressReading) -> str:
     return "the clock was set back" if reading.clock < before.clock else "counters jumped"
 
 
+def _owes_redundancy(root: Vdev, scan: Scan) -> bool:
+    """Return whether a device waits for another pass that replaces none that is whole."""
+    replacing = (v for v in root.walk() if v.kind == "replacing" and is_complete(v))
+    spared = {new.name for vdev in replacing for new in vdev.children[1:]}
+    return not spared.issuperset(_waiting(root, scan))
+
+
+def _waiting(root: Vdev, scan: Scan) -> list[str]:
+    """Return the names of the devices that wait for another pass."""
+    deferred = [leaf.name for leaf in root.leaves() if leaf.awaiting_resilver]
+    return [*deferred, *skipped_devices(root, scan)]
+
+
 def _to_full(root: Vdev, scan: Scan, shown: Forecast) -> Estimate | None:
-    """Estimate the time to full redundancy if devices wait for a further, whole pass."""
-    waiting = sum(leaf.awaiting_resilver for leaf in root.leaves())
-    waiting += len(skipped_devices(root, scan))
+    """Estimate the time until the devices are filled that wait for a further, whole pass."""
+    waiting = len(_waiting(root, scan))
     estimate, total = shown.estimate, scan.to_issue_bytes
     if not waiting or scan.function != "resilver" or not shown.rate or total is None:
         return None

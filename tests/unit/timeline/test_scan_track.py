@@ -22,7 +22,7 @@ from tests.unit.timeline.following import (
     view,
     watched,
 )
-from zconsole.pool.model import Scan
+from zconsole.pool.model import Scan, Vdev
 from zconsole.timeline.pool import PoolTimeline
 from zconsole.timeline.scan_rate import LEAST_PRESENT, LEVEL_TREND, PRESENT_SECONDS
 from zconsole.units import duration, parse_duration, rate
@@ -234,8 +234,21 @@ def test_deferred_devices_put_full_redundancy_a_whole_pass_later():
     assert found.full.eta == pytest.approx(found.estimate.eta + 200, rel=0.05)
     assert found.full.low <= found.full.eta <= found.full.high
     assert "1 device waits" in found.full.reason
+    assert found.full_redundancy
     plain = running(range(2, 100))
     assert view(watched(*plain)).full is None
+
+
+def test_redundancy_is_full_though_a_whole_device_still_waits_to_be_replaced():
+    whole = Vdev("sda", "disk", state="ONLINE")
+    waits = Vdev("sdz", "disk", state="ONLINE", awaiting_resilver=True)
+    group = Vdev("replacing-0", "replacing", state="ONLINE", children=(whole, waits))
+    samples = running(range(2, 100), leaves=(group, WAITING[1]))
+    found = view(watched(*samples))
+    assert "1 device waits" in found.full.reason
+    assert not found.full_redundancy
+    failed = replace(group, children=(replace(whole, state="FAULTED"), waits))
+    assert view(watched(*running(range(2, 100), leaves=(failed, WAITING[1])))).full_redundancy
 
 
 def test_one_sample_has_zpools_averages():

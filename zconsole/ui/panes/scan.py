@@ -201,7 +201,7 @@ def _notes(view: ScanView, ink: Ink) -> Iterator[Line]:
     if view.lag and not ink.roomy:  # there it is in the basis of the ETA
         yield (Span(view.lag, "notice"),)
     if view.full is not None and view.full != view.estimate:
-        yield eta_line("full redundancy", view.full, ink)
+        yield eta_line(view.full_called, view.full, ink)
     restarts = [i for i, note in enumerate(view.notes) if note.startswith(RESTARTED)]
     for i, note in enumerate(view.notes):
         if ink.whole or i not in restarts[1:]:  # the facts have the number of restarts
