@@ -42,6 +42,13 @@ def test_a_slow_disk_is_replaced_after_the_resilver_that_runs(function: str, lat
     assert ("replace it after this resilver" in slow_disk(seen, SMALL).text) == later
 
 
+def test_no_disk_is_suggested_to_be_replaced_that_is_being_replaced() -> None:
+    pair = Vdev("replacing-0", "replacing", children=(Vdev("a", "disk"), Vdev("new", "disk")))
+    tops = {"1": Vdev("raidz2-0", "raidz2", children=(pair, Vdev("b", "disk")))}
+    seen = Evidence(Scan("resilver", state="running"), "issuing", 1.0, tops=tops)
+    assert "; new replaces it after this resilver" in slow_disk(seen, SMALL).text
+
+
 @rows(
     ("now", "said"), [(20, "zfs_scan_mem_lim_fact=10"), (10, "nothing more"), (5, "nothing more")]
 )
