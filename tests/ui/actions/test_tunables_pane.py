@@ -94,6 +94,14 @@ async def test_a_faster_preset_makes_the_simulated_resilver_faster():
     assert list(ui.effects.events(ui.frame, changes))
 
 
+async def test_the_value_that_is_suggested_is_typed_already():
+    async with acting("few-requests", (80, 24)) as a:
+        await a.pass_time(300, 20)
+        await a.press("T", "enter")
+        assert "Suggested: set it to 8" in a.screen
+        assert "1 → 8" in flat(await a.read(a.press("enter")))
+
+
 async def test_what_the_pane_tells_of_a_tunable_can_be_read_to_its_end():
     """It ended with "when the scan ends: E…" while something was suggested, too."""
     async with acting("few-requests", (80, 24)) as a:

@@ -113,7 +113,7 @@ def slow_disk(seen: Evidence, disk: Disk) -> Suggestion:
     left = max((entry.left - 1 for _, entry in whole), default=0)
     when = "" if seen.scan.function == "scrub" else " after this resilver"
     groups = (vdev.children for top in tops for vdev in top.walk() if vdev.kind == "replacing")
-    new = next((each[-1].name for each in groups if each[0].name == disk.name), None)
+    new = next((each[-1].name for each in groups if each and each[0].name == disk.name), None)
     replaced = f"{new} replaces it" if new else "replace it"
     told = f"check {disk.name}: errors, SMART, cable; {replaced}{when}"
     return Suggestion(f"{told}; or offline it (then {may_fail(left)})" if left > 0 else told)

@@ -157,7 +157,9 @@ async def _ask_value(ui: FlowSession, setting: Setting) -> None:
             raise ZconsoleError(problem)
         return value
 
-    value = await ui.ask(TextQuestion(f"SET {name}", lines, allowed(setting)), _read)
+    wanted = found.value if found is not None and found.act != "wait" else None
+    typed = "" if wanted is None else str(wanted)
+    value = await ui.ask(TextQuestion(f"SET {name}", lines, allowed(setting), typed), _read)
     if value is not None:
         warning = tunable.warning(setting.value, value)
         await _confirm_values(ui, f"Set {name}", {name: value}, warning)
