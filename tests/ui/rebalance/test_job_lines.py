@@ -77,6 +77,13 @@ def test_files_that_another_job_moved_are_counted_apart():
     assert "tries skipped files" not in said(finished, width=120)
 
 
+@rows(("handled", "stays"), [(1, True), (4, False)])
+def test_a_job_that_ended_at_its_target_tells_how_much_it_did_not_touch(handled, stays):
+    size = handled << 30
+    job = replace(JOB, state="finished", bytes_handled=size, bytes_goal=size, why="target")
+    assert ("Stays where it is: 3G of 4G logical" in said(job)) == stays
+
+
 @rows("state", ["running", "paused", "stopped", "finished"])
 @rows("width", [60, 80, 100])
 def test_that_only_a_new_job_tries_skipped_files_again_is_told_from_the_first_on(state, width):

@@ -131,6 +131,9 @@ def _progress(job: JobView, now: float, look: DisplayFormat, width: int) -> Iter
         if job.began is not None:  # includes pauses
             said += f", {units.duration(job.ended - job.began)} after it began"
         yield (Span(said),)
+    if job.state == "finished" and not job.whole and job.bytes_total is not None:
+        left = f"{look.size(job.bytes_total - job.bytes_handled)} of {look.size(job.bytes_total)}"
+        yield (Span(f" Stays where it is: {left} logical in these directories"),)
     if rest := _rest(job, look):
         yield from look.wrapped(rest, width, "bold")
 
