@@ -38,9 +38,11 @@ from zconsole.swap.disk import (
     sentence,
 )
 from zconsole.swap.effects import (
+    bay_for_new,
     effects,
-    empty_bays,
     filling,
+    holding,
+    in_bay_of,
     inserted,
     judge_inserted,
     plan_offline_safely,
@@ -240,14 +242,15 @@ def insert_stage(swap: Checklist, view: MachineView, _: float) -> SwapStage | No
     """Return the stage that waits for the new disk and checks it; None once one fits."""
     if replace_begun(swap, view) or view.device(swap.new) is not None:
         return None
-    old, spot, found = swap.old, swap.old.place or "the same bay", inserted(swap, view)
+    old, spot, found = swap.old, bay_for_new(swap, view), inserted(swap, view)
     text: tuple[str, ...]
-    if beside := swap.mode == REPLACE_FIRST and swap.pulled is None:
-        spot = empty_bays(view, old) or "a free bay"
     verdict = "" if found is None else found.verdict
     if found is None or verdict == "unnamed":
         least = f"{size(old.size)} or larger" if old.size else "of the same size or larger"
+        beside = swap.mode == REPLACE_FIRST and swap.pulled is None
+        full = in_bay_of(old, view)
         text = (
+            *(() if full is None else (f"{holding(old, full)}.",)),
             f"It must be {least}, with sectors that the vdev can use; both are checked.",
             f"Leave {old.words} where it is until the new disk is filled."
             if beside and view.device(old) is not None

@@ -34,6 +34,9 @@ from zconsole.swap.disk import (
 )
 from zconsole.swap.effects import (
     filling,
+    free_bay,
+    holding,
+    in_bay_of,
     inserted,
     is_same,
     marked,
@@ -538,8 +541,10 @@ def _still_out(
     left = _redundancy(view, out)
     text = [*left]
     for disk in disks:
-        others = another_in_bay(disk, view)
-        text += (f"{other}. Take it out, insert {disk.mark or disk.name}." for other in others)
+        mark, others = disk.mark or disk.name, another_in_bay(disk, view)
+        text += (f"{other}. Take it out, insert {mark}." for other in others)
+        if (member := in_bay_of(disk, view)) is not None:
+            text.append(f"{holding(disk, member)}: insert {mark} into {free_bay(view, disk)}.")
     old = (
         f"{swap.old.words}, which this checklist swaps, is out too"
         if view.device(swap.old) is None
@@ -591,8 +596,8 @@ def on_purpose(swap: Checklist, _: float) -> Checklist:
 
 
 def another_in_bay(disk: SwapDisk, view: MachineView) -> Iterator[str]:
-    """Yield a line if another disk is in the bay of one that is out: a wrong one was put back."""
-    if view.device(disk) is not None:
+    """Yield a line if another disk is in the bay of one that is out; not if a pool uses it."""
+    if view.device(disk) is not None or in_bay_of(disk, view) is not None:
         return
     found = (
         device for device in view.devices if device.kind == "disk" and disk.shares_place(device)
