@@ -194,6 +194,38 @@ def test_a_wrong_disk_in_the_bay_of_the_old_one_stays_there(play: Play):
     assert not play.pool.tops[0].lost()
 
 
+@rows("bay", [OLD, EMPTY])
+def test_a_wrong_disk_in_another_bay_is_called_by_the_bay_where_it_is(bay: str):
+    play = Play()
+    mark = f"serial {play.leaf(WRONG).serial}"
+    play.wrong()
+    play.hands.pull(OLD)
+    play.look()
+    stage = play.put_back(into=bay)
+    assert stage.title == f"Bring {bay} ({mark}) back into tank"
+    assert f"{bay} ({mark}), which was in {WRONG}, is in again. " in " ".join(stage.text)
+    assert stage.plan.title == f"Put {bay} ({mark}) online"
+    play.do()
+    assert f"{bay} ({mark}) is back and complete." in play.refilled().text
+    told = [e.text for e in play.checklist.log if mark in e.text][1:]
+    assert told == [
+        f"{bay} ({mark}), which was in {WRONG}, is in again",
+        f"Put {bay} ({mark}) online",
+        f"{bay} ({mark}) is back and complete",
+    ]
+    play.hands.pull(bay)
+    assert play.look().title == f"WRONG DISK: put {bay} ({mark}) back now"
+
+
+def test_a_disk_that_was_meant_to_go_and_returns_to_another_bay_is_called_by_that(play: Play):
+    mark = f"serial {play.leaf(WRONG).serial}"
+    play.wrong()
+    play.answer("meant")
+    assert play.put_back(into=EMPTY).title == f"Bring {EMPTY} ({mark}) back into tank"
+    said = f"{EMPTY} ({mark}), which was in {WRONG}, is in again"
+    assert said in [entry.text for entry in play.checklist.log]
+
+
 def test_the_old_disk_may_return_to_another_bay_if_its_own_is_taken(play: Play):
     play.moved()
     play.put_back(OLD, into=WRONG)
