@@ -278,7 +278,7 @@ def undo_pull(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
         disk = f"the old disk ({old.mark})" if old.mark else "the old disk"
         bay = free_bay(view, old) if in_bay_of(old, view) else old.place or "its bay"
         text = f"put {disk} back into {bay}: it is put online again"
-    if not swap.was_gone:
+    if swap.left_early or not swap.was_gone:
         run = online_line(view.situation, target)
         left = (
             f"{old.words} is still out: put it back, then run {run}, or replace it (zpool replace)"

@@ -24,6 +24,7 @@ from zconsole.swap.disk import (
     OPEN,
     OUT_ALREADY,
     REPLACE_FIRST,
+    TOO_EARLY,
     Checklist,
     MachineView,
     ReturnedDisk,
@@ -46,6 +47,7 @@ from zconsole.swap.effects import (
 from zconsole.swap.report import (
     beside_left,
     old_helps,
+    out_early,
     reminders,
     still_out,
     summary,
@@ -67,6 +69,7 @@ from zconsole.swap.steps import (
     SCRUB_CANCELED,
     STEPS,
     absent_disks,
+    back_early,
     comes_before,
     just_ran,
     listed,
@@ -86,7 +89,8 @@ def current(swap: Checklist, view: MachineView, now: float) -> SwapStage:
     kept = reminders(swap, view, now)
     found = None
     if swap.state == OPEN:
-        found = put_back(swap, view) or _suspended(swap, view) or to_do(swap, view, now)
+        found = put_back(swap, view) or _suspended(swap, view)
+        found = found or back_early(swap, view) or to_do(swap, view, now)
     if found is None:
         return replace(_report(swap, view), reminders=kept)
     left = undone(swap, view)
@@ -106,7 +110,7 @@ def current(swap: Checklist, view: MachineView, now: float) -> SwapStage:
     return replace(
         found,
         text=(*_back_again(swap), *found.text),
-        warnings=(*still_out(swap, view), *found.warnings),
+        warnings=(*still_out(swap, view), *out_early(swap, view), *found.warnings),
         answers=(*(() if new is None else (use_now(new, swap.old),)), *found.answers),
     )
 
@@ -350,12 +354,20 @@ def _pulled(swap: Checklist, view: MachineView, now: float) -> Checklist:
     if any(swap.old.shares_place(device) for device in view.devices):
         how = f"{words} is out: another disk is in its bay"
         return replace(swap, pulled=now, was_gone=False).noting(now, "pull", how)
-    if swap.was_gone:
-        return swap
-    if swap.at in ("light", "pull"):
+    replaced = swap.mode == REPLACE_FIRST and view.target(swap.old.key) is None
+    if swap.was_gone:  # once it is replaced, nothing needs it
+        return replace(swap, pulled=now) if replaced and swap.left_early else swap
+    if replaced or swap.at in ("light", "pull"):
         how = f"{words} is out: it left the machine"
         return replace(swap, pulled=now).noting(now, "pull", how)
-    swap = replace(swap, was_gone=True)
+    return _left_early(replace(swap, was_gone=True), now)
+
+
+def _left_early(swap: Checklist, now: float) -> Checklist:
+    """Note that the old disk left the machine before its pull was due."""
+    if swap.mode == REPLACE_FIRST:
+        return swap.noting(now, "pull", TOO_EARLY)
+    words = swap.old.words
     step, how = swap.at, f"{words} left the machine by itself"
     if step == "offline":  # pulled one step too early
         swap = swap.noting(now, step, OUT_ALREADY)
