@@ -112,7 +112,8 @@ def onlined(situation: Situation, key: str, name: str) -> Follow:
             word = "its resilver has begun"
         elif now.active("rebuild"):
             word = "its resilver follows the rebuild"
-        return ActionOutcome(True, f"{name} is online; {word}: pull no disk before it ends")
+        text = f"{name} is online; {word}: pull no disk before it ends"
+        return ActionOutcome(True, text, until_filled=True)
 
     return _follow
 

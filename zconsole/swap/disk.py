@@ -24,6 +24,8 @@ REPLACE_FIRST, SPARE_FIRST, PULL_FIRST = "replace-first", "spare-first", "pull-f
 OPEN, DONE, BACKED_OUT = "open", "done", "backed out"
 OUT_ALREADY = "not needed: it is out already"
 """Log text of the offline step if the disk left before it."""
+TOO_EARLY = "the old disk left the machine before the new one was filled"
+"""Log text of the pull step if the new disk is to be filled first, but the old one left."""
 
 BY_VDEV, BY_PATH = "/dev/disk/by-vdev/", "/dev/disk/by-path/"
 STACKED = ("/dev/mapper/", "/dev/dm-", "/dev/md", "/dev/disk/by-id/dm-", "/dev/disk/by-id/md-")
@@ -215,8 +217,9 @@ class Checklist:
 
     @property
     def left_early(self) -> bool:
-        """Whether the old disk left the machine before it was taken offline."""
-        return self.was_gone and any(entry.text == OUT_ALREADY for entry in self.log)
+        """Whether the old disk left the machine before it was taken offline, or replaced."""
+        early = (OUT_ALREADY, TOO_EARLY)
+        return self.was_gone and any(entry.text in early for entry in self.log)
 
     @property
     def scrub_begun(self) -> float | None:

@@ -312,6 +312,34 @@ def empty_bays(view: MachineView, old: SwapDisk) -> str | None:
     return " or ".join(empty)
 
 
+def free_bay(view: MachineView, old: SwapDisk) -> str:
+    """Return the empty bays for a disk such as the old one, as far as they are known."""
+    return empty_bays(view, old) or "a free bay"
+
+
+def in_bay_of(disk: SwapDisk, view: MachineView) -> SwapDisk | None:
+    """Return a pool's disk in the bay of this one, which is out: a wrong one was put back there.
+
+    It stays: pulled again, its pool would miss it again.
+    """
+    there = (device for device in view.devices if device.kind == "disk")
+    others = {d.path for d in there if disk.shares_place(d) and not disk.is_on(d)} - {disk.whole}
+    return next((d for d in view.leaf_disks if d.whole in others), None) if others else None
+
+
+def holding(disk: SwapDisk, other: SwapDisk) -> str:
+    """Return that a pool's disk is in the bay of this one, and stays there."""
+    return f"{disk.place} holds {other.mark or other.name} of {other.pool}, which stays there"
+
+
+def bay_for_new(swap: Checklist, view: MachineView) -> str:
+    """Return where to insert the new disk: the old one's bay, or a free one if that is in use."""
+    old = swap.old
+    if (swap.mode == REPLACE_FIRST and swap.pulled is None) or in_bay_of(old, view):
+        return free_bay(view, old)
+    return old.place or "the same bay"
+
+
 class Inserted(NamedTuple):
     """A disk inserted since the swap began, and whether it can be used."""
 
@@ -328,13 +356,18 @@ class Inserted(NamedTuple):
 def inserted(swap: Checklist, view: MachineView) -> Inserted | None:
     """Find the disk inserted since the swap began: the first that fits, else the first.
 
-    After the pull, that is also the old disk, and disks in its bay come first.
+    After the pull, that is also the old disk, and disks in its bay come first. A disk that a pool
+    uses is none, wherever it was inserted.
     """
     old, out = swap.old, swap.pulled is not None
     disks = [device for device in view.devices if device.kind == "disk"]
     in_place = [d for d in disks if out and (old.shares_place(d) or old.is_on(d))]
     fresh = [d for d in disks if not any(known.is_on(d) for known in (old, *swap.around))]
-    found = [_judged(swap, view, device) for device in (*in_place, *fresh)]
+    came = (*in_place, *fresh)
+    # A new disk in a bay that names the path has the path of the old one.
+    used = {disk.whole for disk in view.leaf_disks} - {old.whole} if came else set()
+    free = (device for device in came if old.is_on(device) or device.path not in used)
+    found = [_judged(swap, view, device) for device in free]
     return next((each for each in found if each.verdict == "fits"), next(iter(found), None))
 
 
@@ -351,6 +384,7 @@ def _judged(swap: Checklist, view: MachineView, found: Device) -> Inserted:
         and swap.pulled is not None
         and old.shares_place(found) is False
         and "elsewhere" not in swap.passed
+        and in_bay_of(old, view) is None
     ):
         return Inserted(found, "elsewhere")
     target = view.target(old.key)

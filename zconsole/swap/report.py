@@ -19,6 +19,7 @@ from zconsole.swap.choice import SwapChoice, SwapWay
 from zconsole.swap.disk import (
     DONE,
     OPEN,
+    REPLACE_FIRST,
     SPARE_FIRST,
     Checklist,
     MachineView,
@@ -26,7 +27,7 @@ from zconsole.swap.disk import (
     SwapEntry,
     sentence,
 )
-from zconsole.swap.effects import redundancy_words
+from zconsole.swap.effects import redundancy_words, without
 from zconsole.swap.stage import (
     SwapStage,
     WayBack,
@@ -137,6 +138,19 @@ def still_out(swap: Checklist, view: MachineView) -> Iterator[str]:
     if said and old_helps(swap, view):  # that restores redundancy at once
         first = f"Put {swap.old.spot} online again first"
         yield KeyedText(f"{first}.", f"{first} ({{keys}}).", "undo-step")
+
+
+def out_early(swap: Checklist, view: MachineView) -> Iterator[str]:
+    """Yield a warning if the old disk is out before the new one is filled, and was still read."""
+    early = swap.mode == REPLACE_FIRST and swap.pulled is None and swap.left_early
+    # The pool notices a pull only at its next read or write.
+    seen = without(view, (swap.old,))
+    target = seen.target(swap.old.key)
+    if not early or target is None or target.vdev.state == "FAULTED":
+        return
+    for left in redundancy_words(seen.situation, target.top):
+        out = f"{swap.old.words} is out too early: put it back"
+        yield f"{out}; until the new disk is filled, {left}."
 
 
 def old_helps(swap: Checklist, view: MachineView) -> bool:

@@ -26,7 +26,7 @@ from zconsole.swap.disk import (
     device_of,
     replacing,
 )
-from zconsole.swap.effects import plan_offline_safely
+from zconsole.swap.effects import free_bay, in_bay_of, plan_offline_safely
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,8 +276,9 @@ def undo_pull(swap: Checklist, view: MachineView) -> Iterator[WayBack]:
     text = left = ""
     if swap.pulled is not None:
         disk = f"the old disk ({old.mark})" if old.mark else "the old disk"
-        text = f"put {disk} back into {old.place or 'its bay'}: it is put online again"
-    if not swap.was_gone:
+        bay = free_bay(view, old) if in_bay_of(old, view) else old.place or "its bay"
+        text = f"put {disk} back into {bay}: it is put online again"
+    if swap.left_early or not swap.was_gone:
         run = online_line(view.situation, target)
         left = (
             f"{old.words} is still out: put it back, then run {run}, or replace it (zpool replace)"

@@ -29,6 +29,7 @@ from zconsole.swap.disk import (
     PULL_FIRST,
     REPLACE_FIRST,
     SPARE_FIRST,
+    TOO_EARLY,
     Checklist,
     MachineView,
     SwapDisk,
@@ -38,9 +39,11 @@ from zconsole.swap.disk import (
     sentence,
 )
 from zconsole.swap.effects import (
+    bay_for_new,
     effects,
-    empty_bays,
     filling,
+    holding,
+    in_bay_of,
     inserted,
     judge_inserted,
     plan_offline_safely,
@@ -240,14 +243,15 @@ def insert_stage(swap: Checklist, view: MachineView, _: float) -> SwapStage | No
     """Return the stage that waits for the new disk and checks it; None once one fits."""
     if replace_begun(swap, view) or view.device(swap.new) is not None:
         return None
-    old, spot, found = swap.old, swap.old.place or "the same bay", inserted(swap, view)
+    old, spot, found = swap.old, bay_for_new(swap, view), inserted(swap, view)
     text: tuple[str, ...]
-    if beside := swap.mode == REPLACE_FIRST and swap.pulled is None:
-        spot = empty_bays(view, old) or "a free bay"
     verdict = "" if found is None else found.verdict
     if found is None or verdict == "unnamed":
         least = f"{size(old.size)} or larger" if old.size else "of the same size or larger"
+        beside = swap.mode == REPLACE_FIRST and swap.pulled is None
+        full = in_bay_of(old, view)
         text = (
+            *(() if full is None else (f"{holding(old, full)}.",)),
             f"It must be {least}, with sectors that the vdev can use; both are checked.",
             f"Leave {old.words} where it is until the new disk is filled."
             if beside and view.device(old) is not None
@@ -340,6 +344,17 @@ def _online(swap: Checklist, view: MachineView, target: Target) -> SwapStage | N
     )
 
 
+def back_early(swap: Checklist, view: MachineView) -> SwapStage | None:
+    """Return the stage to put an old disk online that was pulled too early and is in again."""
+    target = view.target(swap.old.key)
+    early = swap.pulled is None and any(entry.text == TOO_EARLY for entry in swap.log)
+    if not early or target is None or view.device(swap.old) is None:
+        return None
+    # One that is OFFLINE or FAULTED was so before.
+    stage = None if target.vdev.state in ("OFFLINE", "FAULTED") else _online(swap, view, target)
+    return None if stage is None else replace(stage, step=swap.at, alarm=True)
+
+
 def just_ran(swap: Checklist, pool: Pool, now: float) -> bool:
     """Return whether a command ran so recently that its resilver may not have begun."""
     begun = (entry for entry in swap.log if entry.command.startswith(FILLING))
@@ -378,7 +393,8 @@ def _waiting(swap: Checklist, view: MachineView, leaf: Target | None) -> SwapSta
     """Build the stage that waits for the resilver."""
     old, vdev = view.target(swap.old.key), None if leaf is None else leaf.vdev
     stay = "Leave the old disk plugged in until it ends"
-    if swap.mode != REPLACE_FIRST or swap.pulled is not None:
+    out = bool(view.devices) and view.device(swap.old) is None
+    if out or swap.mode != REPLACE_FIRST or swap.pulled is not None:
         meanwhile = "Pull nothing until it ends."
     elif old is not None and is_complete(old.vdev):
         meanwhile = f"{stay}: it still counts for redundancy."

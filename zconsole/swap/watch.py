@@ -24,6 +24,7 @@ from zconsole.swap.disk import (
     OPEN,
     OUT_ALREADY,
     REPLACE_FIRST,
+    TOO_EARLY,
     Checklist,
     MachineView,
     ReturnedDisk,
@@ -34,6 +35,9 @@ from zconsole.swap.disk import (
 )
 from zconsole.swap.effects import (
     filling,
+    free_bay,
+    holding,
+    in_bay_of,
     inserted,
     is_same,
     marked,
@@ -43,6 +47,7 @@ from zconsole.swap.effects import (
 from zconsole.swap.report import (
     beside_left,
     old_helps,
+    out_early,
     reminders,
     still_out,
     summary,
@@ -64,6 +69,7 @@ from zconsole.swap.steps import (
     SCRUB_CANCELED,
     STEPS,
     absent_disks,
+    back_early,
     comes_before,
     just_ran,
     listed,
@@ -83,7 +89,8 @@ def current(swap: Checklist, view: MachineView, now: float) -> SwapStage:
     kept = reminders(swap, view, now)
     found = None
     if swap.state == OPEN:
-        found = put_back(swap, view) or _suspended(swap, view) or to_do(swap, view, now)
+        found = put_back(swap, view) or _suspended(swap, view)
+        found = found or back_early(swap, view) or to_do(swap, view, now)
     if found is None:
         return replace(_report(swap, view), reminders=kept)
     left = undone(swap, view)
@@ -103,7 +110,7 @@ def current(swap: Checklist, view: MachineView, now: float) -> SwapStage:
     return replace(
         found,
         text=(*_back_again(swap), *found.text),
-        warnings=(*still_out(swap, view), *found.warnings),
+        warnings=(*still_out(swap, view), *out_early(swap, view), *found.warnings),
         answers=(*(() if new is None else (use_now(new, swap.old),)), *found.answers),
     )
 
@@ -199,7 +206,16 @@ def noticed(swap: Checklist, view: MachineView, now: float) -> Checklist:
     view = marked(view)
     # The order matters: the baseline of disks must be known before a missing one is noticed, and a
     # pull before the disk that is inserted after it.
-    for notice in (_moved, _relocated, _baseline, _wrong_disks, _pulled, _adopted, _inserted):
+    for notice in (
+        _moved,
+        _relocated,
+        _baseline,
+        _returning,
+        _wrong_disks,
+        _pulled,
+        _adopted,
+        _inserted,
+    ):
         swap = notice(swap, view, now)
     stage = current(swap, view, now)
     # No step counts as done during an alarm.
@@ -225,24 +241,32 @@ def _moved(swap: Checklist, view: MachineView, now: float) -> Checklist:
 
 def _relocated(swap: Checklist, view: MachineView, now: float) -> Checklist:
     """Update the old disk's place: it may be moved to another bay before it is pulled."""
-    old, device = swap.old, None if swap.pulled is not None else view.device(swap.old)
-    if device is None or not old.is_marked(device):
+    old = swap.old
+    if swap.pulled is not None:
         return swap
-    here = disk_of(device)
-    # Without a bay, the disk is still in its old one as long as the port is the same.
-    stays = here.port == old.port or not here.port
-    found = replace(
-        old,
-        whole=here.whole,
-        node=here.node,
-        bay=here.bay or (old.bay if stays else ""),
-        port=here.port or old.port,
-        light=here.light or (old.light if stays else ""),
-    )
+    found = _placed(old, view)
     swap = replace(swap, old=found)
     if found.words == old.words or not old.place:
         return swap
     return swap.retaking("light").noting(now, swap.at, f"{found.mark} is in {found.place} now")
+
+
+def _placed(disk: SwapDisk, view: MachineView) -> SwapDisk:
+    """Return the disk with the place where it is now; one that is out keeps its last place."""
+    device = view.device(disk)
+    if device is None or not disk.is_marked(device):
+        return disk
+    here = disk_of(device)
+    # Without a bay, the disk is still in its old one as long as the port is the same.
+    stays = here.port == disk.port or not here.port
+    return replace(
+        disk,
+        whole=here.whole,
+        node=here.node,
+        bay=here.bay or (disk.bay if stays else ""),
+        port=here.port or disk.port,
+        light=here.light or (disk.light if stays else ""),
+    )
 
 
 def _baseline(swap: Checklist, view: MachineView, _: float) -> Checklist:
@@ -256,14 +280,23 @@ def _baseline(swap: Checklist, view: MachineView, _: float) -> Checklist:
     return replace(swap, around=tuple(there))
 
 
-def _wrong_disks(swap: Checklist, view: MachineView, now: float) -> Checklist:
-    """Note disks that are out by mistake, and those that are back and complete."""
+def _returning(swap: Checklist, view: MachineView, now: float) -> Checklist:
+    """Note disks that are in again: in another bay than before, or though meant to stay out."""
+    for disk in swap.wrong:
+        if (here := _placed(disk, view)).spot != disk.spot:
+            swap = swap.noting(now, PUT_BACK, _in_again(here, disk))
+    swap = replace(swap, wrong=tuple(_placed(disk, view) for disk in swap.wrong))
     for disk in swap.meant:  # back in: it has to become complete, too
         if view.device(disk) is not None:
-            rest = tuple(d for d in swap.meant if d is not disk)
-            beside = (d for d in swap.around if (d.whole, d.key) != (disk.whole, disk.key))
-            swap = replace(swap, meant=rest, wrong=(*swap.wrong, disk), around=(*beside, disk))
-            swap = swap.noting(now, PUT_BACK, f"{disk.words} is in again")
+            here, rest = _placed(disk, view), tuple(d for d in swap.meant if d is not disk)
+            beside = (d for d in swap.around if d.leaf != disk.leaf)
+            swap = replace(swap, meant=rest, wrong=(*swap.wrong, here), around=(*beside, disk))
+            swap = swap.noting(now, PUT_BACK, _in_again(here, disk))
+    return swap
+
+
+def _wrong_disks(swap: Checklist, view: MachineView, now: float) -> Checklist:
+    """Note disks that are out by mistake, and those that are back and complete."""
     returned = {(disk.pool, disk.key) for disk in swap.returned}
     lost = [(disk, f"wrong disk: {disk.words} left the machine") for disk in missing(swap, view)]
     lost += [
@@ -273,7 +306,7 @@ def _wrong_disks(swap: Checklist, view: MachineView, now: float) -> Checklist:
         if disk.leaf in returned and view.device(disk) is not None and view.has_failed(disk)
     ]
     for disk, said in lost:
-        if disk not in swap.wrong:
+        if disk.leaf not in {each.leaf for each in swap.wrong}:
             swap = replace(swap, wrong=(*swap.wrong, disk)).noting(now, PUT_BACK, said)
     known = tuple(disk.key for disk in swap.wrong if _knows(swap, disk, view))
     for disk in swap.wrong:
@@ -284,7 +317,8 @@ def _wrong_disks(swap: Checklist, view: MachineView, now: float) -> Checklist:
         if is_back(swap, disk, view, now):
             rest = tuple(d for d in swap.wrong if d is not disk)
             found = (*swap.returned, ReturnedDisk(disk.pool, disk.key, now))
-            swap = replace(swap, wrong=rest, returned=found)
+            around = tuple(disk if d.leaf == disk.leaf else d for d in swap.around)
+            swap = replace(swap, wrong=rest, returned=found, around=around)
             swap = swap.noting(now, PUT_BACK, f"{disk.words} is back and complete")
     for disk in swap.wrong:
         for other in another_in_bay(disk, view):
@@ -292,6 +326,12 @@ def _wrong_disks(swap: Checklist, view: MachineView, now: float) -> Checklist:
     # Disks that are still out come first, as ``on_purpose`` takes the first one.
     ordered = sorted(swap.wrong, key=lambda disk: view.device(disk) is not None)
     return replace(swap, wrong=tuple(ordered))
+
+
+def _in_again(disk: SwapDisk, before: SwapDisk) -> str:
+    """Return that a disk that was out is in again, and from which bay if it is in another one."""
+    moved = f", which was in {before.spot}," if before.spot != disk.spot else ""
+    return f"{disk.words}{moved} is in again"
 
 
 def _noting_once(swap: Checklist, now: float, step: str, text: str) -> Checklist:
@@ -314,12 +354,20 @@ def _pulled(swap: Checklist, view: MachineView, now: float) -> Checklist:
     if any(swap.old.shares_place(device) for device in view.devices):
         how = f"{words} is out: another disk is in its bay"
         return replace(swap, pulled=now, was_gone=False).noting(now, "pull", how)
-    if swap.was_gone:
-        return swap
-    if swap.at in ("light", "pull"):
+    replaced = swap.mode == REPLACE_FIRST and view.target(swap.old.key) is None
+    if swap.was_gone:  # once it is replaced, nothing needs it
+        return replace(swap, pulled=now) if replaced and swap.left_early else swap
+    if replaced or swap.at in ("light", "pull"):
         how = f"{words} is out: it left the machine"
         return replace(swap, pulled=now).noting(now, "pull", how)
-    swap = replace(swap, was_gone=True)
+    return _left_early(replace(swap, was_gone=True), now)
+
+
+def _left_early(swap: Checklist, now: float) -> Checklist:
+    """Note that the old disk left the machine before its pull was due."""
+    if swap.mode == REPLACE_FIRST:
+        return swap.noting(now, "pull", TOO_EARLY)
+    words = swap.old.words
     step, how = swap.at, f"{words} left the machine by itself"
     if step == "offline":  # pulled one step too early
         swap = swap.noting(now, step, OUT_ALREADY)
@@ -414,13 +462,13 @@ def missing(swap: Checklist, view: MachineView) -> tuple[SwapDisk, ...]:
     Excluded are the old disk, disks that another checklist swaps, and disks that the operator said
     were pulled on purpose.
     """
-    meant, leaving = {disk.whole for disk in swap.meant}, {disk.leaf for disk in view.leaving}
+    meant, leaving = {disk.leaf for disk in swap.meant}, {disk.leaf for disk in view.leaving}
     absent = absent_disks(swap, view)
     used = {disk.whole for disk in view.leaf_disks} if absent else set()
     return tuple(
         disk
         for disk in absent
-        if disk.pool and disk.whole not in meant and disk.leaf not in leaving
+        if disk.pool and disk.leaf not in meant and disk.leaf not in leaving
         # A disk that was replaced meanwhile may go.
         if view.of(disk.pool) is None or view.leaf_of(disk) is not None or disk.whole in used
     )
@@ -505,7 +553,7 @@ def _coming_back(
         if view.device(swap.old) is not None
         else f"Pull nothing else before {back.spot} is complete."
     )
-    text = (*_redundancy(view, [back]), f"{back.words} is in again. {hold}")
+    text = (*_redundancy(view, [back]), f"{_in_again(back, _before(swap, back))}. {hold}")
     if plan is not None and target.vdev.state not in FAILED and not situation.suspended:
         text += (
             f"{situation.pool.name} has not noticed that it was out, and may still use it as it was"
@@ -538,8 +586,10 @@ def _still_out(
     left = _redundancy(view, out)
     text = [*left]
     for disk in disks:
-        others = another_in_bay(disk, view)
-        text += (f"{other}. Take it out, insert {disk.mark or disk.name}." for other in others)
+        mark, others = disk.mark or disk.name, another_in_bay(disk, view)
+        text += (f"{other}. Take it out, insert {mark}." for other in others)
+        if (member := in_bay_of(disk, view)) is not None:
+            text.append(f"{holding(disk, member)}: insert {mark} into {free_bay(view, disk)}.")
     old = (
         f"{swap.old.words}, which this checklist swaps, is out too"
         if view.device(swap.old) is None
@@ -555,7 +605,7 @@ def _still_out(
             text.append(f"{held.pool.name} is suspended: {why}.")
     text.append(f"If nobody pulled {them}, {they} may have failed: check {them}.")
     if back is not None:
-        text.append(f"{back.words} is in again: bring it back into {back.pool}.")
+        text.append(f"{_in_again(back, _before(swap, back))}: bring it back into {back.pool}.")
     text.append(f"Pull nothing else until {they} {'are' if several else 'is'} back and complete.")
     meant = f"Do not wait for {disks[0].place or disks[0].words}: it was pulled on purpose, or has"
     spots = " and ".join(disk.spot for disk in disks)
@@ -590,9 +640,14 @@ def on_purpose(swap: Checklist, _: float) -> Checklist:
     return replace(swap, wrong=rest, meant=(*swap.meant, *same))
 
 
+def _before(swap: Checklist, disk: SwapDisk) -> SwapDisk:
+    """Return a disk that was pulled by mistake as it was before that."""
+    return next((each for each in swap.around if each.leaf == disk.leaf), disk)
+
+
 def another_in_bay(disk: SwapDisk, view: MachineView) -> Iterator[str]:
-    """Yield a line if another disk is in the bay of one that is out: a wrong one was put back."""
-    if view.device(disk) is not None:
+    """Yield a line if another disk is in the bay of one that is out; not if a pool uses it."""
+    if view.device(disk) is not None or in_bay_of(disk, view) is not None:
         return
     found = (
         device for device in view.devices if device.kind == "disk" and disk.shares_place(device)

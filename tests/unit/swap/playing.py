@@ -159,11 +159,20 @@ class Play:
         self.hands.pull(bay)
         return self.look()
 
-    def put_back(self, bay: str = WRONG) -> SwapStage:
-        """Insert the disk that was pulled from a bay into it again."""
+    def put_back(self, bay: str = WRONG, into: str = "") -> SwapStage:
+        """Insert the disk that was pulled from a bay into it again, or ``into`` another one."""
         was_in = [leaf.slot and slot_name(leaf.slot) for leaf in self.pool.host.drawer]
-        self.hands.insert(was_in.index(bay), bay)
+        self.hands.insert(was_in.index(bay), into or bay)
         return self.look()
+
+    def moved(self) -> SwapStage:
+        """Pull a wrong disk and the old one, put the wrong one into the old one's bay, fill it."""
+        self.wrong()
+        self.hands.pull(OLD)
+        self.look()
+        self.put_back(into=OLD)
+        self.run_alarm()
+        return self.refilled()
 
     def replaced_elsewhere(self) -> None:
         """Have ZED, or another operator, replace the old disk by the newest one of no pool."""

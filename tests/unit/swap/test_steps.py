@@ -12,6 +12,7 @@ from tests.unit.swap.playing import EMPTY, NEW, OLD, SMALL, Play, partitioned, w
 from zconsole.diagnosis.device_errors.faults import SmartCounts
 from zconsole.hardware.device import Contents, Device
 from zconsole.sim import commands
+from zconsole.sim.disk import FAULTED
 from zconsole.sim.state import Checkpoint
 from zconsole.swap.choice import choose
 from zconsole.swap.disk import PULL_FIRST, REPLACE_FIRST
@@ -175,6 +176,66 @@ def test_a_disk_that_leaves_before_its_turn_is_not_taken_for_the_pull(play: Play
     stage = play.look()
     assert stage.step == "pull"
     assert not stage.waits
+
+
+def filling_first(lights: bool = True) -> Play:
+    """Return a swap that inserted the new disk first, and fills it."""
+    play = Play(lights=lights)
+    play.begin(REPLACE_FIRST)
+    play.hands.insert(NEW, EMPTY)
+    play.do()
+    return play
+
+
+TOO_EARLY = f"{OLD} (serial RGYCXAL5) is out too early: put it back; until the new disk is filled,"
+
+
+def test_an_old_disk_that_is_pulled_while_the_new_one_is_filled_is_to_be_put_back():
+    play = filling_first()
+    play.hands.pull(OLD)
+    stage = play.look()
+    assert stage.warnings == (f"{TOO_EARLY} 1 more device may fail in raidz2-0.",)
+    assert stage.text == ("Pull nothing until it ends.",)
+    stage = play.put_back(OLD)
+    assert stage.alarm
+    assert stage.title.startswith(f"Put {OLD} (serial RGYCXAL5) online again")
+    stage = play.do()
+    assert (stage.step, stage.warnings) == ("resilver", ())
+    assert "Leave the old disk plugged in" in stage.text[0]
+    assert play.until("light").title == f"Switch on the light of {OLD}"
+    play.do()
+    play.hands.pull(OLD)
+    assert play.look().step == "light-off"
+
+
+def test_an_old_disk_that_is_out_before_the_new_one_is_filled_is_not_pulled_again():
+    play = filling_first()
+    play.hands.pull(OLD)
+    assert play.until("scrub").step == "scrub"
+    assert not {"light", "pull"} & {*play.steps}
+    told = [entry.text for entry in play.checklist.log if entry.step == "pull"]
+    assert told == ["the old disk left the machine before the new one was filled"]
+
+
+def test_an_old_disk_that_is_out_before_the_new_one_is_in_is_missed_at_once(play: Play):
+    play.begin(REPLACE_FIRST)
+    play.hands.pull(OLD)
+    assert play.look().warnings == (f"{TOO_EARLY} 1 more device may fail in raidz2-0.",)
+    play.hands.insert(NEW, EMPTY)
+    assert TOO_EARLY in play.look().warnings[0]
+    (left,) = play.look().undone
+    assert left.startswith(f"{OLD} (serial RGYCXAL5) is still out: put it back, then run zpool")
+    play.put_back(OLD)
+    assert play.do().step == "replace"
+    assert not play.look().warnings
+
+
+def test_an_old_disk_that_zfs_gave_up_may_leave_early():
+    play = filling_first()
+    play.hands.pull(OLD)
+    play.leaf().state = FAULTED
+    assert play.look().warnings == ()
+    assert not play.put_back(OLD).alarm
 
 
 def test_the_old_disk_is_pulled_from_the_bay_it_was_moved_to(play: Play):

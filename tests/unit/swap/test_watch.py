@@ -6,7 +6,7 @@ import pytest
 
 from tests.table import rows
 from tests.unit.actions.pools import disk, group
-from tests.unit.swap.playing import EMPTY, NEW, OLD, SMALL, Play, fresh
+from tests.unit.swap.playing import EMPTY, NEW, OLD, SMALL, WRONG, Play, fresh
 from tests.unit.swap.views import chosen, view
 from zconsole.pool.model import Scan
 from zconsole.sim import lifecycle
@@ -174,6 +174,81 @@ def test_another_disk_in_the_bay_of_a_wrong_one_is_named(play: Play):
     play.look()
     (once,) = [e.text for e in play.checklist.log if "not the one" in e.text]
     assert once.startswith("Slot 06 holds serial ")
+
+
+def test_a_wrong_disk_in_the_bay_of_the_old_one_stays_there(play: Play):
+    serial = play.leaf(WRONG).serial
+    stage = play.moved()
+    where = f"{WRONG} or Slot 11 or Slot 12"
+    assert stage.title == f"Insert the new disk into {where}"
+    assert stage.waits == f"a disk in {where}"
+    assert f"{OLD} holds serial {serial} of tank, which stays there." in stage.text
+    assert not any("labelclear" in text or "Pull" in text for text in stage.text)
+    assert stage.back.text.endswith(f"back into {where}: it is put online again")
+    play.hands.insert(SMALL, EMPTY)
+    assert play.look().title.endswith("does not fit")
+    play.hands.insert(NEW, "Slot 12")
+    play.look()
+    assert play.do().step == "resilver"
+    assert play.until("scrub").step == "scrub"
+    assert not play.pool.tops[0].lost()
+
+
+@rows("bay", [OLD, EMPTY])
+def test_a_wrong_disk_in_another_bay_is_called_by_the_bay_where_it_is(bay: str):
+    play = Play()
+    mark = f"serial {play.leaf(WRONG).serial}"
+    play.wrong()
+    play.hands.pull(OLD)
+    play.look()
+    stage = play.put_back(into=bay)
+    assert stage.title == f"Bring {bay} ({mark}) back into tank"
+    assert f"{bay} ({mark}), which was in {WRONG}, is in again. " in " ".join(stage.text)
+    assert stage.plan.title == f"Put {bay} ({mark}) online"
+    play.do()
+    assert f"{bay} ({mark}) is back and complete." in play.refilled().text
+    told = [e.text for e in play.checklist.log if mark in e.text][1:]
+    assert told == [
+        f"{bay} ({mark}), which was in {WRONG}, is in again",
+        f"Put {bay} ({mark}) online",
+        f"{bay} ({mark}) is back and complete",
+    ]
+    play.hands.pull(bay)
+    assert play.look().title == f"WRONG DISK: put {bay} ({mark}) back now"
+
+
+def test_a_disk_that_was_meant_to_go_and_returns_to_another_bay_is_called_by_that(play: Play):
+    mark = f"serial {play.leaf(WRONG).serial}"
+    play.wrong()
+    play.answer("meant")
+    assert play.put_back(into=EMPTY).title == f"Bring {EMPTY} ({mark}) back into tank"
+    said = f"{EMPTY} ({mark}), which was in {WRONG}, is in again"
+    assert said in [entry.text for entry in play.checklist.log]
+
+
+def test_the_old_disk_may_return_to_another_bay_if_its_own_is_taken(play: Play):
+    play.moved()
+    play.put_back(OLD, into=WRONG)
+    assert play.checklist.same
+    play.do()
+    assert play.until("scrub").step == "scrub"
+
+
+def test_a_wrong_disk_in_the_bay_of_another_wrong_one_stays_there(play: Play):
+    play.begin()
+    play.hands.pull("Slot 06")
+    play.look()
+    play.hands.pull("Slot 08")
+    play.look()
+    stage = play.put_back("Slot 08", into="Slot 06")
+    told = " ".join(stage.text)
+    assert "not the one" not in told
+    assert "Slot 06 holds serial " in told
+    assert "which stays there: insert serial " in told
+    play.do()
+    play.put_back("Slot 06", into="Slot 08")
+    play.do()
+    assert play.refilled().step == "offline"
 
 
 def test_two_wrong_disks_are_both_named(play: Play):
