@@ -64,12 +64,12 @@ class DeviceProber:
         if now - asked < wait or len(self._tasks) >= AT_ONCE:
             return
         self._asked[path] = now
-        task = asyncio.create_task(self._take(path, now))
+        task = asyncio.create_task(self._take(path, now - HOUR - (trouble.returned_ago or 0.0)))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _take(self, path: str, now: float) -> None:
-        signs = await self._ask(path, now - HOUR)
+    async def _take(self, path: str, since: float) -> None:
+        signs = await self._ask(path, since)
         old = self._known.get(path)
         # The first SMART values of this run, to compare later ones with.
         before = old.before if old is not None else signs.smart

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from math import ceil, floor, inf, log, log2, sqrt
 from typing import NamedTuple
@@ -324,6 +324,9 @@ class _Change(NamedTuple):
     x: float
     t: float
     """Epoch seconds."""
+    before: Mapping[str, int] | None = None
+    """Values of the tunables before it; None if it was stored by an earlier console."""
+    after: Mapping[str, int] | None = None
 
 
 class KnownChange:
@@ -338,8 +341,8 @@ class KnownChange:
         """Oldest first."""
         self.newest = self._changes[-1].x if self._changes else -inf
         """Running seconds of the newest change; -inf if there was none."""
-        self._is_new = False
-        """True if tunables changed in the newest sample."""
+        self._new: tuple[Mapping[str, int], Mapping[str, int]] | None = None
+        """Values before and after, if tunables changed in the newest sample."""
         self._at: _Change | None = None
         """The change that is followed."""
         self._has_followed = False
@@ -350,17 +353,18 @@ class KnownChange:
         """Return whether tunables changed lately; ``now`` is in running seconds."""
         return now - self.newest <= RECENT
 
-    def add(self) -> None:
+    def add(self, before: Mapping[str, int], after: Mapping[str, int]) -> None:
         """Record that tunables changed in the sample that ``follow`` is given next."""
-        self._is_new = True
+        self._new = before, after
 
     def follow(self, usual: Forecast, course: ProgressCurve, work: Work | None) -> Forecast:
         """Return the forecast from after a change, or ``usual`` if no change is to be followed."""
         self.followed = ""
         points, eta = course.points, usual.estimate.eta
-        if self._is_new and points:
-            self.newest, self._is_new = points[-1].x, False
-            self._changes.append(_Change(self.newest, points[-1].t))
+        if self._new and points:
+            self.newest = points[-1].x
+            self._changes.append(_Change(self.newest, points[-1].t, *self._new))
+            self._new = None
         if not self._changes or eta is None or work is None or work.alternates:
             return usual
         found = None if self._at is None else _since(points, self._at.x, work, usual)
@@ -384,15 +388,20 @@ class KnownChange:
         eta, now = shown.estimate.eta or 0.0, points[-1].x
         oldest = max(now - RECENT, 0.0 if self._at is None else self._at.x)
         lately = sum(now - change.x <= LATELY for change in self._changes)
-        least = AGAIN if self._has_followed and lately > FEW else FOLLOWED_AFTER
+        is_often = self._has_followed and lately > FEW
         before = list[float]()
         for change in (each for each in self._changes if each.x > oldest):
             before.append(_rate(_between(points, change.x - FOLLOWED_AFTER, change.x)))
             after = _between(points, change.x + SETTLE, now)
-            if len(after) < ENOUGH or now - after[0].x < least:
+            if len(after) < ENOUGH:
+                continue
+            rate, known = _rate(after), self._rate_before(change, points)
+            # A rate that comes back with the values of before is known to last.
+            is_back = min(rate, known) > 0 and not _differ(rate, known, SAME_LEVEL)
+            least = AGAIN if is_often else LEAST_PRESENT if is_back else FOLLOWED_AFTER
+            if now - after[0].x < least:
                 continue
             # A cheap check first: a forecast takes far longer.
-            rate = _rate(after)
             times = rate * eta / max(1.0, work.total - work.issued)
             if not _differ(times, 1.0, NEARLY) or not _is_steady(after):
                 continue
@@ -401,6 +410,14 @@ class KnownChange:
                 if found is not None and _differ(found.estimate.eta or 0.0, eta, LAGGING):
                     return change, found
         return None
+
+    def _rate_before(self, change: _Change, points: Sequence[CurvePoint]) -> float:
+        """Return the rate of before, if a change puts back the values of before; else 0."""
+        for other in reversed(self._changes):
+            if other.x < change.x and other.before is not None and other.before == change.after:
+                # It was seen with the last of these points, and may be older.
+                return _rate(_between(points, other.x - FOLLOWED_AFTER, other.x)[:-1])
+        return 0.0
 
 
 def _between(points: Sequence[CurvePoint], first: float, last: float) -> list[CurvePoint]:

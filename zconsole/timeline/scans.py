@@ -364,7 +364,7 @@ class ScanTrack:
             self.rates.mark(sample.t, doing(scan))
         changed = [f"{n}={v}" for n, v in sample.tunables.items() if known.get(n, v) != v]
         if changed:
-            self._known.add()
+            self._known.add(known, self._tunables)
             if known.get(SORT_MEMORY) != self._tunables.get(SORT_MEMORY):
                 self._resized = self.course.points[-1].x if self.course.points else -inf
             many = len(changed) > MARKED_TUNABLES

@@ -252,12 +252,13 @@ class Control:
         entries = self._saved.values.items()
         return tuple(name for name, entry in entries if entry.owner == self._owner)
 
-    def until(self, pool_guid: str) -> bool:
-        """Switch whether our values are restored at the end of this pool's scan.
+    def until(self, pool_guid: str) -> Hold:
+        """Switch when our values are restored, in turn; return how they are held now.
 
-        Returns whether they will be. Then this console holds all of them, also those without a
-        holder; otherwise they are set to stay. Values that another console, a guard or the
-        autopilot holds are left to them. Raises UsageError if nothing else was set.
+        At the end of this pool's scan, never before the next boot, or once this console is gone.
+        Except for the second, this console then holds all of them, also those without a holder.
+        Values that another console, a guard or the autopilot holds are left to them. Raises
+        UsageError if nothing else was set.
         """
         with self._memory.open(self._parameters.era) as saved:
             holds = self._holds(saved)
@@ -265,12 +266,14 @@ class Control:
             if not ours:
                 others = ", or another process holds it" if holds else ""
                 raise UsageError(f"nothing to restore: no tunable was set here{others}")
-            on = any(holds[name].until != pool_guid for name in ours)
-            owner, guid = (self._owner, pool_guid) if on else (None, None)
+            owner, guid = self._owner, None
+            if not all(holds[name].holder is None for name in ours):
+                on = any(holds[name].until != pool_guid for name in ours)
+                owner, guid = (self._owner, pool_guid) if on else (None, None)
             for name in ours:
                 saved.values[name] = replace(saved.values[name], owner=owner, until=guid)
         self._have_watched(self._saved)
-        return on
+        return self._hold(ours[0], self._saved)
 
     def past(self) -> Past:
         """Return the changes made by consoles since the module was loaded."""

@@ -267,10 +267,13 @@ async def test_what_is_set_is_said_before_and_after_in_the_same_words(kernel):
     )
     switched = f"was 3000: {at_end}; to restore it now: U, to keep it until a reboot: E"
     assert switched in await console.pane("until")
-    assert console.messages == [f"Values set here: {at_end}"]
-    stays = "was 3000: set to stay: nothing restores it before the next boot"
-    assert stays in await console.pane("until")
+    assert console.messages == [f"Each value set here is {at_end}"]
+    stays = "set to stay: nothing restores it before the next boot"
+    again = "to restore it now: U, once this console is gone: E"
+    assert f"was 3000: {stays}; {again}" in await console.pane("until")
+    assert console.messages[1:] == [f"Each value set here is {stays}"]
     assert console.left_behind() == (), "what is to stay needs no question"
+    assert f"was 3000: r{until_gone}" in await console.pane("until")
 
 
 async def test_what_auto_undo_would_do_is_said_also_while_it_is_on_for_others(kernel):

@@ -222,7 +222,7 @@ async def test_without_a_scan_it_says_at_which_end_values_go_back():
     ui = ScriptedSession("healthy", asking("set"), "5000", AGREED, asking("until"))
     await tunables_flow(ui, "")
     assert "Restored by zconsole in the background once this console is gone" in ui.plan
-    said = "Values set here: restored when the next scan of vault ends, or once this console"
+    said = "Each value set here is restored when the next scan of vault ends, or once this console"
     assert ui.messages[-1].startswith(said)
 
 

@@ -171,8 +171,8 @@ def flaky() -> Frame:
         shaky.vdev.name,
         Deltas(3, 0, 40, 0, 1500.0),
         NOW - 2160,
-        2,
-        1,
+        flaps=2,
+        restarts=1,
     )
     signs = ProbeResults(
         SmartCounts(True, 0, 0, 0, 112), ("ata3: hard resetting link",), SmartCounts(True, crc=90)

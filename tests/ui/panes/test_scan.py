@@ -20,7 +20,7 @@ from zconsole.sim.scenarios import names
 from zconsole.timeline.eta.estimate import Estimate, nothing
 from zconsole.timeline.eta.past import Comparison
 from zconsole.timeline.frame import AUTOPILOT, ActivityView
-from zconsole.timeline.scan_rate import PastRates
+from zconsole.timeline.scan_rate import Mark, PastRates
 from zconsole.timeline.session import Session
 from zconsole.tunables.hold_latency import LEVERS
 from zconsole.ui.panes.header import header_lines
@@ -64,13 +64,24 @@ def test_no_advice_of_any_scenario_is_cut_before_its_command():
 
 
 class TestScan:
-    def test_of_several_restarts_the_newest_is_named(self):
-        again = of_scan(notes=("restarted 11:32", "restarted 11:07"), restarts=2)
+    def test_several_restarts_are_counted_and_the_newest_is_named(self):
+        """At 80x24 an ETA stood beside "restarted 12:17 after …", and it was the third time."""
+        times = [frames.NOW - 6000, frames.NOW - 4500, frames.NOW - 1800]
+        past = PastRates(marks=tuple(Mark(t, "restart") for t in times))
+        notes = [f"restarted {LOOK.when(t, frames.NOW)} after bay03 returned" for t in times[::-1]]
+        again = of_scan(notes=tuple(notes), restarts=3, past=past)
+        first, second, last = (LOOK.when(t, frames.NOW) for t in times)
         for form in ({"compact": True}, {}, {"roomy": True}):
-            said = text(scan_lines(again, LOOK, 120, **form))
-            assert "restarted 11:32" in said
-            assert "restarted 11:07" not in said
-        assert "restarted 11:07" in text(scan_lines(again, LOOK, 120, roomy=True, whole=True))
+            for width in (80, 120):
+                said = text(scan_lines(again, LOOK, width, **form))
+                assert f"restarted 3 times since {first}   last {last} after bay03" in said
+                assert f"{second} after" not in said
+        whole = text(scan_lines(again, LOOK, 120, roomy=True, whole=True))
+        assert all(f"restarted {at} after bay03" in whole for at in (first, second))
+
+    def test_restarts_from_before_the_known_past_are_counted(self):
+        again = of_scan(notes=("restarted 11:32",), restarts=2, past=PastRates())
+        assert "restarted 2 times   last 11:32" in text(scan_lines(again, LOOK, 80, compact=True))
 
     def test_scanning_has_two_bars_and_says_when_redundancy_is_full(self):
         said = text(scan_lines(frames.swap(), LOOK, 80, compact=True))

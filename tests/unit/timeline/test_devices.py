@@ -58,6 +58,17 @@ async def test_a_device_in_trouble_is_asked_about_and_judged_by_the_answer():
 
 
 @pytest.mark.slow
+async def test_the_kernel_is_asked_about_the_disconnect_that_the_errors_go_on_from():
+    *_, (frames, _) = flaky(120)
+    watch = DeviceProber(answers := Answers(ProbeResults(CRC)))
+    frame = frames[0]
+    since = [replace(each, returned_ago=7200.0) for each in frame.troubles]
+    watch.look([replace(frame, troubles=tuple(since))])
+    await settled(watch)
+    assert [at for _, at in answers.asked] == [frame.t - 10800.0]
+
+
+@pytest.mark.slow
 async def test_an_answer_holds_for_a_minute_at_least():
     answers = Answers(ProbeResults(CRC))
     watch = DeviceProber(answers)
@@ -71,15 +82,15 @@ async def test_an_answer_holds_for_a_minute_at_least():
 
 async def test_counts_that_grow_are_told_and_weigh_twice():
     grown = ProbeResults(SmartCounts(True, 0, 0, 0, 40), before=CRC)
-    cause, signs = likely_cause(Deltas(write=3), 0, grown)
+    cause, signs = likely_cause(Deltas(write=3), signs=grown)
     assert cause == "cable"
     assert "40 CRC errors on its link, 28 new" in signs
     old = ProbeResults(SmartCounts(True, 5, 2, 0, 40))
-    assert likely_cause(Deltas(write=3), 0, old)[0] == "unclear"
+    assert likely_cause(Deltas(write=3), signs=old)[0] == "unclear"
     grown_beside_old = ProbeResults(
         SmartCounts(True, 5, 0, 0, 40), before=SmartCounts(True, 5, 0, 0, 12)
     )
-    assert likely_cause(Deltas(cksum=9), 0, grown_beside_old)[0] == "cable"
+    assert likely_cause(Deltas(cksum=9), signs=grown_beside_old)[0] == "cable"
 
 
 async def test_the_first_answer_is_what_later_ones_are_compared_with():

@@ -75,7 +75,7 @@ class ProbeResults(NamedTuple):
 
     smart: SmartCounts | None = None
     kernel: tuple[str, ...] = ()
-    """Kernel messages about it in the last hour, newest last."""
+    """Kernel messages about it, newest last: of the last hour, and since it last returned."""
     before: SmartCounts | None = None
     """Its counts when first probed: only an increase since then is new."""
 
@@ -95,6 +95,8 @@ class DeviceFault(NamedTuple):
     """Time of the newest error or disconnect, epoch seconds."""
     flaps: int = 0
     """How often it disconnected and returned in the last hour."""
+    returned_ago: float | None = None
+    """Seconds since its last return, if errors have followed it without an hour's pause."""
     restarts: int = 0
     """Number of scan restarts that followed a disconnect or return."""
     copied_to: tuple[str, ...] = ()
@@ -113,18 +115,27 @@ class DeviceFault(NamedTuple):
         """Label of its text: a device that only disconnected has no new errors."""
         return "new errors" if self.deltas.total else "trouble"
 
+    @property
+    def moves(self) -> str:
+        """How often it disconnected and returned in the last hour, or when before; else empty."""
+        if self.flaps:
+            return returned(self.flaps)
+        ago = self.returned_ago
+        return "" if ago is None else f"{returned(1)} {duration(ago)} ago"
+
 
 def likely_cause(
-    deltas: Deltas, flaps: int = 0, signs: ProbeResults | None = None
+    deltas: Deltas, moves: str = "", signs: ProbeResults | None = None
 ) -> tuple[str, tuple[str, ...]]:
     """Return the likely cause (``cable``, ``disk`` or ``unclear``), and the evidence.
 
     A bad link damages transfers (CRC counts, checksum errors) and makes devices disconnect and
     return; a bad disk has unreadable sectors and becomes slow. Counts that grow while the device is
     watched weigh twice as much as lifetime counts. Too little or contradictory evidence is unclear.
+    ``moves`` are the disconnects, as text.
     """
     signs = signs or ProbeResults()
-    link, medium = list(_link_signs(deltas, flaps, signs)), list(_disk_signs(deltas, signs))
+    link, medium = list(_link_signs(deltas, moves, signs)), list(_disk_signs(deltas, signs))
     if medium and deltas.slow:  # slow I/Os alone may come from load, link or disk
         medium.append(_Sign(counted(deltas.slow, "slow I/O")))
     for cause, own, other in (("cable", link, medium), ("disk", medium, link)):
@@ -151,9 +162,9 @@ A damaged transfer causes a checksum error, an unreadable sector a read error.
 """
 
 
-def _link_signs(deltas: Deltas, flaps: int, signs: ProbeResults) -> Iterator[_Sign]:
-    if flaps:
-        yield _Sign(returned(flaps))
+def _link_signs(deltas: Deltas, moves: str, signs: ProbeResults) -> Iterator[_Sign]:
+    if moves:
+        yield _Sign(moves)
     yield from _counted(signs, "crc", "CRC errors on its link")
     lone = deltas.cksum > FAR_MORE * max(1, deltas.read) and not deltas.is_shared
     if lone and not (signs.smart and signs.smart.pending):
@@ -222,7 +233,7 @@ def with_cause(fault: DeviceFault, signs: ProbeResults | None = None) -> DeviceF
     The text looks like ``sdc: likely cable, port or power; 40 checksum errors in 1h00m; the scan
     restarted``. Evidence that the counts already mention is not repeated.
     """
-    cause, found = likely_cause(fault.deltas, fault.flaps, signs)
+    cause, found = likely_cause(fault.deltas, fault.moves, signs)
     parts = list(_counts(fault))
     more = [sign for sign in found if sign not in parts]
     if found:
@@ -232,17 +243,17 @@ def with_cause(fault: DeviceFault, signs: ProbeResults | None = None) -> DeviceF
 
 
 def _counts(fault: DeviceFault) -> Iterator[str]:
-    deltas, flaps = fault.deltas, fault.flaps
+    deltas = fault.deltas
     counts = ((deltas.read, "read"), (deltas.write, "write"), (deltas.cksum, "checksum"))
     if errors := ", ".join(f"{count} {word}" for count, word in counts if count):
         noun = "error" if sum(count for count, _ in counts) == 1 else "errors"
         yield f"{errors} {noun} in {duration(deltas.seconds)}"
     if deltas.slow:
         yield counted(deltas.slow, "slow I/O")
-    if flaps:
-        yield returned(flaps)
+    if fault.moves:
+        yield fault.moves
     if fault.gone:
-        yield "disconnected again" if flaps else "disconnected"
+        yield "disconnected again" if fault.moves else "disconnected"
     if fault.copied_to:
         yield f"the rebuild may have copied damaged data to {', '.join(fault.copied_to)}"
     if restarts := fault.restarts:
@@ -323,6 +334,11 @@ class _Device:
         pairs = zip(self.counters, now, strict=True)
         new = [max(0, (b or 0) - (a or 0)) if a is not None else 0 for a, b in pairs]
         self.counters = now
+        if any(new[:3]):
+            # Errors may be due to an earlier return unless there were none for an hour.
+            errors = (change.t for change in self.changes if any(change.new[:3]))
+            if at - max((*errors, *self.back[-1:]), default=at) > HOUR:
+                self.back = []
         if any(new):
             self.changes = [*self.changes, _Change(since, at, new)][-KEPT:]
 
@@ -346,12 +362,14 @@ class _Device:
         read, write, cksum, slow = (sum(change.new[i] for change in recent) for i in range(4))
         back = [t for t in self.back if t >= since]
         moves = [*back, *(t for t in self.left if t >= since)]
+        has_errors = read + write + cksum > 0
         return DeviceFault(
             key=key,
             name=name,
             deltas=Deltas(read, write, cksum, slow, max(1.0, seconds)),
             last=max([change.t for change in recent] + moves),
             flaps=len(back),
+            returned_ago=since + HOUR - self.back[-1] if self.back and has_errors else None,
             restarts=sum(
                 any(-AFTER / 4 <= restart - move <= AFTER for move in moves) for restart in restarts
             ),
@@ -491,7 +509,7 @@ class DeviceErrorTracker:
 
 def _may_be_copied(one: DeviceFault, source: DeviceFault) -> bool:
     # A copy causes checksum errors only, and far fewer than its source had.
-    own = one.flaps or one.gone or one.deltas.total > one.deltas.cksum
+    own = one.moves or one.gone or one.deltas.total > one.deltas.cksum
     return not own and 0 < 2 * one.deltas.cksum <= source.deltas.cksum
 
 

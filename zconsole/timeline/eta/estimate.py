@@ -48,10 +48,11 @@ wrong they were when asked to predict what is already known.
    hour, the rate since then would end the scan a fifth earlier or later than shown, and the rate
    jumped by as much when they were changed. It waits for ``effect.SETTLE`` (75 s) and then for a
    rate that is steady for ``FOLLOWED_AFTER`` (4 minutes), or for ``AGAIN`` (15 minutes) after
-   repeated changes; it is not used while metadata is walked, whether or not the scan issues in
-   between. The forecast is then computed again by steps 1 to 3 from the samples after the change,
-   until both agree again; of the time before, only the pace over the day is kept, if known, and
-   used once an hour was seen; an earlier scan takes no part.
+   repeated changes, but only for ``LEAST_PRESENT`` (10 s) if the values of before were put back and
+   the rate of before is back with them; it is not used while metadata is walked, whether or not the
+   scan issues in between. The forecast is then computed again by steps 1 to 3 from the samples
+   after the change, until both agree again; of the time before, only the pace over the day is kept,
+   if known, and used once an hour was seen; an earlier scan takes no part.
 
 Activities other than scans (a removal, an expansion) use only the first three steps, computed anew
 with each sample. Between two forecasts of a scan, the last one counts down. Where the only hours of

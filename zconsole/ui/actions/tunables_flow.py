@@ -135,6 +135,8 @@ def _promised(ui: FlowSession, hold: Hold | None) -> str:
     if not hold.can_switch:
         return said
     key, others = keys.shown("restore-at-end"), ui.past.holds.values()
+    if all(other.holder is None for other in (hold, *others) if other.can_switch):
+        return f"{said}, once this console is gone: {key}"
     if hold.until is None:
         like = ", as those set before" * any(other.own and other.until for other in others)
         return f"{said}, when the scan ends{like}: {key}"
@@ -286,16 +288,14 @@ async def _restore(ui: FlowSession) -> None:
 
 
 async def _until_the_end(ui: FlowSession) -> None:
-    """Have the tunables set from here restored when the scan of the pool on show ends."""
+    """Switch whether the tunables set from here are restored when the scan on show ends."""
     frame = ui.frame
     if frame is None or frame.guid is None:
         raise ZconsoleError("cannot restore at the scan's end: this pool's GUID is unknown")
     if ui.denied:
         raise ZconsoleError(ui.denied)
-    goes = await in_daemon_thread(ui.backend.control.until, frame.guid)
-    held = Hold(Setter.CONSOLE, "here", own=True, until=frame.guid)
-    said = promise(held if goes else Hold(Setter.COMMAND), ui.scans())
-    ui.app.notify(f"Values set here: {said}")
+    held = await in_daemon_thread(ui.backend.control.until, frame.guid)
+    ui.app.notify(f"Each value set here is {promise(held, ui.scans())}")
 
 
 def likely_limit(frame: Frame) -> str | None:
@@ -347,10 +347,10 @@ async def hold_flow(ui: FlowSession) -> None:
 
 
 def running(ui: FlowSession) -> str:
-    """Describe the state of the autopilot, or name the key that starts it."""
+    """Describe the state of the autopilot; empty if none runs."""
     key, status = ui.look.keys.shown("hold-latency"), ui.autopilot
     if status is None:
-        return f"{key} starts the autopilot: scans go as fast as a latency you set allows"
+        return ""
     reached = ui.effects.latency()
     if status.misses(reached, ui.backend.clock()):
         return (

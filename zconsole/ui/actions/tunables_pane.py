@@ -84,7 +84,7 @@ class TunablesScreen(PickScreen, groups=("Tunables",)):
     ) -> None:
         """The callables are called at each drawing, as values may change meanwhile.
 
-        ``held`` describes the autopilot, or how to start it. ``renew`` rereads the values.
+        ``held`` describes the autopilot. ``renew`` rereads the values.
         """
         self._now: Sequence[TunableRow] = ()
         self._held = ""
@@ -182,7 +182,7 @@ def _said(shown: TunableRow, room: int) -> str:
 def about_lines(shown: TunableRow, look: DisplayFormat, width: int, pilot: str = "") -> Lines:
     """Return details on a tunable: when it is restored, its range, and its newest change.
 
-    ``pilot`` describes the autopilot.
+    ``pilot`` describes the autopilot; empty if none runs: then the last line says how to start it.
     """
     setting, tunable = shown.setting, shown.setting.tunable
     said = f"{SET_HERE} set here, was {tunable.exact(setting.original)}: {shown.promise}"
@@ -205,6 +205,10 @@ def about_lines(shown: TunableRow, look: DisplayFormat, width: int, pilot: str =
         lines += look.wrapped(said, width, "notice")
     meaning = "; ".join(filter(None, (harm, tunable.meaning)))
     lines += look.wrapped(meaning, width)
+    if not pilot:
+        key = look.keys.shown("hold-latency")
+        said = f"{key} starts the autopilot: scans go as fast as a latency you set allows"
+        lines += look.wrapped(said, width, "dim")
     return tuple(lines)
 
 

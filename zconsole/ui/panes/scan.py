@@ -173,7 +173,7 @@ def _is_walking(view: ScanView) -> bool:
 
 
 def _facts(view: ScanView, ink: Ink) -> Iterator[Line]:
-    """Yield repaired bytes, errors, comparison, restarts, best rate and start, as known."""
+    """Yield repaired bytes, errors, comparison, a restart, best rate and start, as known."""
     scan, look = view.scan, ink.look
     for label, value, severity in result_facts(scan, look.size):
         yield (Span(f"{label} ", "dim"), Span(value, severity))
@@ -181,8 +181,8 @@ def _facts(view: ScanView, ink: Ink) -> Iterator[Line]:
     if past is not None and not ink.roomy:  # there the comparison is in the basis of the ETA
         said = f"{units.duration(past.took)}, {past.this} {past.how}"
         yield (Span(f"{past.which} ", "dim"), Span(said))
-    if view.restarts:
-        yield (Span(f"restarts {view.restarts}", "warning"),)
+    if view.restarts == 1:  # the notes count several
+        yield (Span("restarts 1", "warning"),)
     if view.scan_rate is not None and view.stage == "scanning" and scan.two_stage:
         yield (Span("scanned at ", "dim"), Span(look.rate(view.scan_rate)))
     if view is ink.frame.scan and ink.frame.ceiling is not None:
@@ -202,11 +202,18 @@ def _notes(view: ScanView, ink: Ink) -> Iterator[Line]:
         yield (Span(view.lag, "notice"),)
     if view.full is not None and view.full != view.estimate:
         yield eta_line(view.full_called, view.full, ink)
-    restarts = [i for i, note in enumerate(view.notes) if note.startswith(RESTARTED)]
+    restarts = view.restarts or 0
+    if restarts > 1:
+        # An ETA beside the last restart alone would seem more certain than it is.
+        known = [mark.t for mark in view.past.marks if mark.text == "restart"][-restarts:]
+        first = f" since {ink.look.when(known[0], ink.frame.t)}" if len(known) == restarts else ""
+        yield (Span(f"restarted {restarts} times{first}", "warning"),)
+    again = [i for i, note in enumerate(view.notes) if note.startswith(RESTARTED)]
     for i, note in enumerate(view.notes):
-        if ink.whole or i not in restarts[1:]:  # the facts have the number of restarts
-            told = as_called(note, ink.names)
-            yield (Span(ink.look.text(told), "notice"),)
+        if ink.whole or i not in again[1:]:
+            is_last = restarts > 1 and i in again
+            said = f"last {note.removeprefix(RESTARTED)}" if is_last and not ink.whole else note
+            yield (Span(ink.look.text(as_called(said, ink.names)), "notice"),)
 
 
 def _past(view: ScanView, ink: Ink) -> list[Line]:

@@ -11,6 +11,7 @@ from zconsole.diagnosis.device_errors.faults import (
     ProbeResults,
     SmartCounts,
     likely_cause,
+    returned,
     with_cause,
 )
 from zconsole.diagnosis.device_errors.probes import (
@@ -32,22 +33,22 @@ LOG = """\
 
 
 @rows(
-    ("deltas", "flaps", "smart", "kernel", "cause"),
+    ("deltas", "moves", "smart", "kernel", "cause"),
     [
-        (Deltas(cksum=40), 2, None, (), "cable"),
-        (Deltas(read=3, cksum=40), 1, SmartCounts(True, 0, 0, 0, 512), (), "cable"),
-        (Deltas(write=9), 0, SmartCounts(crc=8), ("ata3: hard resetting link",), "cable"),
-        (Deltas(read=40), 0, SmartCounts(True, 80, 12, 3, 0), (), "disk"),
-        (Deltas(read=12, slow=4), 0, None, ("dev sdc: Medium Error",), "disk"),
-        (Deltas(), 0, SmartCounts(passed=False), (), "disk"),
-        (Deltas(cksum=40), 1, SmartCounts(pending=4, reallocated=10), (), "unclear"),
-        (Deltas(write=2), 0, None, (), "unclear"),
-        (Deltas(slow=2), 0, None, (), "unclear"),
-        (Deltas(slow=2, read=1), 0, SmartCounts(pending=3), (), "disk"),
+        (Deltas(cksum=40), returned(2), None, (), "cable"),
+        (Deltas(read=3, cksum=40), returned(1), SmartCounts(True, 0, 0, 0, 512), (), "cable"),
+        (Deltas(write=9), "", SmartCounts(crc=8), ("ata3: hard resetting link",), "cable"),
+        (Deltas(read=40), "", SmartCounts(True, 80, 12, 3, 0), (), "disk"),
+        (Deltas(read=12, slow=4), "", None, ("dev sdc: Medium Error",), "disk"),
+        (Deltas(), "", SmartCounts(passed=False), (), "disk"),
+        (Deltas(cksum=40), returned(1), SmartCounts(pending=4, reallocated=10), (), "unclear"),
+        (Deltas(write=2), "", None, (), "unclear"),
+        (Deltas(slow=2), "", None, (), "unclear"),
+        (Deltas(slow=2, read=1), "", SmartCounts(pending=3), (), "disk"),
     ],
 )
-def test_signs_tell_a_cable_from_a_disk(deltas, flaps, smart, kernel, cause):
-    assert likely_cause(deltas, flaps, ProbeResults(smart, kernel))[0] == cause
+def test_signs_tell_a_cable_from_a_disk(deltas, moves, smart, kernel, cause):
+    assert likely_cause(deltas, moves, ProbeResults(smart, kernel))[0] == cause
 
 
 def ata(**counts):

@@ -101,6 +101,27 @@ def test_a_device_that_leaves_and_comes_back_flaps_and_the_restart_is_put_down_t
     assert "returned" in found.text
 
 
+@rows(
+    ("every", "cause", "said"),
+    [
+        (20, "cable", "4 write errors in 1h00m; disconnected, returned 2h00m ago"),
+        (70, "unclear", "1 write error in 10s"),
+    ],
+)
+def test_a_disconnect_is_the_cause_as_long_as_the_errors_after_it_continue(every, cause, said):
+    """A disk with a bad cable had 44 errors in an hour, and no cause: it had returned before."""
+    tracker, errors = DeviceErrorTracker(), 0
+    for t, state in ((0.0, "ONLINE"), (10.0, "REMOVED"), (60.0, "ONLINE")):
+        tracker.push(1000.0 + t, tree(state, write=0))
+    for minutes in range(every, 122, every):
+        tracker.push(1050.0 + 60 * minutes, tree(write=errors))
+        errors += 1
+        tracker.push(1060.0 + 60 * minutes, tree(write=errors))
+    (found,) = tracker.faults(1000.0 + 2 * HOUR + 60.0, tree(write=errors), ())
+    assert (found.flaps, found.cause) == (0, cause)
+    assert found.text.endswith(said)
+
+
 def spared(state: str, *inside: Vdev):
     spare = Vdev("s", "disk", "spare", guid="3", state=state)
     return {p.key: p for p in placed(Vdev("tank", "root", guid="1", children=(*inside, spare)))}
