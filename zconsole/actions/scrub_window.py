@@ -86,7 +86,7 @@ def hours_words(window: ScrubWindow, state: str, local: datetime) -> str:
     if state != "paused" and not inside:
         return "outside its hours, will be paused"
     if state != "paused":
-        return f"running until {window.ends}"
+        return f"may run until {window.ends}"
     if not window.paused:
         return "paused by hand, stays paused"
     return "resumes now" if inside else f"paused until {window.begins}"

@@ -287,14 +287,12 @@ def _add(entry: _Ongoing, frame: Frame, view: ScanView) -> None:
 
 def _moment(frame: Frame, view: ScanView) -> Moment:
     eta, host = view.estimate.eta, frame.host
-    # ZFS before 0.8 has no separate issue stage: what it scans is the work.
-    rate = view.issue_rate if view.scan.two_stage else view.scan_rate
     memory = None
     if host is not None and host.memory_total and host.memory_available is not None:
         memory = 1 - host.memory_available / host.memory_total
     return Moment(
         t=frame.t,
-        issue_rate=rate,
+        issue_rate=view.issue_rate,
         scan_rate=view.scan_rate,
         percent=view.percent,
         told_end=None if eta is None else frame.t + eta,

@@ -84,6 +84,8 @@ class ScanView(NamedTuple):
     estimate has followed a change of tunables."""
     working: float | None = None
     """Seconds of work left, if the estimate also counts hours in which it is kept from running."""
+    until_paused: Estimate | None = None
+    """The estimate that a paused scan had while it ran; None if that was not watched."""
 
     @property
     def full_called(self) -> str:
@@ -158,12 +160,14 @@ def _in_hours(view: ScanView, hours: str, local: datetime) -> ScanView:
     """Return an active scrub with an estimate that counts only these hours of the day.
 
     ``local`` is the time of the sample in the machine's time zone. One that is paused until its
-    hours is estimated by the average rate of its pass until then.
+    hours has the estimate from before, else one by the average rate of its pass until then.
     """
     scan, told = view.scan, view.estimate
     if not hours or scan.function != "scrub" or not scan.active:
         return view
-    if scan.state == "paused" and scan.pass_issued and scan.pass_start and scan.paused_since:
+    if view.until_paused is not None and view.until_paused.eta is not None:
+        told = view.until_paused._replace(reason=f"until paused, {view.until_paused.reason}")
+    elif scan.state == "paused" and scan.pass_issued and scan.pass_start and scan.paused_since:
         if scan.to_issue_bytes is None or scan.issued_bytes is None:
             return view
         ran = scan.paused_since - scan.pass_start - (scan.pass_paused or 0.0)

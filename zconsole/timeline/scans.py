@@ -308,6 +308,8 @@ class ScanTrack:
         self._present: PresentRate | None = None
         self.comparison: Comparison | None = None
         self.lag = ""
+        self._until_paused: Estimate | None = None
+        """The last estimate before it was paused; None while it runs, or if that was not seen."""
 
     def add(self, sample: Sample, scan: Scan, when: str, known: Sequence[PastScan] = ()) -> None:
         """Add one sample of this scan; ``when`` is its clock time in words.
@@ -359,7 +361,9 @@ class ScanTrack:
         if not scan.active:
             return False
         if old.state != scan.state:
-            self.rates.mark(sample.t, "paused" if scan.state == "paused" else "resumed")
+            pauses = scan.state == "paused"
+            self.rates.mark(sample.t, "paused" if pauses else "resumed")
+            self._until_paused = self.forecast.estimate if pauses else None
         if (old.stage, scan.stage) == ("scanning", "issuing"):
             self.rates.mark(sample.t, doing(scan))
         changed = [f"{n}={v}" for n, v in sample.tunables.items() if known.get(n, v) != v]
@@ -531,6 +535,7 @@ class ScanTrack:
             past=self.rates.past,
             comparison=self.comparison if running else None,
             lag=lag if stalled is None else "",
+            until_paused=self._until_paused,
         )
 
     def stage(self, sample: Sample, scan: Scan) -> str | None:

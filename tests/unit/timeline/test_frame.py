@@ -8,6 +8,7 @@ from tests.factory import frame, mirror_pool, view
 from tests.records import replace
 from tests.table import rows
 from tests.ui.drawn import LOOK, text
+from tests.unit.timeline.following import T, resilver, sample, watched
 from zconsole import units
 from zconsole.output.text import status_report
 from zconsole.pool.model import Activity, Event, SampleFailure, Scan
@@ -22,7 +23,6 @@ from zconsole.timeline.frame import (
 )
 from zconsole.ui.panes.scan import scan_lines
 
-T = 1_800_000_000.0
 JOB = ActivityView(Activity("rebalance", "running"), flag="REBALANCE")
 
 
@@ -91,6 +91,24 @@ def test_a_scrub_that_is_paused_until_its_hours_ends_by_the_rate_it_had():
     for hardly_begun in ({"pass_issued": 0}, {"pass_issued": 2**16}, {"total_bytes": None}):
         untold = replace(seen, scans=(view(paused._replace(**hardly_begun), nothing("paused")),))
         assert untold.joined(Additions(hours=NIGHT)).scan.estimate == nothing("paused")
+
+
+def test_a_scrub_that_is_paused_until_its_hours_keeps_the_range_it_had():
+    """The widest range let 4 h of work end 1h50m after the hours began."""
+    noon = clock_time("12:00") + 60 * 86400 - T
+    scan = resilver(0, noon - 6 * 3600, function="scrub", total_bytes=10 * GIB)
+    course = [
+        sample(noon - left, scan._replace(issued_bytes=int(GIB * (6 - left / 3600))))
+        for left in range(6 * 3600, 0, -60)
+    ]
+    timeline = watched(*course)
+    (ran,) = timeline.frame.scans
+    paused = ran.scan._replace(state="paused", paused_since=T + noon - 30)
+    waits = timeline.push(sample(noon, paused)).joined(Additions(hours=NIGHT)).scan.estimate
+    until_hours = 10 * 3600.0
+    assert waits[:3] == tuple(until_hours + each for each in ran.estimate[:3])
+    assert waits.reason == f"only 22:00-06:00 counts; until paused, {ran.estimate.reason}"
+    assert timeline.push(sample(noon + 60, ran.scan)).scan.until_paused is None
 
 
 def clock_time(at: str) -> float:

@@ -3,6 +3,8 @@ from __future__ import annotations
 import pytest
 
 from tests.table import rows
+from zconsole.sim.source import World
+from zconsole.timeline.session import Session
 from zconsole.tunables.effect import EffectSample, measure
 
 
@@ -141,3 +143,22 @@ def test_an_effect_across_stages_is_in_doubt(before, after, doubt):
     effect = measure(series, 200.0)
     assert effect.doubt == doubt
     assert effect.issue_clear == (not doubt)
+
+
+@pytest.mark.parametrize("interval", [10.0, 55.0, 120.0])
+def test_a_scan_of_one_stage_is_measured_by_its_present_rate(interval):
+    """Its average over the estimate's hour called a fall from 100M/s to 3.12M/s one of 20 %."""
+    world, session = World("scrub-delay", 1), Session(goes_on=True)
+    tunables, changed = world.pools[0].tunables, list[float]()
+    for elapsed in (n * interval for n in range(int(3600 / interval))):
+        world.advance(elapsed)
+        frame = session.advance(world.raws())[0]
+        delay = 0 if 1200 <= elapsed < 2400 else 4
+        if tunables["zfs_scrub_delay"] != delay:
+            tunables["zfs_scrub_delay"] = delay
+            changed.append(frame.t)
+    faster, slower = (frame.effect(t, changed) for t in changed)
+    assert (faster.issue_clear, slower.issue_clear) == (True, True)
+    assert faster.gain == pytest.approx(31, rel=0.1)
+    assert slower.gain == pytest.approx(1 / 32 - 1, rel=0.01)
+    assert slower.issue_after == pytest.approx(frame.scan.issue_rate, rel=0.01)

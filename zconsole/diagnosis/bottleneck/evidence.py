@@ -290,7 +290,7 @@ class WatchedScan(NamedTuple):
     scan: Scan
     stage: str | None
     rate: float | None
-    """Bytes/s of the work that determines its end: of issuing, if it has two stages."""
+    """Bytes/s that it issues at present; those of its only stage before OpenZFS 0.8."""
 
 
 class Disk:

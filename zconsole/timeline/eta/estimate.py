@@ -81,9 +81,9 @@ range are each moved to when so many of these hours have passed. Between two for
 count down by the same seconds.
 
 There is no range where there is no ETA: before step 1 gives an end, while a scan is paused (unless
-until its hours: then by the average of its pass, with ``MAX_SPREAD``) or its pool suspended, past
-100 %, and for saved output without a date. While a pool does not answer, its ETA stays as it was,
-and how old it is replaces the range.
+until its hours: then it is the estimate from before the pause, else by the average of its pass,
+with ``MAX_SPREAD``) or its pool suspended, past 100 %, and for saved output without a date. While a
+pool does not answer, its ETA stays as it was, and how old it is replaces the range.
 
 **What the range is worth.** ``tests.bench.eta`` judges each sample between 5 and 95 % of a scan's
 time at which an end is told. On the eight recorded scans, of 2 to 4 minutes, the true end lies in
