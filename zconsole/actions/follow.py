@@ -112,8 +112,7 @@ def onlined(situation: Situation, key: str, name: str) -> Follow:
             word = "its resilver has begun"
         elif now.active("rebuild"):
             word = "its resilver follows the rebuild"
-        text = f"{name} is online; {word}: pull no disk before it ends"
-        return ActionOutcome(True, text, until_filled=True)
+        return ActionOutcome(True, f"{name} is online; {word}: pull no disk before it ends")
 
     return _follow
 

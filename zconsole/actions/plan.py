@@ -188,8 +188,6 @@ class ActionOutcome:
 
     ok: bool
     text: str
-    until_filled: bool = False
-    """Whether it holds only until the resilver that has begun, or is about to, has ended."""
 
 
 Follow = Callable[[Situation], ActionOutcome | None]

@@ -28,7 +28,6 @@ from zconsole.actions.facts import (
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts, Situation
 from zconsole.errors import UnavailableError, ZconsoleError
 from zconsole.pool.model import Event
-from zconsole.pool.redundancy import REPAIRS
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.scan_report.report import ScanReport
 from zconsole.scan_report.resilver_time import PastRate, known_paces
@@ -87,8 +86,6 @@ class FollowUp:
         self._following: list[tuple[ActionPlan, Facts, float]] = []
         """Plans being followed, with their facts and the time their commands were done (epoch
         seconds)."""
-        self._filling: list[tuple[str, float, str]] = []
-        """Pool, time and text of messages that hold until the pool's resilver has ended."""
         self._scanning: set[str] = set()
         self._done: list[tuple[str, Event]] = []
 
@@ -146,23 +143,6 @@ class FollowUp:
             if outcome is not None:
                 self._following.remove(followed)
                 yield plan, outcome
-
-    def note_filling(self, pool: str, text: str) -> None:
-        """Remember a message that holds until the resilver that the newest frame may show ends."""
-        if (frame := self._frames.get(pool)) is not None:
-            self._filling.append((pool, frame.t, text))
-
-    def filled(self) -> Iterator[str]:
-        """Yield the remembered messages whose resilver has ended by now; each once."""
-        for noted in list(self._filling):
-            pool, since, text = noted
-            frame = self._frames.get(pool)
-            repairs = [v.scan for v in frame.scans if v.scan.function in REPAIRS] if frame else []
-            # The kernel's times are in whole seconds.
-            ended = any((scan.end or 0.0) >= int(since) for scan in repairs)
-            if ended and not any(scan.active for scan in repairs):
-                self._filling.remove(noted)
-                yield text
 
     def scans_over(self) -> Iterator[Frame]:
         """Yield the frames of pools whose last running scan has just ended."""
@@ -484,8 +464,6 @@ class FlowSession:
         said = outcome.text if outcome.ok else f"{plan.title}: {outcome.text}"
         if plan.action == "scrub":  # outcomes on devices stay true, those of scrubs don't
             self.outcomes_shown[plan.pool, plan.action] = said
-        if outcome.until_filled:
-            self.follow_up.note_filling(plan.pool, said)
         self.report_outcome(plan.pool, said, ok=outcome.ok)
 
 

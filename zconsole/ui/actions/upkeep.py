@@ -77,8 +77,6 @@ class Upkeep(FlowSession):
                 offer = partial(self._offer_growth, plan.pool)
                 # The pool may be gone by then, which must not end the console.
                 begin(self.app, offer, group="growth", exit_on_error=False)
-        for said in self.follow_up.filled():
-            self.app.withdraw(said)
         if over := [frame.guid or frame.pool for frame in self.follow_up.scans_over()]:
             self._over |= set(over)
             begin_next(self.app, self.look_at_tunables, "tuned")
