@@ -12,6 +12,7 @@ from tests.ui import frames
 from tests.ui.fakes import until, view_state
 from zconsole.ui.dialogs.screens import AskScreen, TextQuestion
 from zconsole.ui.messages import PAGE, SETTLES
+from zconsole.ui.themed_app import FLOW
 
 ODD = "x\x1b[31m\x1b]0;P\x07\x9b2J\u202eq"
 
@@ -20,7 +21,7 @@ def next_line(app):
     """Let enough time pass for the next line of a message to be shown."""
     for each in app.messages.said:
         each.begun -= PAGE
-    app._tell()
+    app.update_messages()
 
 
 def later(app, seconds):
@@ -28,7 +29,7 @@ def later(app, seconds):
     for each in app.messages.said:
         each.begun -= seconds
         each.ends -= seconds
-    app._tell()
+    app.update_messages()
 
 
 async def test_the_palette_opens_and_offers_the_keys():
@@ -139,7 +140,7 @@ async def test_a_long_message_is_told_whole_a_line_after_the_other_and_moves_not
         (said,) = app.messages
         lines = app.messages.lines(app.screen, app.view_state.look, *app.size)
         assert said.ends - said.begun >= len(lines) * PAGE > PAGE, "it lasts until all are told"
-        app.withdraw("x")
+        app.messages.said.clear()
         before = read().splitlines()
         words = [f"word{n}" for n in range(20)]
         app.notify(" ".join(words), severity="error", timeout=1)
@@ -212,3 +213,79 @@ async def test_a_complaint_waits_for_a_flow_that_is_slow_to_ask_again():
         await pilot.pause()
         assert "not a size" not in read()
         await pilot.press("escape", "escape")
+
+
+NOTHING = "Key d does nothing here"
+
+
+@pytest.mark.parametrize("key", ["j", "p", "o", "question_mark", "u"])
+async def test_an_answer_to_a_key_goes_with_the_next_one(key):
+    """ "Key R does nothing here" stood over the plan that R then opened."""
+    async with view_state(frames.resilver()) as (_app, pilot, read):
+        await pilot.press("d")
+        assert NOTHING in read()
+        await pilot.press(key)
+        assert NOTHING not in read()
+        await pilot.press("escape")
+        assert NOTHING not in read()
+
+
+async def test_an_answer_goes_with_what_is_typed_or_pasted_too():
+    async with view_state(frames.resilver()) as (app, pilot, read):
+        for typed in (events.Key("x", "x"), events.Paste("x")):
+            await pilot.press("slash")
+            app.answer("copied", 60)
+            await until(pilot, lambda: "copied" in read())
+            app.post_message(typed)
+            await until(pilot, lambda: "copied" not in read())
+            await pilot.press("escape")
+
+
+async def test_a_message_that_is_no_answer_outlasts_keys():
+    async with view_state(frames.resilver()) as (app, pilot, _read):
+        app.notify("it failed", severity="error")
+        await pilot.press("j", "d", "k")
+        assert "it failed" in {message.message for message in app.messages}
+
+
+async def test_only_the_newest_message_about_a_subject_is_shown():
+    async with view_state(frames.resilver()) as (app, _pilot, _read):
+        for text in ("the job stopped", "the job is over"):
+            app.notify(text, about="job")
+            app.notify(f"of nothing: {text}")
+        said = [message.message for message in app.messages]
+        assert said == [
+            "of nothing: the job is over",
+            "the job is over",
+            "of nothing: the job stopped",
+        ]
+        app.withdraw("job")
+        assert "the job is over" not in {message.message for message in app.messages}
+
+
+async def test_the_refusal_of_a_flow_goes_once_a_flow_begins():
+    """It stood on the main screen again after the flow that it had refused was left."""
+
+    async def _flow() -> None:
+        await app.push_screen_wait(AskScreen(TextQuestion("ASK", lambda *_: ())))
+
+    async with view_state(frames.resilver()) as (app, pilot, read):
+        app.notify("select a device", severity="error", about=FLOW)
+        later(app, SETTLES)
+        app.begin_flow(_flow)
+        await until(pilot, lambda: " ASK" in read())
+        await pilot.press("escape")
+        assert "select a device" not in read()
+
+
+async def test_a_message_follows_what_it_tells_and_stays_safe():
+    now = ["begins"]
+    async with view_state(frames.resilver()) as (app, pilot, read):
+        app.notify("begins", follows=lambda: now[0])
+        await until(pilot, lambda: "begins" in read())
+        now[0] = ODD
+        app.update_messages()
+        await until(pilot, lambda: r"x\x1b[31m" in read())
+        now[0] = ""
+        app.update_messages()
+        assert not list(app.messages)

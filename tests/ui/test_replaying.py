@@ -337,7 +337,7 @@ async def test_a_file_that_is_gone_is_said_and_the_replay_stays(tmp_path, text):
             await until(pilot, lambda: f"0 events; events not read: {path}: " in screen_text(app))
             await pilot.press("escape")
         for key in ("comma", "left_parenthesis", "less_than_sign"):
-            app.messages.forget(str(path))
+            app.messages.said.clear()
             await pilot.press(key)
             await until(pilot, lambda: any(str(path) in message for message in said(app)))
             assert app.view_state.frames[0].t == feed.playback.t
@@ -382,7 +382,7 @@ async def test_after_its_end_it_can_be_moved_back(feed):
         assert "pause" not in footer
         assert "@ go to" in footer
         for key in ("right_curly_bracket", "p", "full_stop", "right_parenthesis"):
-            app.messages.forget("the recording")
+            app.messages.said.clear()
             await pilot.press(key)
             assert said(app) == ["the recording has ended; < goes back 10 %"]
         feed.playback.speed = 1.0
@@ -395,7 +395,7 @@ async def test_a_recording_without_places_says_so(feed):
     async with replaying(feed) as (app, pilot):
         feed.playback.span = None
         for key in ("full_stop", "comma", "greater_than_sign", "left_parenthesis", "at"):
-            app.messages.forget("in a compressed")
+            app.messages.said.clear()
             await pilot.press(key)
             assert said(app) == ["in a compressed recording or a pipe one cannot move about"]
             assert not feed.playback.jumps

@@ -69,7 +69,7 @@ def scan_ended(situation: Situation, function: str) -> Follow:
 
 def when(holds: Callable[[Situation], bool], text: str) -> Follow:
     """Follow until a condition holds, which is a success."""
-    return lambda now: ActionOutcome(True, text) if holds(now) else None
+    return lambda now: ActionOutcome(True, text, passes=True) if holds(now) else None
 
 
 def leaf_is(key: str, holds: Callable[[Target], bool], text: str) -> Follow:
@@ -79,7 +79,7 @@ def leaf_is(key: str, holds: Callable[[Target], bool], text: str) -> Follow:
         target = find(now.pool, key)
         if target is None:
             return ActionOutcome(False, "the device is no longer in the pool")
-        return ActionOutcome(True, text) if holds(target) else None
+        return ActionOutcome(True, text, passes=True) if holds(target) else None
 
     return _follow
 
@@ -112,7 +112,8 @@ def onlined(situation: Situation, key: str, name: str) -> Follow:
             word = "its resilver has begun"
         elif now.active("rebuild"):
             word = "its resilver follows the rebuild"
-        return ActionOutcome(True, f"{name} is online; {word}: pull no disk before it ends")
+        text = f"{name} is online; {word}: pull no disk before it ends"
+        return ActionOutcome(True, text, passes=True)
 
     return _follow
 

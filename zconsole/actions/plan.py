@@ -188,6 +188,8 @@ class ActionOutcome:
 
     ok: bool
     text: str
+    passes: bool = False
+    """Whether it is a state that may pass, such as paused, rather than an end that stays true."""
 
 
 Follow = Callable[[Situation], ActionOutcome | None]

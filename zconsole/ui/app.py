@@ -195,6 +195,8 @@ class Console(ThemedApp):
         if self.actions is not None:
             self.actions.take(self, update)
         self.view_state.take(update, self._clock())
+        if any(each.follows is not None for each in self.messages):
+            self.update_messages()
         gap = min(_PAINT_GAP, self.feed.interval)
         # Rounds vary a little: one that comes early must not wait a whole second to be painted.
         wait = self._painted + gap * 0.9 - self._clock()
@@ -325,7 +327,7 @@ class Console(ThemedApp):
                 self.devices.go_to(found[1])
 
         if not bays(self.view_state.frames):
-            self.notify(NO_CHASSIS, timeout=6)
+            self.answer(NO_CHASSIS, 6)
             return
         row = self.main_screen.row
         start = row.vdev.disk if row is not None else None
@@ -356,10 +358,10 @@ class Console(ThemedApp):
                 safe = clean(text)
                 self.copy_to_clipboard(safe)
                 said = f"{what} sent to the terminal's clipboard: {safe}"
-                self.notify(f"{said}\n{TMUX_HINT}" if options.in_tmux else said, timeout=4)
+                self.answer(f"{said}\n{TMUX_HINT}" if options.in_tmux else said, 4)
 
         if not offers:
-            self.notify("nothing to copy here", timeout=4)
+            self.answer("nothing to copy here", 4)
         elif len(offers) == 1:
             _copy(0)
         else:
@@ -428,7 +430,7 @@ class Console(ThemedApp):
 
         if isinstance(self.feed, ReplayFeed):
             if (span := self.feed.playback.span) is None:
-                self.notify(NO_PLACES, timeout=4)
+                self.answer(NO_PLACES, 4)
             else:
                 self.push_screen(GoToScreen(self.feed, span), _go)
 
@@ -437,7 +439,7 @@ class Console(ThemedApp):
         if playback is None or (is_on and self._has_ended()):
             return
         if not move(playback):
-            self.notify(NO_PLACES, timeout=4)
+            self.answer(NO_PLACES, 4)
         elif self.view_state.ended:
             # The feed had ended: read it again, from the new place.
             self.view_state.ended = False
@@ -448,7 +450,7 @@ class Console(ThemedApp):
         """Return whether the recording was played to its end; notify the operator if so."""
         if self.view_state.ended:
             back = self.view_state.look.keys.shown("back-10")
-            self.notify(f"the recording has ended; {back} goes back 10 %", timeout=4)
+            self.answer(f"the recording has ended; {back} goes back 10 %", 4)
         return self.view_state.ended
 
     def action_speed(self, step: int) -> None:
@@ -470,7 +472,7 @@ class Console(ThemedApp):
             keys = self.view_state.look.keys
             speed = f"{keys.shown('slower')} {keys.shown('faster')}"
             said = f"a recording has its own interval; {speed} set the speed it is played at"
-            self.notify(said, timeout=3)
+            self.answer(said, 3)
             return
         further = [s for s in INTERVALS if (s > now if step > 0 else s < now)]
         if further:
@@ -482,7 +484,7 @@ class Console(ThemedApp):
         look = self.view_state.look
         unit = UNITS[(UNITS.index(look.unit) + 1) % len(UNITS)]
         self.view_state.look = replace(look, unit=unit)
-        self.notify(f"sizes {UNIT_WORDS[unit]}", timeout=4)
+        self.answer(f"sizes {UNIT_WORDS[unit]}", 4)
         self.paint()
 
     def action_themes(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
+from textual import getters
 from textual.app import ComposeResult
 from textual.containers import Container
 from textual.geometry import Size
@@ -23,7 +24,7 @@ from zconsole.ui.panes.overview import tab_line
 from zconsole.ui.panes.pane import SMALLEST, Heights, Pane, Scene, Wish, allot, is_crowded
 from zconsole.ui.panes.reasons import wanted_action
 from zconsole.ui.panes.scan import ScanPane
-from zconsole.ui.themed_app import begin
+from zconsole.ui.themed_app import ThemedApp, begin
 from zconsole.ui.view_state import HeaderStatus, ViewState
 from zconsole.ui.widgets.draw import Lines, Span
 from zconsole.ui.widgets.lines_view import FooterView, LinesView
@@ -37,6 +38,7 @@ Details = Callable[[str, str], Awaitable[Pairs]]
 class MainScreen(Screen[None]):
     """Main screen: header, tabs, scan, devices, balance, events and footer."""
 
+    app = getters.app(ThemedApp)
     # Textual would focus the first pane, the scan, but most keys act on the list.
     AUTO_FOCUS = "#devices"
 
@@ -262,7 +264,7 @@ class MainScreen(Screen[None]):
         if not self.devices.display:
             self.action_show_pane("devices")
         if not self.devices.to_trouble():
-            self.notify("no device is slow, has failed or has errors", timeout=3)
+            self.app.answer("no device is slow, has failed or has errors", 3)
         self.set_focus(self.devices)
 
     def action_sort(self) -> None:

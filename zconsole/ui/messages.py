@@ -1,10 +1,15 @@
-"""Messages shown for a while in the footer of the screen they are about, each only once."""
+"""Messages shown for a while in the footer of the screen they are about, each only once.
+
+None outlives what it speaks of: a newer one about the same subject replaces it, the answer to a key
+goes with the next key, and one that follows a state changes or goes with it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import Any
 
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
@@ -18,6 +23,8 @@ PAGE = 4.0
 """Seconds for which each line of a message is shown if there is room for one line only."""
 _SHARE = 3
 """Divisor of the screen's height that gives the most lines of messages."""
+KEY = "key"
+"""Subject of the answers to keys, such as that one does nothing here."""
 _ROLES = {"information": "notice", "warning": "warning", "error": "error"}
 
 
@@ -31,6 +38,10 @@ class Message:
     ends: float
     screen: Screen[object] | None = None
     """Screen on which it stays; None while it moves on with the operator."""
+    about: object = None
+    """Its subject, of which it is the newest message; None if it has none."""
+    follows: Callable[[], str] | None = None
+    """Returns what it says now; empty once it is no longer true."""
 
 
 def wrapped(text: str, severity: SeverityLevel, width: int) -> list[Line]:
@@ -56,26 +67,38 @@ class Messages:
         now: float,
         lasts: float,
         screen: Screen[object] | None = None,
+        about: object = None,
+        follows: Callable[[], str] | None = None,
     ) -> bool:
         """Add a message at ``now``; return False if it is shown on ``screen``, the one on top.
 
-        A message that is shown already is extended.
+        A message that is shown already is extended; others ``about`` the same subject are dropped.
         """
         self.drop(now)
         for each in self.said:
             if each.message == text and each.screen in (None, screen):
                 each.ends = max(each.ends, now + lasts)
                 return False
-        self.said.insert(0, Message(text, severity, now, now + lasts))
+        self.forget(about)
+        self.said.insert(0, Message(text, severity, now, now + lasts, about=about, follows=follows))
         return True
 
     def drop(self, now: float) -> None:
-        """Drop the messages whose time is over."""
-        self.said = [each for each in self.said if each.ends > now]
+        """Drop the messages whose time is over, and those that are no longer true."""
+        for each in self.said:
+            if each.follows is not None:
+                each.message = each.follows()
+        self.said = [each for each in self.said if each.ends > now and each.message]
 
-    def forget(self, beginning: str) -> None:
-        """Drop the messages with this beginning, which are no longer true."""
-        self.said = [each for each in self.said if not each.message.startswith(beginning)]
+    def forget(self, about: object) -> bool:
+        """Drop the messages about a subject, not None; return whether there were any."""
+        before = len(self.said)
+        self.said = [each for each in self.said if about is None or each.about != about]
+        return len(self.said) < before
+
+    def forget_before(self, screen: Screen[Any], time: float) -> None:
+        """Drop the messages of a screen that were said before a time."""
+        self.said = [each for each in self.said if each.screen is not screen or each.begun >= time]
 
     def settle(self, screen: Screen[object], now: float) -> None:
         """Bind messages older than SETTLES to the screen that is on top now."""

@@ -86,7 +86,7 @@ async def _save(app: ThemedApp, settings: Values) -> None:
         if value != (options.setting(name) or usual.get(name))
     }
     if not changes:
-        app.notify(f"nothing to save: the console looks like this at its start ({config.path})")
+        app.answer(f"nothing to save: the console looks like this at its start ({config.path})", 5)
         return
 
     def _write() -> None:

@@ -27,7 +27,7 @@ from textual.worker import Worker
 
 from zconsole.system.printable import clean
 from zconsole.ui.keys import MAIN, character_of, shown
-from zconsole.ui.messages import PAGE, SETTLES, Messages, wrapped
+from zconsole.ui.messages import KEY, PAGE, SETTLES, Messages, wrapped
 from zconsole.ui.theme.files import ThemeFile
 from zconsole.ui.theme.styles import Palette, palette, textual_theme
 from zconsole.ui.view_state import ViewState
@@ -63,12 +63,11 @@ def begin_next(app: App[Any], work: Work, group: str) -> None:
 OF_POOLS = frozenset({"act", "overview", "what_if", "chassis", "go_to", "seek", "step", "event"})
 """Actions that need a sample: they show or change pools, or move within a recording."""
 FLOW = "flow"
-"""Worker group of the flows, which ask questions screen after screen."""
+"""Worker group of the flows, which ask questions screen after screen; subject of their errors."""
 SLOW = 0.5
 """Seconds after which a message announces a screen that is still to come."""
-_COMING = "Reading the pool"
-_IDLE = "Key "
-"""Beginning of the message about a key without effect."""
+_COMING = "coming"
+"""Subject of the message about a screen that is still to come."""
 _Typed = events.Key | events.Paste
 _NOW = ("ctrl+c", "ctrl+z")
 """Keys that act at once."""
@@ -179,31 +178,42 @@ class ThemedApp(App[None]):
         severity: SeverityLevel = "information",
         timeout: float | None = None,
         markup: bool = True,  # noqa: ARG002 - never read as markup
+        about: object = None,
+        follows: Callable[[], str] | None = None,
     ) -> None:
         """Show a message for a while in the footer; the same one only once.
 
-        Textual's own messages would cover data, and may contain escape sequences.
+        It replaces others ``about`` the same subject, and says what ``follows`` returns, until that
+        is empty. Textual's own messages would cover data, and may contain escape sequences.
         """
-        look = self.view_state.look
-        safe = "\n".join(map(look.text, look.said(message).split("\n")))
+        safe = self._safe(message)
         pages = len(wrapped(safe, severity, self.size.width))
         asked = self.NOTIFICATION_TIMEOUT if timeout is None else timeout
         lasts = asked if pages == 1 else max(asked, pages * PAGE)
         on_top = self.screen if self.screen_stack else None
-        if self.messages.add(safe, severity, monotonic(), lasts, on_top):
-            self._tell()
+        now = None if follows is None else lambda: self._safe(follows())
+        if self.messages.add(safe, severity, monotonic(), lasts, on_top, about, now):
+            self.update_messages()
             # Redraw when the message settles, and when each of its lines is due.
             for wait in (SETTLES, *(PAGE * page for page in range(1, pages + 1))):
-                self.set_timer(wait, self._tell)
-        self.set_timer(lasts, self._tell)
+                self.set_timer(wait, self.update_messages)
+        self.set_timer(lasts, self.update_messages)
 
-    def withdraw(self, beginning: str) -> None:
-        """Remove messages with this beginning."""
-        self.messages.forget(beginning)
-        self._tell()
+    def _safe(self, message: str) -> str:
+        look = self.view_state.look
+        return "\n".join(map(look.text, look.said(message).split("\n")))
 
-    def _tell(self) -> None:
-        """Publish the messages that are due now, without those whose time is over."""
+    def answer(self, message: str, timeout: float) -> None:
+        """Show a message that answers a key, and goes with the next one."""
+        self.notify(message, timeout=timeout, about=KEY)
+
+    def withdraw(self, about: object) -> None:
+        """Remove the messages about a subject."""
+        if self.messages.forget(about):
+            self.update_messages()
+
+    def update_messages(self) -> None:
+        """Publish the messages that are due now, without those that are over or not true."""
         if not self.screen_stack:  # screens end before timers do
             return
         now = monotonic()
@@ -227,6 +237,7 @@ class ThemedApp(App[None]):
     def begin_flow(self, work: Work) -> None:
         """Start a flow with screens of its own; it replaces the present one."""
         self._asked = False
+        self.withdraw(FLOW)
         begin(self, work, group=FLOW, exclusive=True)
         self.set_timer(SLOW, self._say_coming)
 
@@ -239,7 +250,8 @@ class ThemedApp(App[None]):
         self._asked = True
         if screen.read_first:
             self._ahead = deque(filter(_is_escape, self._ahead))
-        self.withdraw(_COMING)
+        self.messages.forget(_COMING)
+        self.update_messages()  # those that came along stay on this screen
         self.go_on()
 
     @property
@@ -308,6 +320,7 @@ class ThemedApp(App[None]):
 
     async def _act(self, typed: _Typed) -> None:
         """Run the key's binding before the next key is looked at, unless the key may be text."""
+        self.withdraw(KEY)
         self.app_focus = True  # as App.on_event, which this replaces
         # Inputs, and screens with on_key, get characters before bindings do.
         text = isinstance(self.focused, Input) or hasattr(self.screen, "on_key")
@@ -330,15 +343,12 @@ class ThemedApp(App[None]):
         typed = event.character or ""
         key = typed if typed.strip() and typed.isprintable() else shown(event.key)
         helps = self.view_state.look.keys.shown("help")
-        said = f"{_IDLE}{key} does nothing here; {helps} lists the keys"
-        if all(each.message != said for each in self.messages):
-            self.withdraw(_IDLE)  # only the last of several keys hit by chance
-        self.notify(said, timeout=4)
+        self.answer(f"Key {key} does nothing here; {helps} lists the keys", 4)
 
     def _say_coming(self) -> None:
         if self.screen_stack and self._awaited:
             self._asked = False
-            self.notify(f"{_COMING}  Esc back", timeout=60)
+            self.notify("Reading the pool  Esc back", timeout=60, about=_COMING)
 
     def _is_early(self, typed: _Typed) -> bool:
         """Return whether a key has to wait for the first sample; later keys then wait behind it.

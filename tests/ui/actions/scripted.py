@@ -120,6 +120,8 @@ class SilentApp:
     def __init__(self, view_state: ViewState) -> None:
         self.view_state = view_state
         self.messages: list[str] = []
+        self._of: dict[str, tuple[object, Callable[[], str] | None]] = {}
+        """Subject of each message, and what it follows."""
         self.awaited = 0
         self.workers: list[Background] = []
 
@@ -131,11 +133,31 @@ class SilentApp:
         while self.workers:
             await self.workers.pop(0).work()
 
-    def notify(self, message: str, **_: object) -> None:
-        self.messages.append(self.view_state.look.said(message))
+    def notify(
+        self,
+        message: str,
+        *,
+        about: object = None,
+        follows: Callable[[], str] | None = None,
+        **_: object,
+    ) -> None:
+        said = self.view_state.look.said(message)
+        if about is not None:
+            self.withdraw(about)
+        self.messages.append(said)
+        self._of[said] = about, follows
 
-    def withdraw(self, beginning: str) -> None:
-        self.messages = [text for text in self.messages if not text.startswith(beginning)]
+    def withdraw(self, about: object) -> None:
+        self.messages = [text for text in self.messages if self._of[text][0] != about]
+
+    def update_messages(self) -> None:
+        """Let messages follow the newest frames."""
+        for text in list(self.messages):
+            about, follows = self._of[text]
+            if follows is not None and (now := follows()) != text:
+                self.messages.remove(text)
+                if now:
+                    self.notify(now, about=about, follows=follows)
 
     def await_filled(self) -> None:
         self.awaited += 1
@@ -196,8 +218,12 @@ class ScriptedSession(Upkeep):
         self.asked_for: str | None = None
         """Word that had to be typed for the plan that was to be run."""
         feed.contributor = self
-        feed.hear = lambda update: self.silent.view_state.take(update, 0.0)
+        feed.hear = self._heard_update
         feed.step(0.0)
+
+    def _heard_update(self, update: Update) -> None:
+        self.silent.view_state.take(update, 0.0)
+        self.silent.update_messages()
 
     def pass_time(self, seconds: float, step: float = 60.0) -> None:
         """Let rounds pass, without the work beside them."""

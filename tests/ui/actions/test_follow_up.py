@@ -24,7 +24,7 @@ from zconsole.tunables.effect import TunableEffect
 from zconsole.tunables.store import Change
 from zconsole.ui.actions.effects import EffectWatch, LatencyWindow
 from zconsole.ui.actions.menu import actions_flow
-from zconsole.ui.actions.session import FollowUp
+from zconsole.ui.actions.session import Followed, FollowUp
 from zconsole.ui.actions.tunables_flow import tunables_flow
 from zconsole.ui.actions.tunables_pane import TunablesScreen, about_lines
 from zconsole.zfs.sources.base import Capabilities
@@ -145,8 +145,41 @@ def test_what_the_same_change_did_before_is_not_told_of_it():
 def test_what_became_of_one_device_stays_when_another_one_is_acted_on(action, goes):
     ui = ScriptedSession("mirror-scrub")
     plan = ActionPlan(action, "Do it", (), pool="mirrors")
-    ui.ended(plan, ActionOutcome(ok=False, text="it failed"))
-    assert bool(ui.outcomes_shown) == goes
+    for said in ("it failed", "it failed too"):
+        ui.ended(Followed(plan, Facts(), 0.0), ActionOutcome(ok=False, text=said))
+    assert ("Do it: it failed" in ui.messages) != goes
+    assert "Do it: it failed too" in ui.messages
+
+
+def test_a_message_follows_the_state_that_it_tells():
+    """Below "put Slot 12 back", it said to pull no disk before its resilver ends."""
+    ui = ScriptedSession("mirror-scrub")
+    now = [ActionOutcome(True, "its resilver has begun: pull no disk", passes=True)]
+    plan = ActionPlan("online", "", (), pool="mirrors", follow=lambda _: now[0])
+    for later, said in (
+        (ActionOutcome(True, "complete"), ["complete"]),
+        (ActionOutcome(False, "it is FAULTED"), []),
+        (None, []),
+    ):
+        ui.follow_up.follow(plan, Facts(), 0.0)
+        ui.pass_time(1.0, 1.0)
+        assert ui.messages == ["its resilver has begun: pull no disk"]
+        now.insert(0, later)
+        ui.pass_time(1.0, 1.0)
+        assert ui.messages == said
+        ui.messages.clear()
+        del now[0]
+
+
+def test_what_a_plan_led_to_is_told_for_its_time_though_later_samples_show_no_end():
+    ui = ScriptedSession("mirror-scrub")
+    now = [ActionOutcome(True, "it is in place and complete")]
+    plan = ActionPlan("replace", "", (), pool="mirrors", follow=lambda _: now[0])
+    ui.follow_up.follow(plan, Facts(), 0.0)
+    ui.pass_time(1.0, 1.0)
+    now.insert(0, None)
+    ui.pass_time(1.0, 1.0)
+    assert ui.messages == ["it is in place and complete"]
 
 
 def sample(t: float, slow: int, fast: int) -> Sample:

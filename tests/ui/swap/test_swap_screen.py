@@ -245,10 +245,27 @@ async def test_every_new_step_starts_at_its_top_and_only_the_newest_lapse_of_tim
         await s.do()
         assert view.scroll_offset.y == 0
         assert "light of Slot 07" in s.screen
-        s.app.notify("time passes: 5m00s", timeout=60)
+        s.app.answer("time passes: 5m00s", 60)
         await s.press("f")
         told = [each.message for each in s.app.messages if "time passes" in each.message]
         assert told == ["time passes: 1h00m"]
+
+
+async def test_a_message_outlasts_the_step_it_came_with_but_not_the_next_one(monkeypatch):
+    """ "Slot 07 is offline" stood below the steps in which its disk was pulled and replaced."""
+    monkeypatch.setattr("zconsole.ui.swap.swap_screen.PAGE", 600.0)
+    async with swapping((80, 40)) as s:
+        await s.begin()
+        for said in ("read before", "new"):
+            s.app.notify(said, timeout=6000)
+        s.app.messages.settle(s.app.screen, float("inf"))
+        s.app.messages.said[1].begun -= 600
+        await s.do()
+        assert [each.message for each in s.app.messages if each.screen] == ["new"]
+        await s.pass_by()
+        assert [each.message for each in s.app.messages if each.screen] == ["new"]
+        await s.do()
+        assert not [each for each in s.app.messages if each.message == "new"]
 
 
 async def test_the_key_of_an_answer_says_which_and_the_line_about_scrolling_does_not_keep_itself():

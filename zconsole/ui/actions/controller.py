@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.timeline.feed import Update
-from zconsole.ui.themed_app import ThemedApp, begin
+from zconsole.ui.messages import KEY
+from zconsole.ui.themed_app import FLOW, ThemedApp, begin
 from zconsole.ui.view_state import ViewState
 from zconsole.zfs.sources.base import Capabilities
 
@@ -72,11 +73,11 @@ class ActionController:
         if not app.main_on_top:
             return
         if state.frame is None:
-            app.notify("no pool was sampled yet; try again in a moment", timeout=4)
+            app.answer("no pool was sampled yet; try again in a moment", 4)
         elif (make_backend := self._make_backend) is None:
             none = "no log of commands: " if flow == "log" else ""
             why = self._why_denied(state, state.source)
-            app.notify(f"{none}{why}", severity="warning", timeout=4)
+            app.notify(f"{none}{why}", severity="warning", timeout=4, about=KEY)
         else:
             app.begin_flow(partial(self._run, app, make_backend, flow, key))
 
@@ -90,7 +91,7 @@ class ActionController:
                 session.reread_soon()  # shows what the flow has changed
         except ZconsoleError as error:
             app.flow_failed()
-            app.notify(str(error), severity="error")
+            app.notify(str(error), severity="error", about=FLOW)
 
     async def _loaded(self, app: ThemedApp, make_backend: MakeBackend) -> Upkeep:
         """Return the session; the first call loads it in a thread, without blocking the console."""

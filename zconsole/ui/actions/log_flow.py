@@ -14,6 +14,7 @@ from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.dialogs.screens import Offers, PickList, PickScreen
 from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.themed_app import FLOW
 from zconsole.ui.widgets.draw import Line, Lines, Span, fit
 
 AUTOPILOT = "autopilot"
@@ -115,7 +116,7 @@ async def log_flow(ui: FlowSession, _: str) -> None:
         raise ZconsoleError(f"the audit log cannot be read: {error.strerror}") from error
     found = logged_commands(records)
     if not found:
-        ui.app.notify("no command was run from a console yet", timeout=4)
+        ui.app.notify("no command was run from a console yet", timeout=4, about=FLOW)
         return
     await ui.show(LogScreen(found, ui.backend.clock()))
 

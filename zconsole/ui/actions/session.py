@@ -12,8 +12,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
+from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
 from zconsole.actions.backend import ActionBackend
@@ -45,7 +46,7 @@ from zconsole.ui.dialogs.screens import AskScreen, PickList, PickScreen, TextQue
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.rebalance.job_watch import JobWatch, News
 from zconsole.ui.swap.swap_watch import SwapWatch
-from zconsole.ui.themed_app import ThemedApp
+from zconsole.ui.themed_app import FLOW, ThemedApp
 from zconsole.ui.widgets.draw import Span
 
 Answer = TypeVar("Answer")
@@ -74,6 +75,15 @@ class UnderWay:
     begun: int = 0
 
 
+class Followed(NamedTuple):
+    """A plan whose commands are done, and whose end is watched for."""
+
+    plan: ActionPlan
+    facts: Facts
+    since: float
+    """Time its commands were done, epoch seconds."""
+
+
 class FollowUp:
     """Receives each round of frames before it is shown: finds fresh frames, and ends of plans."""
 
@@ -83,9 +93,7 @@ class FollowUp:
         self._came = asyncio.Event()
         """Set by the next round, then replaced."""
         self._frames: dict[str, Frame] = {}
-        self._following: list[tuple[ActionPlan, Facts, float]] = []
-        """Plans being followed, with their facts and the time their commands were done (epoch
-        seconds)."""
+        self._following: list[Followed] = []
         self._scanning: set[str] = set()
         self._done: list[tuple[str, Event]] = []
 
@@ -126,23 +134,27 @@ class FollowUp:
         """Watch for the plan's end in samples taken after ``since`` (epoch seconds)."""
         if plan.supersedes:
             ended = (plan.pool, plan.action)
-            self._following = [f for f in self._following if (f[0].pool, f[0].action) != ended]
+            self._following = [f for f in self._following if (f.plan.pool, f.plan.action) != ended]
         if plan.follow is not None:
-            self._following.append((plan, facts, since))
+            self._following.append(Followed(plan, facts, since))
 
-    def ended(self) -> Iterator[tuple[ActionPlan, ActionOutcome]]:
+    def ended(self) -> Iterator[tuple[Followed, ActionOutcome]]:
         """Yield the followed plans whose end the newest frames show; each is reported once."""
         for followed in list(self._following):
-            plan, facts, since = followed
-            frame = self._frames.get(plan.pool)
-            if frame is None or plan.follow is None or frame.root is None:
-                continue
-            if frame.t - (frame.stale_seconds or 0.0) <= since:  # older than its commands
-                continue
-            outcome = plan.follow(situation_of(frame, facts))
+            outcome = self.outcome(followed)
             if outcome is not None:
                 self._following.remove(followed)
-                yield plan, outcome
+                yield followed, outcome
+
+    def outcome(self, followed: Followed) -> ActionOutcome | None:
+        """Return the outcome of a plan as the newest frames show it; None if they show none."""
+        plan, facts, since = followed
+        frame = self._frames.get(plan.pool)
+        if frame is None or plan.follow is None or frame.root is None:
+            return None
+        if frame.t - (frame.stale_seconds or 0.0) <= since:  # older than its commands
+            return None
+        return plan.follow(situation_of(frame, facts))
 
     def scans_over(self) -> Iterator[Frame]:
         """Yield the frames of pools whose last running scan has just ended."""
@@ -181,8 +193,6 @@ class FlowSession:
         self.effects = EffectWatch()
         self.under_way: list[UnderWay] = []
         """Plans that are being carried out."""
-        self.outcomes_shown: dict[tuple[str, str], str] = {}
-        """Notification of the last outcome, by pool and action."""
         self.past = Past()
         """Tunables set from consoles, as of the last reading."""
         self.windows: tuple[ScrubWindow, ...] = ()
@@ -373,17 +383,27 @@ class FlowSession:
 
     def show_error(self, problem: Exception | str) -> None:
         """Notify the operator of an error."""
-        self.app.notify(str(problem), severity="error")
+        self.app.notify(str(problem), severity="error", about=FLOW)
 
-    def report_outcome(self, pool: str, text: str, *, ok: bool = True) -> None:
+    def report_outcome(
+        self,
+        pool: str,
+        text: str,
+        *,
+        ok: bool = True,
+        about: object = None,
+        follows: Callable[[], str] | None = None,
+    ) -> None:
         """Notify the operator of an outcome, and record it as an event."""
         self.follow_up.record(
             pool, self.backend.clock(), text, OUTCOME, "notice" if ok else "error"
         )
-        self.app.notify(text, timeout=20, severity="information" if ok else "error")
+        severity: SeverityLevel = "information" if ok else "error"
+        self.app.notify(text, timeout=20, severity=severity, about=about, follows=follows)
 
     def _heard(self, pool: str, news: News) -> None:
-        """Record news of a job as an event of its pool."""
+        """Record news of a job as an event of its pool; earlier messages about it are over."""
+        self.app.withdraw(news.job)
         severity = "warning" if news.severity == "warning" else "notice"
         self.follow_up.record(pool, self.backend.clock(), news.text, OUTCOME, severity)
 
@@ -447,8 +467,8 @@ class FlowSession:
                 follow_up.record(plan.pool, begun, plan.title)
             elif now.begun:  # an OUTCOME is not marked on the timeline
                 follow_up.record(plan.pool, begun, f"{plan.title}: failed", OUTCOME, "error")
-        if kind == "done" and (past := self.outcomes_shown.pop((plan.pool, plan.action), "")):
-            self.app.withdraw(past)  # such as "scrub paused", once the scrub runs again
+        if kind == "done":  # withdraws "scrub paused" once the scrub runs again
+            self.app.withdraw((plan.pool, plan.action))
         if kind == "done" and any(step.window for step in plan.steps):
             await self.read_windows()  # the main screen shows them at once
         if kind == "done" and plan.follow is not None:
@@ -458,13 +478,23 @@ class FlowSession:
             if plan.begins:
                 yield Span(f"The console tells you when the {plan.begins} ends.", "dim")
 
-    def ended(self, plan: ActionPlan, outcome: ActionOutcome) -> None:
-        """Report the end of a followed plan."""
+    def ended(self, followed: Followed, outcome: ActionOutcome) -> None:
+        """Report the end of a followed plan; the message changes or goes if that passes."""
+        plan = followed.plan
         self.executor().ended(plan, outcome)
-        said = outcome.text if outcome.ok else f"{plan.title}: {outcome.text}"
-        if plan.action == "scrub":  # outcomes on devices stay true, those of scrubs don't
-            self.outcomes_shown[plan.pool, plan.action] = said
-        self.report_outcome(plan.pool, said, ok=outcome.ok)
+
+        def _now() -> str:
+            now = self.follow_up.outcome(followed)
+            return now.text if now is not None and now.ok else ""
+
+        self.report_outcome(
+            plan.pool,
+            outcome.text if outcome.ok else f"{plan.title}: {outcome.text}",
+            ok=outcome.ok,
+            # What became of one device stays true when another one is acted on.
+            about=(plan.pool, plan.action) if plan.action == "scrub" else None,
+            follows=_now if outcome.passes else None,
+        )
 
 
 def _said(event: ExecutionEvent, plan: ActionPlan) -> Iterator[Span]:

@@ -71,10 +71,10 @@ class Upkeep(FlowSession):
         """Process a round before it is shown: report ended plans, and look for changes if due."""
         self.follow_up.take(update)
         self.effects.take(update)
-        for plan, outcome in self.follow_up.ended():
-            self.ended(plan, outcome)
-            if outcome.ok and plan.action == "replace":
-                offer = partial(self._offer_growth, plan.pool)
+        for followed, outcome in self.follow_up.ended():
+            self.ended(followed, outcome)
+            if outcome.ok and followed.plan.action == "replace":
+                offer = partial(self._offer_growth, followed.plan.pool)
                 # The pool may be gone by then, which must not end the console.
                 begin(self.app, offer, group="growth", exit_on_error=False)
         if over := [frame.guid or frame.pool for frame in self.follow_up.scans_over()]:
@@ -181,7 +181,7 @@ class Upkeep(FlowSession):
     async def _look_at_jobs(self, update: Update) -> None:
         for frame in update.frames:
             for news in await self.jobs.look(frame.pool):
-                self.app.notify(news.text, severity=news.severity, timeout=15)
+                self.app.notify(news.text, severity=news.severity, timeout=15, about=news.job)
 
     async def _look_at_swaps(self) -> None:
         if text := await self.swaps.look():

@@ -348,7 +348,7 @@ class PickScreen(TextScreen[int | None], groups=("Menu",)):
             self._opened = True
             self.update()
         elif why := self._choice.barred.get(index):
-            self.app.notify(f"not now: {why}")
+            self.app.answer(f"not now: {why}", 5)
         else:
             self.dismiss(index)
 
@@ -400,5 +400,5 @@ class AskScreen(TextScreen[str | None], groups=("Answer",)):
         """Return the answer; None, with a message, if nothing was typed."""
         answer = message.value.strip()
         if not answer:
-            self.app.notify("Nothing typed: nothing changed", timeout=4)
+            self.app.answer("Nothing typed: nothing changed", 4)
         self.dismiss(answer or None)

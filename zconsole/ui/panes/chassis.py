@@ -366,7 +366,7 @@ class ChassisScreen(TextScreen[tuple[str, str] | None], groups=("Chassis",)):
         """Close the screen with the device at the cursor, if there is one."""
         bay = self._bay
         if bay is None or not bay.leaves:
-            self.app.notify("no device of a pool is in this slot", timeout=4)
+            self.app.answer("no device of a pool is in this slot", 4)
             return
         frame, row = bay.leaves[0]
         self.dismiss((frame.pool, row.key))

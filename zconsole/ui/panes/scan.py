@@ -9,6 +9,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 
+from textual import getters
+
 from zconsole import units
 from zconsole.pool.model import Scan
 from zconsole.timeline.eta.estimate import MEASURING, Estimate
@@ -29,6 +31,7 @@ from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.pane import TALL, Ink, Pane, Scene, Wish, spare
 from zconsole.ui.panes.rate_graph import graph_width, rate_lines
 from zconsole.ui.panes.reasons import advice_lines, as_called, called_names, fixed
+from zconsole.ui.themed_app import ThemedApp
 from zconsole.ui.widgets.draw import Line, Span, beside, joined, width_of
 from zconsole.ui.widgets.graph import bar, graph_values
 from zconsole.ui.widgets.lines_view import SCROLL_MARKS
@@ -247,6 +250,7 @@ class ScanPane(Pane):
     pane_id = "scan"
     place = "top"
     goes_sideways = True
+    app = getters.app(ThemedApp)
 
     def __init__(self, *, repaint: Callable[[], None]) -> None:
         """``repaint`` is called when the graph shows another time."""
@@ -322,7 +326,7 @@ class ScanPane(Pane):
         wanted = max(first, (self.until or past.end) + steps * past.step)
         self.until = wanted if wanted < past.end else None
         if steps < 0 and self.until == before:
-            self.notify(_ALL_SHOWN, timeout=3)
+            self.app.answer(_ALL_SHOWN, 3)
         self._repaint()
 
     def sideways(self, direction: int) -> None:

@@ -22,7 +22,7 @@ from zconsole.ui.dialogs.screens import Dialog, Offers, PickList, PickScreen
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import keys_of
 from zconsole.ui.panes.help import help_key, key_row, short_key
-from zconsole.ui.rebalance.job_watch import message_start, reason
+from zconsole.ui.rebalance.job_watch import reason
 from zconsole.ui.rebalance.options import (
     LIMITS,
     MIN_FREE,
@@ -316,7 +316,7 @@ class SteeringScreen(Dialog[ScreenResultType], groups=("Job",)):
 
     async def _refresh(self) -> None:
         for news in await self._ui.jobs.look(self._pool):
-            self.app.notify(news.text, severity=news.severity)
+            self.app.notify(news.text, severity=news.severity, about=news.job)
         self.update()
 
     def _hint(self) -> Lines:
@@ -364,7 +364,7 @@ class SteeringScreen(Dialog[ScreenResultType], groups=("Job",)):
         begin(self, partial(self._do, steering, job), group="steer", exit_on_error=False)
 
     async def _do(self, steering: Steering, job: JobView) -> None:
-        self._ui.app.withdraw(message_start(job.job))  # such as that it stopped
+        self._ui.app.withdraw(job.job)  # such as that it stopped
         try:
             await steering(job)
         except ZconsoleError as error:

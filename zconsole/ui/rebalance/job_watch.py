@@ -25,6 +25,8 @@ class News:
     """News of a job for the operator."""
 
     text: str
+    job: str
+    """Id of the job."""
     severity: Literal["information", "warning"] = "information"
     notifies: bool = True
     """Whether it is also shown as a message; otherwise it is only an event."""
@@ -72,7 +74,7 @@ class JobWatch:
             cut_off = (job.job for job in now if job.interrupted)
             said = "was interrupted; "
             return tuple(
-                News(message_start(job) + said + _how_to_resume(job) + ".", "warning")
+                News(message_start(job) + said + _how_to_resume(job) + ".", job, "warning")
                 for job in cut_off
             )
         happened = tuple(_changed(before, now))
@@ -175,15 +177,16 @@ def _changed(before: tuple[JobView, ...], now: tuple[JobView, ...]) -> Iterator[
         was_live = old is not None and old.live
         if job.live and not was_live:
             word = "began" if old is None else "goes on"
-            yield News(f"{message_start(job.job)}{word}", notifies=False)
+            yield News(f"{message_start(job.job)}{word}", job.job, notifies=False)
         if job.live or not was_live:
             continue
         if job.state == "finished":
             failed = sum(job.failed.values())
             text = f"{message_start(job.job)}is over: {reason(job) or 'done'}"
-            yield News(f"{text}, {counted(failed, 'file')} failed" if failed else text)
+            text += f", {counted(failed, 'file')} failed" if failed else ""
+            yield News(text, job.job)
         else:
             why = f": {reason(job)}" if reason(job) else ""
             ordered = job.state == "stopped" and job.why == "stop"
             text = f"{message_start(job.job)}{job.state}{why}; " + _how_to_resume(job.job) + "."
-            yield News(text, "information" if ordered else "warning")
+            yield News(text, job.job, "information" if ordered else "warning")

@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from types import MappingProxyType
 from typing import Any
 
@@ -31,6 +32,7 @@ from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.dialogs.confirm import Confirmation, question
 from zconsole.ui.dialogs.screens import Dialog, Offers, PickList
 from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.messages import PAGE
 from zconsole.ui.new_file import keep_new
 from zconsole.ui.panes.help import key_row, short_key
 from zconsole.ui.swap.swap_lines import eta_note, restored_note, swap_lines, swap_title
@@ -71,6 +73,8 @@ class SwapScreen(Dialog[SwapDisk | None], groups=("Swap",)):
         """Whether the operator said that no report is wanted."""
         self._seen: tuple[float, float | None] | None = None
         """Times of the sample, and of the reading, that were seen last."""
+        self._stepped = float("-inf")
+        """Time of the last change of steps, in seconds of ``monotonic``."""
         self._looking = self._due = False
         """Whether a look is under way, and whether another is due after it."""
 
@@ -143,6 +147,10 @@ class SwapScreen(Dialog[SwapDisk | None], groups=("Swap",)):
         after = self.stage
         if before is not None and after is not None and before.title != after.title:
             self._said = ""  # the message was about the previous step
+            # Messages about it go, too, once they were read or have lasted through a step.
+            now = monotonic()
+            self.app.messages.forget_before(self, max(self._stepped, now - PAGE))
+            self._stepped = now
             # A new step is read from its top.
             self.text.edge(-1)
         if before is not None and after is not None and after.over and not before.over:
@@ -522,8 +530,7 @@ class DemoSwapScreen(SwapScreen, groups=("Swap", HANDS)):
     def action_wait(self) -> None:
         """Skip to the end of the running scan, else a while ahead."""
         said = self._hands.wait(self.checklist.pool)
-        self._ui.app.withdraw(said.partition(":")[0])
-        self.app.notify(said, timeout=TOLD)
+        self.app.answer(said, TOLD)
 
     def _hand(self, do: Callable[[str, str], Awaitable[str]]) -> None:
         begin(self, partial(self._handed, do), group="swap-ask", exit_on_error=False)
