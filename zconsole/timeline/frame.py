@@ -70,9 +70,6 @@ class ScanView(NamedTuple):
     """Seconds without progress, once that is long enough to count as stalled."""
     full: Estimate | None = None
     """Time until the devices are filled that wait for a pass after this one."""
-    full_redundancy: bool = True
-    """Whether that is when redundancy is full; it is before if each of them replaces a device that
-    is whole."""
     notes: tuple[str, ...] = ()
     """Notes, newest first: ``restarted 12:03 after sdc came back``, ``follow-on pass``."""
     past: PastRates = PastRates()
@@ -84,6 +81,9 @@ class ScanView(NamedTuple):
     estimate has followed a change of tunables."""
     working: float | None = None
     """Seconds of work left, if the estimate also counts hours in which it is kept from running."""
+    full_redundancy: bool = True
+    """Whether redundancy is full when ``full`` is over; it is before if each device that waits
+    replaces one that is whole."""
     until_paused: Estimate | None = None
     """The estimate that a paused scan had while it ran; None if that was not watched."""
 

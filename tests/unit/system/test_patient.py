@@ -114,7 +114,7 @@ def test_errors_are_those_of_the_call() -> None:
 def test_tunables_are_put_back_while_the_disk_hangs(
     kernel: Kernel, hang: Callable[[], threading.Event], begun: list[Future[object]]
 ) -> None:
-    console = kernel.console()
+    console = kernel.console("1:1")
     console.set({TIME: 5000}, 1.0)
     console.until("77")
     assert console.past().holds[TIME].until == "77"
