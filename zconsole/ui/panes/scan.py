@@ -14,6 +14,7 @@ from zconsole.pool.model import Scan
 from zconsole.timeline.eta.estimate import MEASURING, Estimate
 from zconsole.timeline.frame import (
     RESTARTED,
+    SCRUB_HOURS,
     ActivityView,
     Fact,
     Frame,
@@ -458,6 +459,9 @@ def _activity_ended(head: Line, view: ActivityView, ink: Ink) -> list[Line]:
         facts.append(look.size(moved))
     if activity.note:
         facts.append(look.text(activity.note))
+    is_counted = any(scan.working is not None for scan in ink.frame.scans)
+    if activity.kind == SCRUB_HOURS and is_counted and not ink.roomy:
+        facts.append("the ETA counts only these hours")
     text = "  ".join(facts)
     line: Line = (*head, Span(text))
     if width_of(line) <= ink.width:
