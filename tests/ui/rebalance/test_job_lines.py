@@ -81,10 +81,10 @@ def test_files_that_another_job_moved_are_counted_apart():
 @rows("width", [60, 80, 100])
 def test_that_only_a_new_job_tries_skipped_files_again_is_told_from_the_first_on(state, width):
     """Only the finished job said it: until then they seemed to be tried again."""
-    again = "Only a new job tries skipped files again; it moves the files beside them again, too"
+    again = "Only a new job tries skipped files again; it moves those beside them, too"
     said = text(job_lines(replace(JOB, state=state), 0.0, {}, DisplayFormat(), width))
     assert again in " ".join(said.split())
-    changed = "Changed: others wrote, replaced or removed them meanwhile; they stay as they are"
+    changed = "Changed: others wrote, replaced or removed them meanwhile"
     assert (changed in " ".join(said.split())) == ("changed" in JOB.skipped)
     immutable = replace(JOB, state=state, skipped={"immutable or append-only": 2})
     assert "others wrote" not in text(job_lines(immutable, 0.0, {}, DisplayFormat(), width))

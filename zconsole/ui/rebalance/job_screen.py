@@ -227,13 +227,9 @@ def _retry_hints(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line
         yield (Span(f" {look.keys.shown('hold')} tries the failed files again", "dim"),)
     if job.files_unmoved:
         if "changed" in job.unmoved:
-            changed = (
-                "Changed: others wrote, replaced or removed them meanwhile; they stay as they are"
-            )
+            changed = "Changed: others wrote, replaced or removed them meanwhile"
             yield from look.wrapped(changed, width, "dim")
-        again = (
-            "Only a new job tries skipped files again; it moves the files beside them again, too"
-        )
+        again = "Only a new job tries skipped files again; it moves those beside them, too"
         yield from look.wrapped(again, width, "dim")
 
 
