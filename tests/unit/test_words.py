@@ -75,7 +75,7 @@ BANNED = {
     r"only then its": "can only be checked then",
     r"out of place": "to move for an even pool",
     r"(?:pane|pool) before(?= *(?:[|\"]|$))": "previous pane, previous pool",
-    r"part (?:goes|moves) back": "some data returns to the full vdevs",
+    r"part (?:goes|moves) back": "some data lands on the full vdevs again",
     r"put the cursor on the one": "select a device",
     r"question is answered": "after confirmation",
     r"\ba (?:bar|line|row) a \w+": "one row per device",

@@ -226,7 +226,7 @@ def present_rate(
 
 
 def alternating_rate(points: Sequence[CurvePoint], rounding: float = 0.0) -> PresentRate | None:
-    """Return the rate of a scan that alternates between reading metadata and issuing.
+    """Return the rate of a scan that alternates between finding blocks and issuing.
 
     A turn is one of each. The rate is measured over as many whole turns as last a minute, because
     part of a turn has too much of one of the two; and since issuing last began if that lasts for a

@@ -5,10 +5,12 @@ from __future__ import annotations
 from tests.records import replace
 from tests.table import rows
 from tests.ui import frames
-from tests.ui.drawn import LOOK, plain, text
+from tests.ui.drawn import LOOK, flat, plain, text
+from tests.ui.frames import of_scan
 from zconsole.pool.model import Activity
-from zconsole.timeline.eta.estimate import Estimate
-from zconsole.timeline.frame import ActivityView
+from zconsole.timeline.eta.estimate import Estimate, nothing
+from zconsole.timeline.frame import SCRUB_HOURS, ActivityView
+from zconsole.ui.panes.header import headline
 from zconsole.ui.panes.scan import scan_lines
 from zconsole.ui.widgets.draw import width_of
 
@@ -125,3 +127,24 @@ def test_a_bar_too_short_to_tell_anything_is_left_out():
     assert not {"▏", "·"} & set(plain(line))
     (line, *_) = scan_lines(with_activities(trim), LOOK, 120)
     assert "·" in plain(line)
+
+
+def kept_to_hours(note: str, **fields: object):
+    """Return the frame of a scrub that is kept to hours, with other fields of its view."""
+    hours = ActivityView(Activity(SCRUB_HOURS, "22:00-06:00", note=note))
+    return replace(of_scan(**fields), activities=(hours,))
+
+
+def test_an_eta_that_counts_only_the_hours_says_so():
+    """ "ETA 1d04h  ends Wed 02:14" of a scrub with six hours of work left, and no word why."""
+    said = "the ETA counts only these hours"
+    for width, counted in ((80, True), (60, True), (80, False)):
+        running = kept_to_hours("running until 06:00", working=7200.0 if counted else None)
+        assert (said in flat(text(scan_lines(running, LOOK, width)))) == counted
+
+
+def test_a_scrub_that_is_paused_says_when_it_goes_on():
+    scan = frames.resilver().scans[0].scan._replace(function="scrub", state="paused")
+    paused = kept_to_hours("paused until 22:00", scan=scan, estimate=nothing("paused"))
+    assert "ETA none" in plain(headline(paused, LOOK, 80, 2)[0])
+    assert "paused until 22:00" in plain(headline(paused, LOOK, 80, 2)[1])

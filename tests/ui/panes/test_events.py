@@ -58,6 +58,29 @@ class TestPane:
         assert said.count("sda: ") == 2
         assert said.count("sdb: ") == 1
 
+    def test_a_return_is_told_once_and_a_restart_with_its_cause_alone(self):
+        """An outage of one disk took seven lines, of which two said nothing new."""
+
+        def of(t: float, name: str, text: str, vdev: str | None = None) -> Event:
+            return Event(frames.NOW - 600 + t, name, text, "notice", vdev)
+
+        events = (
+            of(0, "statechange", "sda is REMOVED", "sda"),
+            of(2, "statechange", "the pool went from ONLINE to DEGRADED"),
+            of(40, "vdev_online", "sda is ONLINE", "sda"),
+            of(40, "history_event", "scan aborted, restarting"),
+            of(40, "resilver_restart", "resilver restarted 12:31 after sda returned"),
+            of(45, "statechange", "the pool went from DEGRADED to ONLINE"),
+            of(45, "statechange", "sda went from REMOVED to ONLINE", "sda"),
+            of(300, "statechange", "sda is REMOVED", "sda"),
+            of(301, "statechange", "sdb is REMOVED", "sdb"),
+            of(400, "vdev_online", "sda is ONLINE", "sda"),
+        )
+        said = text(pane_lines(replace(frames.healthy(), events=events), None, LOOK, 100))
+        assert len(said.splitlines()) == len(events) - 2
+        assert said.count("sda is ONLINE") == said.count("sda is REMOVED") == 2
+        assert "scan aborted" not in said
+
     def test_a_few_files_among_the_rest_and_all_where_there_is_room(self):
         few = pane_lines(damaged(), None, LOOK, 60)
         assert max(map(width_of, few)) <= 60

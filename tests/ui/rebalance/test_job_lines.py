@@ -88,9 +88,13 @@ def test_a_job_that_ended_at_its_target_tells_how_much_it_did_not_touch(handled,
 @rows("width", [60, 80, 100])
 def test_that_only_a_new_job_tries_skipped_files_again_is_told_from_the_first_on(state, width):
     """Only the finished job said it: until then they seemed to be tried again."""
-    again = "Only a new job tries skipped files again; it moves all the others again, too"
+    again = "Only a new job tries skipped files again; it moves those beside them, too"
     said = text(job_lines(replace(JOB, state=state), 0.0, {}, DisplayFormat(), width))
     assert again in " ".join(said.split())
+    changed = "Changed: others wrote, replaced or removed them meanwhile"
+    assert (changed in " ".join(said.split())) == ("changed" in JOB.skipped)
+    immutable = replace(JOB, state=state, skipped={"immutable or append-only": 2})
+    assert "others wrote" not in text(job_lines(immutable, 0.0, {}, DisplayFormat(), width))
     none = replace(JOB, state=state, skipped={})
     assert "skipped files" not in text(job_lines(none, 0.0, {}, DisplayFormat(), width))
 

@@ -146,7 +146,7 @@ def plan_lines(plan: PlanDocument) -> list[str]:
             f" {percent(plan.spread_after, 1)} after ({plan.estimate})"
         )
         needs = plan.bytes_to_target
-        kind = " logical; part of the data returns to the full vdevs" if needs else ""
+        kind = " logical; part of the data lands on the full vdevs again" if needs else ""
         lines.append(f"to move for a spread of {target_of(plan)}: {size(needs)}{kind}")
     lines += [f"  {_fill(vdev)} then" for vdev in plan.vdevs or ()]
     lines += [f"  {_fill(vdev)} then at most (special)" for vdev in plan.special or ()]

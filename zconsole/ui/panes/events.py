@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -18,6 +18,12 @@ from zconsole.ui.panes.reasons import as_called, called_names
 from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, indented, middle, ruled
 from zconsole.zfs.sources.base import NO_READER, Capabilities
 
+_STATE = re.compile(r" (?:to|is) ([A-Z]+)$")
+"""The new state in the text on a device."""
+_TOGETHER = 30.0
+"""Seconds within which the kernel and the console report the same change, between rare samples."""
+_ABORTED = "scan aborted, restarting"
+"""Internal history record before a restart (dsl_scan.c), which says the same with its cause."""
 _NEW_ERRORS = re.compile(r"([0-9]{1,18}) new (read|write|checksum) error")
 _MARKS = {"notice": "~", "warning": "!", "error": "x"}
 _LEAST, _FULL = 4, 10
@@ -94,7 +100,10 @@ def pane_lines(
 
 
 def _combined(frame: Frame, look: DisplayFormat) -> list[Event]:
-    """Merge new errors of a device into one event, until another event comes."""
+    """Merge new errors of a device into one event, until another event comes.
+
+    A change that was told just before is left out.
+    """
     shown: list[Event] = []
     since: dict[str | None, tuple[int, Event, Counter[str]]] = {}
     for event in frame.events:
@@ -103,7 +112,10 @@ def _combined(frame: Frame, look: DisplayFormat) -> list[Event]:
         if not counts:
             # Another event separates the errors before it from those after it.
             since.clear()
-            shown.append(event)
+            if event.name.endswith("_restart") and shown and shown[-1].text == _ABORTED:
+                shown.pop()
+            if not _is_told(event, shown):
+                shown.append(event)
         elif event.vdev in since:
             at, first, before = since[event.vdev]
             counts += before
@@ -115,6 +127,16 @@ def _combined(frame: Frame, look: DisplayFormat) -> list[Event]:
             since[event.vdev] = len(shown), event, counts
             shown.append(event)
     return shown
+
+
+def _is_told(event: Event, shown: Sequence[Event]) -> bool:
+    """Return whether the newest of these events on the same device told the same state just now."""
+    state = _STATE.search(event.text)
+    last = next((each for each in reversed(shown) if each.vdev == event.vdev), None)
+    if state is None or event.vdev is None or last is None or event.t - last.t > _TOGETHER:
+        return False
+    told = _STATE.search(last.text)
+    return told is not None and told[1] == state[1]
 
 
 def event_line(

@@ -20,6 +20,7 @@ from zconsole.pool.redundancy import REPAIRS, Redundancy
 from zconsole.pool.scan_outcome import BY_SPARE, KEEP_OLD
 from zconsole.timeline.eta.estimate import MEASURING, Estimate
 from zconsole.timeline.frame import (
+    SCRUB_HOURS,
     ActivityView,
     Frame,
     ScanView,
@@ -373,6 +374,9 @@ def _eta(estimate: Estimate, zpool: float | None, place: Place) -> CellRows:
 def _why_none(estimate: Estimate, place: Place) -> Line:
     """Return why there is no estimate, in as many clauses as fit."""
     reason = estimate.reason.removeprefix("no estimate: ").removeprefix(f"{MEASURING}, ")
+    kept = (view.activity for view in place.frame.activities if view.activity.kind == SCRUB_HOURS)
+    if reason == "paused" and (hours := next(kept, None)) is not None:
+        reason = hours.note  # until when
     said = place.look.text(reason)
     if cell_len(said) > place.width:
         said = said.partition("; ")[0]

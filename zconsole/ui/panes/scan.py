@@ -16,6 +16,7 @@ from zconsole.pool.model import Scan
 from zconsole.timeline.eta.estimate import MEASURING, Estimate
 from zconsole.timeline.frame import (
     RESTARTED,
+    SCRUB_HOURS,
     ActivityView,
     Fact,
     Frame,
@@ -125,8 +126,12 @@ def _main(view: ScanView, ink: Ink, graph: int, until: float | None) -> list[Lin
         is_walking = _is_walking(view)
         is_said = is_walking or ink.width >= _WIDE or ink.frame.suspended
         says = [] if is_said or view.lag else [*zpool_says(view.scan.zpool_eta)]
-        second = walk if is_walking else drawn
-        return [*lines, *second, *one_line([*says, *notes, *facts], ink)]
+        if is_walking:
+            return [*lines, *walk, *one_line([*says, *notes, *facts], ink)]
+        if scan.stage == "scanning" and walk:  # issuing in between: more blocks are to be found
+            share = units.percent((scan.scanned_bytes or 0) / (scan.total_bytes or 1), 1)
+            facts.insert(0, (Span(f"{stage_words(scan, 'scanning')} ", "dim"), Span(share)))
+        return [*lines, *drawn, *one_line([*says, *notes, *facts], ink)]
     lines += [*walk, *drawn]
     if not ink.roomy:
         return [*lines, *one_line([*notes, *facts], ink)]
@@ -458,6 +463,9 @@ def _activity_ended(head: Line, view: ActivityView, ink: Ink) -> list[Line]:
         facts.append(look.size(moved))
     if activity.note:
         facts.append(look.text(activity.note))
+    is_counted = any(scan.working is not None for scan in ink.frame.scans)
+    if activity.kind == SCRUB_HOURS and is_counted and not ink.roomy:
+        facts.append("the ETA counts only these hours")
     text = "  ".join(facts)
     line: Line = (*head, Span(text))
     if width_of(line) <= ink.width:

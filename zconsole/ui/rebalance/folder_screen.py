@@ -342,10 +342,10 @@ def evening_words(frame: Frame, look: DisplayFormat) -> str:
         return ""
     if view.rewrite_bytes is None:
         left = percent(view.spread_after, 1)
-        return f"Marking everything leaves a spread of {left}: some data returns to the full vdevs"
+        return f"Marking everything leaves a spread of {left}: some lands on the full vdevs again"
     marked, above = look.size(view.rewrite_bytes * share), look.size(frame.balance.imbalance_bytes)
     # What the vdevs hold may be compressed: then its files are larger.
-    return f"Mark {marked} logical or more to move {above} (raw) for good: the rest returns"
+    return f"Mark {marked} logical or more to move {above} (raw): the rest lands where it was"
 
 
 def folder_head(look: DisplayFormat, width: int, aged: bool = False) -> Line:

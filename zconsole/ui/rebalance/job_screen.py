@@ -229,7 +229,10 @@ def _retry_hints(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line
     if job.state == "finished" and any(job.failed.values()):
         yield (Span(f" {look.keys.shown('hold')} tries the failed files again", "dim"),)
     if job.files_unmoved:
-        again = "Only a new job tries skipped files again; it moves all the others again, too"
+        if "changed" in job.unmoved:
+            changed = "Changed: others wrote, replaced or removed them meanwhile"
+            yield from look.wrapped(changed, width, "dim")
+        again = "Only a new job tries skipped files again; it moves those beside them, too"
         yield from look.wrapped(again, width, "dim")
 
 

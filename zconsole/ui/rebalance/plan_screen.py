@@ -186,7 +186,7 @@ def _fills(plan: PlanDocument, limits: Limits, look: DisplayFormat, width: int) 
             text = f"{wanted} needs only {size}; {fewer}"
         else:
             text = f"{wanted} needs {size}"
-        text += "; part of the data returns to the full vdevs"
+        text += "; part of the data lands on the full vdevs again"
         yield from look.wrapped(text, width, "notice" * less, "  ")
     elif plan.spread_before > plan.target_spread:
         even = plan.target_spread == EVEN
