@@ -138,7 +138,7 @@ def test_the_harm_comes_with_what_is_suggested_before_what_was_done() -> None:
         (
             None,
             {"over": True, "crowded": True},
-            "effect unknown, other tunables changed too soon before it",
+            "effect unknown, others changed too soon before it",
         ),
     ],
 )
@@ -160,7 +160,7 @@ def test_what_a_preset_did_is_told_once_and_claimed_of_none_of_its_tunables() ->
     shown = TunableRow(setting, done=ChangeEffect(change, effect, 7, "20:08"))
     assert "%" not in plain(tunable_lines([shown], LOOK, 140)[0])
     about = "\n".join(map(plain, about_lines(shown, LOOK, 140)))
-    assert "7 tunables at once, 20:08: issued 120M/s before, 150M/s after (+25 %)" in about
+    assert "7 tunables set 20:08: issued 120M/s before, 150M/s after (+25 %)" in about
 
 
 def test_what_a_restore_did_is_not_taken_for_what_the_preset_did() -> None:

@@ -35,7 +35,7 @@ _MEANING_FROM = 30
 """Cells that must be left in a line to begin a meaning in it."""
 _TO_COME = "its effect shows after some minutes of a running scan"
 _UNMEASURED = "effect unknown, no scan watched long enough"
-_CROWDED = "effect unknown, other tunables changed too soon"
+_CROWDED = "effect unknown, others changed too soon"
 """Verdicts on a change of which nothing more will be measured; the missing side follows."""
 
 
@@ -55,7 +55,7 @@ class ChangeEffect:
         """The change in words."""
         if self.together == 1:
             return _values(self.change)
-        return ", ".join(filter(None, (f"{self.together} tunables at once", self.when)))
+        return f"{self.together} tunables {f'set {self.when}' if self.when else 'at once'}"
 
 
 @dataclass(frozen=True, slots=True)
