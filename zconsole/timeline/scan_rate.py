@@ -376,8 +376,13 @@ class KnownChange:
         if at is not self._at:
             self._at, self._has_followed = at, True
         if _differ(shown, eta, CAUGHT_UP):
-            ago = units.duration(max(0.0, points[-1].t - at.t))
-            self.followed = f"ETA by the rate since tunables changed {ago} ago"
+            followed, last = (
+                units.duration(max(0.0, points[-1].t - change.t))
+                for change in (at, self._changes[-1])
+            )
+            self.followed = f"ETA by the rate since tunables changed {followed} ago"
+            if self._changes[-1] is not at:
+                self.followed += f" (last {last} ago)"
         # The range also includes the estimate that is replaced.
         return found._replace(estimate=found.estimate.including(eta))
 

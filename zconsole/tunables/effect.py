@@ -51,6 +51,8 @@ class TunableEffect:
     """Why the issue rates say nothing about the tunable."""
     over: bool = False
     """Whether no more samples can count: a median that is None now stays so."""
+    crowded: bool = False
+    """Whether that is due to other changes, before it or after it."""
 
     @property
     def gain(self) -> float | None:
@@ -78,11 +80,13 @@ def measure(
     marks = [t for t in others if t != changed]
     first = max([changed - LONGEST, *(t + SETTLE for t in marks if t < changed)])
     last = min([changed + SETTLE + LONGEST, *(t for t in marks if t > changed)])
-    kept = [p for p in points if first <= p.t]
+    near = [p for p in points if changed - LONGEST <= p.t]
+    kept = [p for p in near if first <= p.t]
     is_seen = bool(kept) and kept[-1].t >= last
     before, after = sides = _sides(kept, changed, last)
     rates = [_known(p.issue_rate for p in side) for side in sides]
     waits = [_known(p.latency for p in side) for side in sides]
+    were_enough = len(_known(p.issue_rate for p in near if p.t < changed)) >= ENOUGH
     clear = _is_clear(*rates)
     doubt = _across(before, after) or (_doubt(before, after, kept, changed) if clear else "")
     return TunableEffect(
@@ -94,6 +98,7 @@ def measure(
         latency_clear=_is_clear(*waits),
         doubt=doubt,
         over=is_seen or len(rates[0]) < ENOUGH,  # no samples are added to the past
+        crowded=last < changed + SETTLE + LONGEST if len(rates[0]) >= ENOUGH else were_enough,
     )
 
 

@@ -130,19 +130,24 @@ def test_the_harm_comes_with_what_is_suggested_before_what_was_done() -> None:
 
 
 @rows(
-    ("before", "over", "said"),
+    ("before", "fields", "said"),
     [
-        (None, True, "effect unknown, no scan watched long enough before it"),
-        (1e8, True, "effect unknown, no scan watched long enough after it"),
-        (1e8, False, "after some minutes"),
+        (None, {"over": True}, "effect unknown, no scan watched long enough before it"),
+        (1e8, {"over": True}, "effect unknown, no scan watched long enough after it"),
+        (1e8, {}, "after some minutes"),
+        (
+            None,
+            {"over": True, "crowded": True},
+            "effect unknown, others changed too soon before it",
+        ),
     ],
 )
 def test_an_effect_is_promised_only_while_it_may_come_else_why_it_is_unknown(
-    before: float | None, over: bool, said: str
+    before: float | None, fields: dict[str, bool], said: str
 ) -> None:
     setting = Setting(named("zfs_resilver_min_time_ms"), 6000, 3000, "", 6000, 3000)
     change = Change(1.0, "zfs_resilver_min_time_ms", 3000, 6000)
-    effect = TunableEffect(before, None, None, None, over=over)
+    effect = TunableEffect(before, None, None, None, **fields)
     for together in (1, 12):
         shown = TunableRow(setting, done=ChangeEffect(change, effect, together))
         assert any(said in plain(line) for line in about_lines(shown, LOOK, 80)), "not cut"
@@ -152,10 +157,10 @@ def test_what_a_preset_did_is_told_once_and_claimed_of_none_of_its_tunables() ->
     setting = Setting(named("zfs_vdev_nia_delay"), 2, 5, "", 2, 5)
     change = Change(1.0, "zfs_vdev_nia_delay", 5, 2)
     effect = TunableEffect(120 << 20, 150 << 20, None, None, issue_clear=True)
-    shown = TunableRow(setting, done=ChangeEffect(change, effect, 7))
+    shown = TunableRow(setting, done=ChangeEffect(change, effect, 7, "20:08"))
     assert "%" not in plain(tunable_lines([shown], LOOK, 140)[0])
     about = "\n".join(map(plain, about_lines(shown, LOOK, 140)))
-    assert "7 tunables at once: issued 120M/s before, 150M/s after (+25 %)" in about
+    assert "7 tunables set 20:08: issued 120M/s before, 150M/s after (+25 %)" in about
 
 
 def test_what_a_restore_did_is_not_taken_for_what_the_preset_did() -> None:

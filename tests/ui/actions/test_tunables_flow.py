@@ -58,7 +58,7 @@ async def test_the_list_has_what_is_suggested_in_an_old_release():
     ui = ScriptedSession("scrub-delay", _look)
     ui.pass_time(40, 2)
     await tunables_flow(ui, "")
-    (line,) = (text for text in seen if "→ 0" in text)
+    (line,) = (text for text in seen if "suggested 0" in text)
     assert line.startswith("   zfs_scrub_delay ")
 
 

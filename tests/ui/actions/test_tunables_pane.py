@@ -43,10 +43,19 @@ async def test_what_an_action_set_is_looked_at_with_the_next_round(monkeypatch):
 @rows("width", [60, 80, 200])
 def test_the_keys_of_the_tunables_are_named_in_whole_words(width):
     keys = plain(keys_line(TunablesScreen.groups, LOOK, width)).strip()
-    assert keys.startswith("Enter set  F faster  N gentle")
+    assert keys.startswith("Enter set  F fast  N gentle")
     assert keys.endswith("? help  Esc back")
     if width >= 80:
-        assert "  D default  U undo  E auto-undo  " in keys
+        assert "  D default  U undo  E undo at end  " in keys
+
+
+async def test_the_key_that_restores_at_the_scans_end_says_what_it_would_change():
+    """``E auto-undo`` acts at once: it was taken for a list to edit."""
+    async with acting("resilver", (80, 24)) as a:
+        await a.press("T", "F", *RUN, "escape")
+        assert "E undo at end" in await a.read(a.press("T"))
+        assert "E keep" in await a.read(a.press("E"))
+        assert "E undo at end" in await a.read(a.press("E"))
 
 
 async def test_the_list_opens_on_the_tunable_that_is_suggested_and_says_so():
@@ -59,7 +68,7 @@ async def test_the_list_opens_on_the_tunable_that_is_suggested_and_says_so():
             rows = (await a.read(a.resize(size))).splitlines()
             (row,) = (row for row in rows if row.startswith("›"))
             assert name in row, size
-            assert size[0] < 80 or "→ 8" in row
+            assert size[0] < 80 or "suggested 8" in row
             assert any(row.startswith(" Suggested: set it to 8 (now 1)") for row in rows), size
 
 
@@ -74,6 +83,27 @@ def test_a_suggestion_that_does_not_fit_beside_the_old_value_is_left_to_the_line
 
 TIME = "zfs_resilver_min_time_ms"
 """The first tunable of the list."""
+
+
+@rows("action", ["faster-resilver", "restore"])
+async def test_after_a_change_the_list_opens_on_what_was_set_and_tells_its_effect(action):
+    """It opened on the first tunable: the effect showed only once the cursor moved."""
+    ui = ScriptedSession("scrub-delay")
+    ui.pass_time(120.0, 20.0)
+    ui.answers.extend((asking("faster-resilver"), AGREED))
+    if action == "restore":
+        ui.answers.extend((asking("restore"), AGREED))
+    opened = []
+    ui.answers.append(lambda screen: opened.append(screen._choice.start))
+    await tunables_flow(ui, "")
+    ui.pass_time(300.0, 20.0)
+    ui.answers.append(lambda screen: opened.append(screen._choice.start))
+    await tunables_flow(ui, "")
+    names = [each.tunable.name for each in ui.backend.control.list() if each.value is not None]
+    newest = ui.past.changes[-1].t
+    set_last = {change.name for change in ui.past.changes if change.t == newest}
+    assert len(opened) == 2
+    assert {names[row] for row in opened} <= set_last
 
 
 async def test_a_faster_preset_makes_the_simulated_resilver_faster():

@@ -240,6 +240,13 @@ def test_the_next_console_follows_it_as_well(seconds):
     assert found.estimate == view(kept).estimate
 
 
+def test_a_later_change_that_the_estimate_does_not_follow_is_told_too():
+    """``tunables changed 40m04s ago`` stood beside the event of a change ten minutes ago."""
+    found = told({0: 10, AT: 20}, {0: 3, AT: 6, AT + 300: 5}, AT + FOLLOWED)
+    reason = found.estimate.reason
+    assert reason.startswith("ETA by the rate since tunables changed 6m00s ago (last 1m00s ago);")
+
+
 def test_after_a_change_of_sort_memory_there_is_no_estimate_until_it_issues_again():
     """The longer walk that follows was taken for a slow scan: ETA 17d19h, zpool 1d02h."""
     world, session, told = World("memory-limited", 1), Session(flags=("DEMO",)), {}

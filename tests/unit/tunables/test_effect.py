@@ -58,6 +58,14 @@ def test_an_effect_that_can_not_come_any_more_is_known_to_be_over():
     assert measure(points(98, 118, 100.0), 100.0).over
 
 
+def test_other_changes_that_leave_no_time_to_measure_are_told_from_a_scan_unwatched():
+    """An autopilot's steps: ``no scan watched long enough``, of a scan watched for an hour."""
+    watched = [*points(0, 300, 100.0), *points(300, 600, 150.0)]
+    assert measure(watched, 300.0, others=[260.0, 300.0]).crowded
+    assert measure(watched, 300.0, others=[300.0, 370.0]).crowded
+    assert not measure(watched[298:], 300.0, others=[260.0, 300.0]).crowded
+
+
 def uneven(start, stop, *rates):
     """Return rates that alternate."""
     return [EffectSample(float(t), rates[t % len(rates)], 0.01) for t in range(start, stop)]

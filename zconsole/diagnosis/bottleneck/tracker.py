@@ -46,6 +46,8 @@ class BottleneckTracker:
         self.verdict: Verdict | None = None
         self.effects = TunableEffects()
         self.ceiling: Ceiling | None = None
+        self._best: tuple[object, Ceiling] | None = None
+        """The last ceiling, and what it is that of: a kind of scan, its new disks, all disks."""
         self._past: dict[str, LeafStats] = {}
         self._load = PoolLoad()
         self._judged_at = float("-inf")
@@ -145,7 +147,13 @@ class BottleneckTracker:
         self.verdict = self._settled.push(sample.clock, seen.stage, found, between)
         shared = self.verdict is not None and self.verdict.cause == "bus"
         if not between or seen.stage == "issuing":
+            new = frozenset(disk.name for disk in disks if disk.target)
+            scanned = scan.function, new, frozenset(self._past)
             self.ceiling = ceiling_of(seen, self._load.most if shared else None)
+            if self.ceiling is not None:
+                self._best = scanned, self.ceiling
+            elif self._best is not None and self._best[0] == scanned:
+                self.ceiling = self._best[1]._replace(share=None)  # that of the scan before
 
 
 LASTING = 15.0

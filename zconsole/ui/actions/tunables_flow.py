@@ -67,13 +67,14 @@ async def tunables_flow(ui: FlowSession, _: str) -> None:
     await _read()
     if not now:
         raise ZconsoleError("this machine has no ZFS tunables")
-    row = next((row for row, name in enumerate(now) if _suggestion_of(ui, name)), 0)
+    suggested_row = next((row for row, name in enumerate(now) if _suggestion_of(ui, name)), None)
+    row = next(iter(_set_last(ui, now)), 0) if suggested_row is None else suggested_row
     while True:
         screen = TunablesScreen(partial(_shown, ui, now), row, partial(running, ui), _read)
         picked = await ui.show(screen)
         if picked is None:
             return
-        row = picked
+        row, known = picked, ui.past.changes
         try:
             match screen.request:
                 case "set":
@@ -89,6 +90,16 @@ async def tunables_flow(ui: FlowSession, _: str) -> None:
         except ZconsoleError as error:
             ui.show_error(error)
         await _read()
+        newest = _set_last(ui, now)
+        if ui.past.changes != known and row not in newest:
+            row = next(iter(newest), row)
+
+
+def _set_last(ui: FlowSession, names: Iterable[str]) -> list[int]:
+    """Return the rows of the tunables that were set or restored last, together."""
+    changes = ui.past.changes
+    last = {change.name for change in changes if change.t == changes[-1].t}
+    return [row for row, name in enumerate(names) if name in last]
 
 
 def _shown(ui: FlowSession, settings: Mapping[str, Setting]) -> tuple[TunableRow, ...]:
@@ -98,7 +109,8 @@ def _shown(ui: FlowSession, settings: Mapping[str, Setting]) -> tuple[TunableRow
 
     def _done(change: Change) -> ChangeEffect:
         effect = ui.effects.effect(frame, change, changes) if frame else None
-        return ChangeEffect(change, effect, sum(each.t == change.t for each in changes))
+        when = ui.look.when(change.t, frame.t) if frame else ""
+        return ChangeEffect(change, effect, sum(each.t == change.t for each in changes), when)
 
     def _shown_one(name: str, setting: Setting) -> TunableRow:
         newest = [change for change in reversed(changes) if change.name == name][:2]
@@ -114,7 +126,7 @@ def _shown(ui: FlowSession, settings: Mapping[str, Setting]) -> tuple[TunableRow
             return row
         advice = _VERBS.get(found.act or "", "suggested")
         if found.value not in (None, setting.value):
-            advice = f"{ui.look.glyphs.arrow} {setting.tunable.exact(found.value)}"
+            advice = f"suggested {setting.tunable.exact(found.value)}"
         return replace(row, suggested=found.beside, advice=advice)
 
     return tuple(_shown_one(name, setting) for name, setting in settings.items())

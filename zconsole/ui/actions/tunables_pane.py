@@ -35,7 +35,8 @@ _MEANING_FROM = 30
 """Cells that must be left in a line to begin a meaning in it."""
 _TO_COME = "its effect shows after some minutes of a running scan"
 _UNMEASURED = "effect unknown, no scan watched long enough"
-"""Verdict on a change of which nothing more will be measured; the missing side follows."""
+_CROWDED = "effect unknown, others changed too soon"
+"""Verdicts on a change of which nothing more will be measured; the missing side follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +47,15 @@ class ChangeEffect:
     effect: TunableEffect | None = None
     together: int = 1
     """Number of tunables set at the same time: the effect is that of all of them together."""
+    when: str = ""
+    """The time at which it was made, in words."""
 
     @property
     def values(self) -> str:
         """The change in words."""
-        return _values(self.change) if self.together == 1 else f"{self.together} tunables at once"
+        if self.together == 1:
+            return _values(self.change)
+        return f"{self.together} tunables {f'set {self.when}' if self.when else 'at once'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +113,14 @@ class TunablesScreen(PickScreen, groups=("Tunables",)):
     def title_line(self, width: int) -> Line:
         """Return the headings of the columns."""
         return head_line(self._now, width)
+
+    def show_keys(self) -> None:
+        """Draw the keys; that of the restoring at the scan's end says what it would change."""
+        holds = (row.setting.hold for row in self._now)
+        switched = [hold.until for hold in holds if hold is not None and hold.can_switch]
+        is_kept_next = bool(switched) and all(switched)
+        self.labels = {"restore-at-end": "keep"} if is_kept_next else {}
+        super().show_keys()
 
     def action_request(self, what: str) -> None:
         """Close the screen with the request of a key."""
@@ -226,7 +239,8 @@ def _measured(effect: TunableEffect | None, look: DisplayFormat) -> str:
     if effect is None or effect.gain is None:
         if effect is None or not effect.over:
             return _TO_COME
-        return f"{_UNMEASURED} {'before' if effect.issue_before is None else 'after'} it"
+        side = "before" if effect.issue_before is None else "after"
+        return f"{_CROWDED if effect.crowded else _UNMEASURED} {side} it"
     rates = _figures("issued", look.rate, effect.issue_before, effect.issue_after)
     waits = _figures("latency", units.latency, effect.latency_before, effect.latency_after)
     latency = [] if effect.cost is None else [_judged(waits, effect.cost, effect.latency_clear)]

@@ -14,6 +14,7 @@ from textual.screen import ScreenResultType
 from textual.widgets import Input
 
 from zconsole.errors import ZconsoleError
+from zconsole.pool.model import NOTHING
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings
 from zconsole.ui.panes.help import help_lines, keys_line, legend_lines, screen_help_lines
@@ -104,6 +105,9 @@ class Dialog(TypedAheadScreen[ScreenResultType]):
 class TextScreen(Dialog[ScreenResultType]):
     """Drawing under a title, to scroll through."""
 
+    labels: Mapping[str, str] = NOTHING
+    """Labels of keys that differ from the usual ones now, by the names in the configuration."""
+
     def __init__(self, title: str, lines: Drawing) -> None:
         super().__init__()
         self._title_text = title
@@ -128,7 +132,8 @@ class TextScreen(Dialog[ScreenResultType]):
     def show_keys(self) -> None:
         """Draw the keys that work here."""
         typing = isinstance(self.focused, Input)
-        line = keys_line(self.groups, self.look, self.app.size.width, typing=typing)
+        width = self.app.size.width
+        line = keys_line(self.groups, self.look, width, typing=typing, labels=self.labels)
         self.footer.show((line,))
 
 

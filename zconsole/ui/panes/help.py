@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich.cells import cell_len
 
+from zconsole.pool.model import NOTHING
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import ACTS, GROUPS, LEGEND, Key, character_of, shown
 from zconsole.ui.widgets.draw import Line, Span, beside, fit, joined, width_of
@@ -147,17 +148,23 @@ def footer_line(
 
 
 def keys_line(
-    groups: Sequence[str], look: DisplayFormat, width: int, *, typing: bool = False
+    groups: Sequence[str],
+    look: DisplayFormat,
+    width: int,
+    *,
+    typing: bool = False,
+    labels: Mapping[str, str] = NOTHING,
 ) -> Line:
     """Return the keys of a screen over the main one, as many as fit; help and Esc at the end.
 
-    While ``typing``, F1 opens the help, as ``?`` would be typed.
+    While ``typing``, F1 opens the help, as ``?`` would be typed. ``labels`` are those that differ
+    from the usual ones now, by the names of keys in the configuration.
     """
     keys = [key for group in groups for key in look.keys.of(group)]
     helps, back = look.keys.titled("help"), short_key(look.keys.titled("back"), "back")
     turns = any(key.keys[0] == helps.keys[0] for key in keys)
     ends = [back] if turns else [help_key(look, typing=typing), back]
-    parts = [short_key(key) for key in keys if key.short]
+    parts = [short_key(key, labels.get(key.title)) for key in keys if key.short]
     return key_row(parts, joined(ends, "  ", width)[0], width)
 
 

@@ -34,6 +34,7 @@ from zconsole.diagnosis.bottleneck.tracker import (
     ceiling_of,
 )
 from zconsole.pool.model import IoRates, Scan, Vdev
+from zconsole.sim import commands
 from zconsole.sim.source import World
 from zconsole.timeline.session import Session
 from zconsole.tunables.effect import SETTLE, WINDOW, EffectSample
@@ -204,6 +205,27 @@ def test_while_it_is_paused_the_best_seen_stays():
     assert frame.scan is not None
     assert frame.scan.scan.state == "paused"
     assert frame.ceiling == before._replace(share=None)
+
+
+def test_the_best_seen_stays_when_the_scrub_is_started_again():
+    """``best unknown`` came back, beside a legend that tells what the disks did so far."""
+    world, session = World("mirror-scrub", 1), Session(flags=("DEMO",))
+    (pool,) = world.pools
+
+    def ceiling_after(samples: int):
+        for _ in range(samples):
+            world.advance(pool.t + 2 - world.scenario.age)
+            (frame,) = session.advance(world.raws())
+        return frame.ceiling
+
+    before = ceiling_after(15)
+    assert before is not None
+    commands.scrub(pool, "stop")
+    assert ceiling_after(2) is None, "no scan runs"
+    commands.scrub(pool, "start")
+    assert ceiling_after(2) == before._replace(share=None)
+    next(pool.leaves()).guid += 1  # another disk
+    assert ceiling_after(1) is None
 
 
 def test_walking_metadata_has_no_ceiling_where_issuing_follows():
