@@ -222,6 +222,12 @@ class Checklist:
         return self.was_gone and any(entry.text in early for entry in self.log)
 
     @property
+    def undoable(self) -> str:
+        """Why nothing can be undone, for a checklist that left nothing in place."""
+        ran = any(entry.command for entry in self.log)
+        return "nothing is left to undo" if ran else "nothing has been done yet"
+
+    @property
     def scrub_begun(self) -> float | None:
         """Epoch seconds when this checklist began a scrub; None if it didn't, or stopped it."""
         own = [entry for entry in self.log if entry.step == "scrub" and entry.command]

@@ -214,7 +214,7 @@ def way_back(swap: Checklist, view: MachineView, stage: SwapStage, clean: bool) 
         stands.sort(key=lambda back: back.plan is None or back.plan.action != "online")
     gives_up = clean and view.target(swap.old.key) is not None and swap.pulled is None
     if not stands and gives_up:
-        return WayBack("give up this swap: nothing is left to undo", closes=True)
+        return WayBack(f"give up this swap: {swap.undoable}", closes=True)
     return next(iter(stands), None)
 
 

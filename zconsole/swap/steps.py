@@ -284,12 +284,13 @@ def insert_stage(swap: Checklist, view: MachineView, _: float) -> SwapStage | No
         text = (f"Move it to {spot}, or use it where it is: {new.words}.",)
         return SwapStage(title, text, waits=f"a disk in {spot}", answers=(elsewhere(new, spot),))
     if verdict == "unfit":
-        pull = (
-            f"Pull {new.words} again, then insert" if old.shares_place(found.device) else "Insert"
-        )
-        text = (*(f"{sentence(each)}." for each in found.problems), f"{pull} another disk.")
-        title = f"{new.words} does not fit"
-        return SwapStage(title, text, waits=f"a disk that fits in {spot}")
+        waits, insert = f"a disk that fits in {spot}", "Insert"
+        if old.shares_place(found.device):
+            insert = f"Pull {new.words} again, then insert"
+        elif new.place:
+            waits += f", or in {new.place} once this one is out"
+        text = (*(f"{sentence(each)}." for each in found.problems), f"{insert} another disk.")
+        return SwapStage(f"{new.words} does not fit", text, waits=waits)
     return None
 
 

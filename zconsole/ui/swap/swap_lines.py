@@ -161,6 +161,13 @@ def eta_note(view: ScanView, stage: SwapStage | None, swap: Checklist | None = N
     return f"The {'' if own else 'running '}{scan.function} ends in about {left}."
 
 
+def scrub_note(frame: Frame, stage: SwapStage) -> Iterator[Span]:
+    """Yield the note on how long the pool's last scrub took, before the next one begins."""
+    took = next((past.seconds for past in frame.past if past.function == "scrub"), None)
+    if stage.step == "scrub" and stage.plan is not None and took is not None:
+        yield Span(f"The last scrub took {duration(took)}.", "notice")
+
+
 def restored_note(frame: Frame, swap: Checklist) -> Iterator[Span]:
     """Yield the note that redundancy is restored once a swap is done, if it is."""
     left = next((each.left for each in frame.redundancy if each.vdev == swap.vdev), None)
