@@ -443,6 +443,23 @@ class MachineView:
         """Return the device that is this disk; None while it is not present."""
         return None if disk is None else device_of(disk, self.devices)
 
+    def placed(self, disk: SwapDisk) -> SwapDisk:
+        """Return the disk with the place where it is now; one that is out keeps its last place."""
+        device = self.device(disk)
+        if device is None or not disk.is_marked(device):
+            return disk
+        here = disk_of(device)
+        # Without a bay, the disk is still in its old one as long as the port is the same.
+        stays = here.port == disk.port or not here.port
+        return replace(
+            disk,
+            whole=here.whole,
+            node=here.node,
+            bay=here.bay or (disk.bay if stays else ""),
+            port=here.port or disk.port,
+            light=here.light or (disk.light if stays else ""),
+        )
+
     def counts(self, device: Device | None) -> SmartCounts | None:
         """Return a disk's SMART counts; None where it was not asked, or is not present."""
         return None if device is None else self.smart.get(device.path)

@@ -136,7 +136,7 @@ def still_out(swap: Checklist, view: MachineView) -> Iterator[str]:
     said = [f"{text}." for text in _not_back(swap.meant, view)]
     yield from said
     if said and old_helps(swap, view):  # that restores redundancy at once
-        first = f"Put {swap.old.spot} online again first"
+        first = f"Put {view.placed(swap.old).spot} online again first"
         yield KeyedText(f"{first}.", f"{first} ({{keys}}).", "undo-step")
 
 
@@ -237,7 +237,8 @@ def summary(swap: Checklist) -> tuple[str, ...]:
         return (gone, "What took its place, if anything did, was not seen here.")
     new = swap.new.words
     if swap.same:
-        end = f"{swap.old.words} is online again in {swap.vdev} of {swap.pool}, {took}."
+        back = swap.new if swap.new.place else swap.old
+        end = f"{back.words} is online again in {swap.vdev} of {swap.pool}, {took}."
     else:
         end = f"{new} has replaced {swap.old.words} in {swap.vdev} of {swap.pool}, {took}."
     if swap.scrub_begun is None:

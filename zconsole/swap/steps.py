@@ -332,7 +332,7 @@ def _online(swap: Checklist, view: MachineView, target: Target) -> SwapStage | N
     if target.vdev.state not in FAILED:
         return None
     return SwapStage(
-        f"Put {swap.old.words} online again",
+        f"Put {view.placed(swap.old).words} online again",
         (
             "The same disk is back: what it missed is resilvered. If errors return, its cable, its"
             " bay or the disk itself is bad.",
@@ -404,7 +404,7 @@ def _waiting(swap: Checklist, view: MachineView, leaf: Target | None) -> SwapSta
     else:
         meanwhile = f"{stay}, though ZFS doesn't read from it: the pull can only be checked then."
     return SwapStage(
-        f"Wait until {(swap.new or swap.old).words} is filled",
+        f"Wait until {view.placed(swap.new or swap.old).words} is filled",
         (meanwhile,),
         waits=filling(view.situation, vdev),
         deferred=waits_its_turn(view.situation, vdev),
