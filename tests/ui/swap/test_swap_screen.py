@@ -123,6 +123,8 @@ async def test_the_key_that_gives_up_is_in_sight_at_every_step_on_a_narrow_scree
         await s.do()
         await _looked()
         assert "The last scrub took 1m30s." in s.screen
+        await s.do()
+        assert "the scrub of tank finished" not in await s.seen("The scrub finished with 0")
         assert seen == [*WAYS[PULL_FIRST].steps[:6], "light-off", "scrub"]
 
 
