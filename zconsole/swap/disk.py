@@ -222,6 +222,11 @@ class Checklist:
         return self.was_gone and any(entry.text in early for entry in self.log)
 
     @property
+    def was_needed(self) -> bool:
+        """Whether the old disk left the machine at a time when the new one was to be filled."""
+        return any(entry.text == TOO_EARLY for entry in self.log)
+
+    @property
     def undoable(self) -> str:
         """Why nothing can be undone, for a checklist that left nothing in place."""
         ran = any(entry.command for entry in self.log)

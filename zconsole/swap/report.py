@@ -19,7 +19,6 @@ from zconsole.swap.choice import SwapChoice, SwapWay
 from zconsole.swap.disk import (
     DONE,
     OPEN,
-    REPLACE_FIRST,
     SPARE_FIRST,
     Checklist,
     MachineView,
@@ -142,15 +141,17 @@ def still_out(swap: Checklist, view: MachineView) -> Iterator[str]:
 
 def out_early(swap: Checklist, view: MachineView) -> Iterator[str]:
     """Yield a warning if the old disk is out before the new one is filled, and was still read."""
-    early = swap.mode == REPLACE_FIRST and swap.pulled is None and swap.left_early
+    elsewhere = swap.new is not None and swap.new.spot != swap.old.spot
+    early = swap.was_needed and (swap.pulled is None or elsewhere)
     # The pool notices a pull only at its next read or write.
     seen = without(view, (swap.old,))
     target = seen.target(swap.old.key)
-    if not early or target is None or target.vdev.state == "FAULTED":
+    out = bool(view.devices) and view.device(swap.old) is None
+    if not (early and out) or target is None or target.vdev.state == "FAULTED":
         return
     for left in redundancy_words(seen.situation, target.top):
-        out = f"{swap.old.words} is out too early: put it back"
-        yield f"{out}; until the new disk is filled, {left}."
+        what = f"{swap.old.words} is out too early: put it back"
+        yield f"{what}; until the new disk is filled, {left}."
 
 
 def old_helps(swap: Checklist, view: MachineView) -> bool:

@@ -29,7 +29,6 @@ from zconsole.swap.disk import (
     PULL_FIRST,
     REPLACE_FIRST,
     SPARE_FIRST,
-    TOO_EARLY,
     Checklist,
     MachineView,
     SwapDisk,
@@ -348,8 +347,7 @@ def _online(swap: Checklist, view: MachineView, target: Target) -> SwapStage | N
 def back_early(swap: Checklist, view: MachineView) -> SwapStage | None:
     """Return the stage to put an old disk online that was pulled too early and is in again."""
     target = view.target(swap.old.key)
-    early = swap.pulled is None and any(entry.text == TOO_EARLY for entry in swap.log)
-    if not early or target is None or view.device(swap.old) is None:
+    if not swap.was_needed or swap.same or target is None or view.device(swap.old) is None:
         return None
     # One that is OFFLINE or FAULTED was so before.
     stage = None if target.vdev.state in ("OFFLINE", "FAULTED") else _online(swap, view, target)
