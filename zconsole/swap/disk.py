@@ -222,6 +222,17 @@ class Checklist:
         return self.was_gone and any(entry.text in early for entry in self.log)
 
     @property
+    def was_needed(self) -> bool:
+        """Whether the old disk left the machine at a time when the new one was to be filled."""
+        return any(entry.text == TOO_EARLY for entry in self.log)
+
+    @property
+    def undoable(self) -> str:
+        """Why nothing can be undone, for a checklist that left nothing in place."""
+        ran = any(entry.command for entry in self.log)
+        return "nothing is left to undo" if ran else "nothing has been done yet"
+
+    @property
     def scrub_begun(self) -> float | None:
         """Epoch seconds when this checklist began a scrub; None if it didn't, or stopped it."""
         own = [entry for entry in self.log if entry.step == "scrub" and entry.command]
@@ -436,6 +447,23 @@ class MachineView:
     def device(self, disk: SwapDisk | None) -> Device | None:
         """Return the device that is this disk; None while it is not present."""
         return None if disk is None else device_of(disk, self.devices)
+
+    def placed(self, disk: SwapDisk) -> SwapDisk:
+        """Return the disk with the place where it is now; one that is out keeps its last place."""
+        device = self.device(disk)
+        if device is None or not disk.is_marked(device):
+            return disk
+        here = disk_of(device)
+        # Without a bay, the disk is still in its old one as long as the port is the same.
+        stays = here.port == disk.port or not here.port
+        return replace(
+            disk,
+            whole=here.whole,
+            node=here.node,
+            bay=here.bay or (disk.bay if stays else ""),
+            port=here.port or disk.port,
+            light=here.light or (disk.light if stays else ""),
+        )
 
     def counts(self, device: Device | None) -> SmartCounts | None:
         """Return a disk's SMART counts; None where it was not asked, or is not present."""

@@ -19,7 +19,6 @@ from zconsole.swap.choice import SwapChoice, SwapWay
 from zconsole.swap.disk import (
     DONE,
     OPEN,
-    REPLACE_FIRST,
     SPARE_FIRST,
     Checklist,
     MachineView,
@@ -136,21 +135,23 @@ def still_out(swap: Checklist, view: MachineView) -> Iterator[str]:
     said = [f"{text}." for text in _not_back(swap.meant, view)]
     yield from said
     if said and old_helps(swap, view):  # that restores redundancy at once
-        first = f"Put {swap.old.spot} online again first"
+        first = f"Put {view.placed(swap.old).spot} online again first"
         yield KeyedText(f"{first}.", f"{first} ({{keys}}).", "undo-step")
 
 
 def out_early(swap: Checklist, view: MachineView) -> Iterator[str]:
     """Yield a warning if the old disk is out before the new one is filled, and was still read."""
-    early = swap.mode == REPLACE_FIRST and swap.pulled is None and swap.left_early
+    elsewhere = swap.new is not None and swap.new.spot != swap.old.spot
+    early = swap.was_needed and (swap.pulled is None or elsewhere)
     # The pool notices a pull only at its next read or write.
     seen = without(view, (swap.old,))
     target = seen.target(swap.old.key)
-    if not early or target is None or target.vdev.state == "FAULTED":
+    out = bool(view.devices) and view.device(swap.old) is None
+    if not (early and out) or target is None or target.vdev.state == "FAULTED":
         return
     for left in redundancy_words(seen.situation, target.top):
-        out = f"{swap.old.words} is out too early: put it back"
-        yield f"{out}; until the new disk is filled, {left}."
+        what = f"{swap.old.words} is out too early: put it back"
+        yield f"{what}; until the new disk is filled, {left}."
 
 
 def old_helps(swap: Checklist, view: MachineView) -> bool:
@@ -214,7 +215,7 @@ def way_back(swap: Checklist, view: MachineView, stage: SwapStage, clean: bool) 
         stands.sort(key=lambda back: back.plan is None or back.plan.action != "online")
     gives_up = clean and view.target(swap.old.key) is not None and swap.pulled is None
     if not stands and gives_up:
-        return WayBack("give up this swap: nothing is left to undo", closes=True)
+        return WayBack(f"give up this swap: {swap.undoable}", closes=True)
     return next(iter(stands), None)
 
 
@@ -237,7 +238,8 @@ def summary(swap: Checklist) -> tuple[str, ...]:
         return (gone, "What took its place, if anything did, was not seen here.")
     new = swap.new.words
     if swap.same:
-        end = f"{swap.old.words} is online again in {swap.vdev} of {swap.pool}, {took}."
+        back = swap.new if swap.new.place else swap.old
+        end = f"{back.words} is online again in {swap.vdev} of {swap.pool}, {took}."
     else:
         end = f"{new} has replaced {swap.old.words} in {swap.vdev} of {swap.pool}, {took}."
     if swap.scrub_begun is None:

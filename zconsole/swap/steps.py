@@ -29,7 +29,6 @@ from zconsole.swap.disk import (
     PULL_FIRST,
     REPLACE_FIRST,
     SPARE_FIRST,
-    TOO_EARLY,
     Checklist,
     MachineView,
     SwapDisk,
@@ -284,12 +283,13 @@ def insert_stage(swap: Checklist, view: MachineView, _: float) -> SwapStage | No
         text = (f"Move it to {spot}, or use it where it is: {new.words}.",)
         return SwapStage(title, text, waits=f"a disk in {spot}", answers=(elsewhere(new, spot),))
     if verdict == "unfit":
-        pull = (
-            f"Pull {new.words} again, then insert" if old.shares_place(found.device) else "Insert"
-        )
-        text = (*(f"{sentence(each)}." for each in found.problems), f"{pull} another disk.")
-        title = f"{new.words} does not fit"
-        return SwapStage(title, text, waits=f"a disk that fits in {spot}")
+        waits, insert = f"a disk that fits in {spot}", "Insert"
+        if old.shares_place(found.device):
+            insert = f"Pull {new.words} again, then insert"
+        elif new.place:
+            waits += f", or in {new.place} once this one is out"
+        text = (*(f"{sentence(each)}." for each in found.problems), f"{insert} another disk.")
+        return SwapStage(f"{new.words} does not fit", text, waits=waits)
     return None
 
 
@@ -331,7 +331,7 @@ def _online(swap: Checklist, view: MachineView, target: Target) -> SwapStage | N
     if target.vdev.state not in FAILED:
         return None
     return SwapStage(
-        f"Put {swap.old.words} online again",
+        f"Put {view.placed(swap.old).words} online again",
         (
             "The same disk is back: what it missed is resilvered. If errors return, its cable, its"
             " bay or the disk itself is bad.",
@@ -347,8 +347,7 @@ def _online(swap: Checklist, view: MachineView, target: Target) -> SwapStage | N
 def back_early(swap: Checklist, view: MachineView) -> SwapStage | None:
     """Return the stage to put an old disk online that was pulled too early and is in again."""
     target = view.target(swap.old.key)
-    early = swap.pulled is None and any(entry.text == TOO_EARLY for entry in swap.log)
-    if not early or target is None or view.device(swap.old) is None:
+    if not swap.was_needed or swap.same or target is None or view.device(swap.old) is None:
         return None
     # One that is OFFLINE or FAULTED was so before.
     stage = None if target.vdev.state in ("OFFLINE", "FAULTED") else _online(swap, view, target)
@@ -403,7 +402,7 @@ def _waiting(swap: Checklist, view: MachineView, leaf: Target | None) -> SwapSta
     else:
         meanwhile = f"{stay}, though ZFS doesn't read from it: the pull can only be checked then."
     return SwapStage(
-        f"Wait until {(swap.new or swap.old).words} is filled",
+        f"Wait until {view.placed(swap.new or swap.old).words} is filled",
         (meanwhile,),
         waits=filling(view.situation, vdev),
         deferred=waits_its_turn(view.situation, vdev),

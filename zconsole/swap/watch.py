@@ -244,29 +244,11 @@ def _relocated(swap: Checklist, view: MachineView, now: float) -> Checklist:
     old = swap.old
     if swap.pulled is not None:
         return swap
-    found = _placed(old, view)
+    found = view.placed(old)
     swap = replace(swap, old=found)
     if found.words == old.words or not old.place:
         return swap
     return swap.retaking("light").noting(now, swap.at, f"{found.mark} is in {found.place} now")
-
-
-def _placed(disk: SwapDisk, view: MachineView) -> SwapDisk:
-    """Return the disk with the place where it is now; one that is out keeps its last place."""
-    device = view.device(disk)
-    if device is None or not disk.is_marked(device):
-        return disk
-    here = disk_of(device)
-    # Without a bay, the disk is still in its old one as long as the port is the same.
-    stays = here.port == disk.port or not here.port
-    return replace(
-        disk,
-        whole=here.whole,
-        node=here.node,
-        bay=here.bay or (disk.bay if stays else ""),
-        port=here.port or disk.port,
-        light=here.light or (disk.light if stays else ""),
-    )
 
 
 def _baseline(swap: Checklist, view: MachineView, _: float) -> Checklist:
@@ -283,12 +265,12 @@ def _baseline(swap: Checklist, view: MachineView, _: float) -> Checklist:
 def _returning(swap: Checklist, view: MachineView, now: float) -> Checklist:
     """Note disks that are in again: in another bay than before, or though meant to stay out."""
     for disk in swap.wrong:
-        if (here := _placed(disk, view)).spot != disk.spot:
+        if (here := view.placed(disk)).spot != disk.spot:
             swap = swap.noting(now, PUT_BACK, _in_again(here, disk))
-    swap = replace(swap, wrong=tuple(_placed(disk, view) for disk in swap.wrong))
+    swap = replace(swap, wrong=tuple(view.placed(disk) for disk in swap.wrong))
     for disk in swap.meant:  # back in: it has to become complete, too
         if view.device(disk) is not None:
-            here, rest = _placed(disk, view), tuple(d for d in swap.meant if d is not disk)
+            here, rest = view.placed(disk), tuple(d for d in swap.meant if d is not disk)
             beside = (d for d in swap.around if d.leaf != disk.leaf)
             swap = replace(swap, meant=rest, wrong=(*swap.wrong, here), around=(*beside, disk))
             swap = swap.noting(now, PUT_BACK, _in_again(here, disk))
@@ -549,7 +531,7 @@ def _coming_back(
     """Build the stage for a disk that is in again but not complete yet; no other one is out."""
     situation, target = leaf
     hold = (
-        f"Do not pull {swap.old.words} before {back.spot} is complete."
+        f"Do not pull {view.placed(swap.old).words} before {back.spot} is complete."
         if view.device(swap.old) is not None
         else f"Pull nothing else before {back.spot} is complete."
     )
@@ -564,7 +546,11 @@ def _coming_back(
         if plan is not None:
             return f"bring {disk} back into {situation.pool.name}"
         wait = f"wait until {disk} is complete again"
-        return f"put {swap.old.spot} online again, then {wait}" if old_helps(swap, view) else wait
+        return (
+            f"put {view.placed(swap.old).spot} online again, then {wait}"
+            if old_helps(swap, view)
+            else wait
+        )
 
     waits = filling(situation) if plan is None else ""
     return SwapStage(
@@ -593,7 +579,7 @@ def _still_out(
     old = (
         f"{swap.old.words}, which this checklist swaps, is out too"
         if view.device(swap.old) is None
-        else f"the disk to swap is {swap.old.words}"
+        else f"the disk to swap is {view.placed(swap.old).words}"
     )
     text.append(f"The machine lost {names}; {old}.")
     pools = dict.fromkeys(disk.pool for disk in out if disk.pool)
@@ -610,7 +596,9 @@ def _still_out(
     meant = f"Do not wait for {disks[0].place or disks[0].words}: it was pulled on purpose, or has"
     spots = " and ".join(disk.spot for disk in disks)
     # A command takes effect at once, a hand later: redundancy is back sooner by the old disk.
-    first = f"put {swap.old.spot} online again, then " if old_helps(swap, view) else ""
+    first = ""
+    if old_helps(swap, view):
+        first = f"put {view.placed(swap.old).spot} online again, then "
     return SwapStage(
         f"WRONG DISK{'S' * several}: {first}put {names} back{'' if first else ' now'}",
         tuple(text),

@@ -143,6 +143,18 @@ async def test_a_path_is_asked_for_until_it_is_one_or_left_and_leads_back_to_the
     assert "/tmp/file" in ui.shown[3]
 
 
+async def test_where_no_disk_fits_the_cursor_is_on_the_path_and_a_disk_is_asked_for():
+    ui = ScriptedSession("swap", ESC)
+    await replace_flow(ui, ui.key("RGYCXAL5"))
+    assert "No disk of this machine fits here: insert one" in ui.said
+    async with acting("swap", (80, 24)) as a:
+        await a.to("RGYCXAL5")
+        await a.press("R")
+        shown = await a.read(a.rest())
+        assert f"› {OTHER}" in shown
+        assert "10 more that can't be used here" in shown
+
+
 async def test_after_a_replace_the_cursor_is_on_the_group_and_the_disk_that_is_filled_in_sight():
     async with acting("failed-disk", (80, 24)) as a:
         await a.press("R", "enter", *RUN, "escape")

@@ -158,7 +158,7 @@ async def test_keys_that_do_nothing_say_so_and_the_help_tells_of_those_that_ther
         asking(a, "one")
         assert "? help  Esc cancel" in await a.read(a.rest())
         said = await a.read(a.press("v"))
-        assert "There is no other way" in said
+        assert "There is nothing else to choose from here" in said
         assert "Esc cancel" in said
         assert "Tab goes to the buttons" in await a.read(a.press("tab", "tab", "enter"))
         await a.press("tab")

@@ -25,6 +25,14 @@ async def test_the_way_back_puts_the_disk_online_and_then_closes():
         assert await main_line(s) == ""
 
 
+async def test_giving_up_before_the_first_step_says_that_nothing_has_been_done():
+    async with swapping() as s:
+        await s.begin()
+        assert "X     Give up this swap: nothing has been done yet" in s.screen
+        await s.press("X")
+        assert "Nothing has been done yet." in await s.read(s.on(ConfirmScreen))
+
+
 async def test_giving_up_amid_a_swap_takes_a_word_and_what_is_left_undone_stays_in_sight():
     async with swapping() as s:
         shown = await question(s, "X")
@@ -63,7 +71,7 @@ async def test_a_disk_pulled_while_giving_up_is_asked_is_named_as_left_undone():
     async with swapping() as s:
         await s.begin()
         await s.press("X")
-        assert "Nothing is left to undo" in await s.read(s.on(ConfirmScreen))
+        assert "Nothing has been done yet" in await s.read(s.on(ConfirmScreen))
         s.swap.hands.pull("Slot 01")
         s.feed.step(1.0)
         await s.press("right", "enter")

@@ -49,6 +49,23 @@ def test_a_resilver_beside_the_step_is_called_the_running_one():
     assert said("resilver", "replace", BARE) == "The running resilver ends in about 1h00m."
 
 
+@rows(
+    ("changes", "sooner"),
+    [
+        ({"wrong": (SwapDisk("sdb"),)}, True),
+        ({"wrong": (SwapDisk("sdb"),), "at": "resilver"}, False),  # it fills the new disk as well
+        ({"same": True, "at": "resilver"}, True),
+        ({}, False),
+    ],
+)
+def test_a_resilver_of_what_a_disk_missed_may_end_much_sooner(changes, sooner):
+    c = Checklist("1", "tank", None, 1.0, SwapDisk("sda"), "raidz2-0", PULL_FIRST, **changes)
+    scan = view(Scan("resilver", "running", start=1.0))._replace(estimate=KNOWN)
+    said = eta_note(scan, SwapStage("Wait", step=c.at), c)
+    assert said.endswith(", or much sooner: only what the disk missed is written.") == sooner
+    assert " ends in about 1h00m (30m00s to 2h00m)" in said
+
+
 def test_a_resilver_of_other_disks_ends_before_that_of_this_one():
     assert "starts after the running one" in said("resilver", "resilver", deferred=True)
 

@@ -11,6 +11,8 @@ from zconsole.actions.facts import MachineFacts
 from zconsole.actions.plan import Facts
 from zconsole.pool.model import Pool, SampleFailure
 from zconsole.sim.backends.swap import simulated_swap
+from zconsole.swap.disk import PULL_FIRST
+from zconsole.swap.steps import WAYS
 from zconsole.swap.store import SwapBackend, SwapStore
 from zconsole.timeline.alerts.rules import Alert
 from zconsole.timeline.feed import Update
@@ -94,6 +96,36 @@ async def test_a_device_that_is_not_guided_shows_the_manual_steps():
         assert "not guided" in shown
         assert "By hand" in shown
         assert "Begin" not in shown
+
+
+async def test_the_key_that_gives_up_is_in_sight_at_every_step_on_a_narrow_screen():
+    async with swapping((80, 24)) as s:
+        seen = []
+
+        async def _looked() -> None:
+            *_, last = (await s.read(s.settled())).splitlines()
+            assert "X give up" in last
+            seen.append(s.app.screen.stage.step)
+
+        await s.begin()
+        await _looked()
+        for _ in range(2):
+            await s.do()
+            await _looked()
+        await s.pull("Slot 07")
+        await _looked()
+        await s.insert(s.swap.hands.drawer()[0].rpartition(" ")[2], "Slot 07")
+        await _looked()
+        await s.do()
+        await _looked()
+        await s.seen("Switch off the light of Slot 07")
+        await _looked()
+        await s.do()
+        await _looked()
+        assert "The last scrub took 1m30s." in s.screen
+        await s.do()
+        assert "the scrub of tank finished" not in await s.seen("The scrub finished with 0")
+        assert seen == [*WAYS[PULL_FIRST].steps[:6], "light-off", "scrub"]
 
 
 async def test_keys_are_in_the_help_and_say_why_where_they_do_nothing():

@@ -208,6 +208,17 @@ def test_an_old_disk_that_is_pulled_while_the_new_one_is_filled_is_to_be_put_bac
     assert play.look().step == "light-off"
 
 
+def test_an_old_disk_whose_bay_has_another_disk_by_then_is_still_to_be_put_back():
+    play = filling_first()
+    play.hands.pull(OLD)
+    play.look()
+    play.hands.insert(0, OLD)
+    assert play.look().warnings == (f"{TOO_EARLY} 1 more device may fail in raidz2-0.",)
+    play.put_back(OLD, into="Slot 12")
+    assert play.do().warnings == ()
+    assert play.until("scrub").step == "scrub"
+
+
 def test_an_old_disk_that_is_out_before_the_new_one_is_filled_is_not_pulled_again():
     play = filling_first()
     play.hands.pull(OLD)

@@ -16,7 +16,11 @@ pytestmark = pytest.mark.slow
 
 
 def test_a_new_disk_in_a_free_bay_is_filled_before_the_old_one_is_pulled(play: Play):
+    play.begin(REPLACE_FIRST)
     play.hands.insert(SMALL, "Slot 12")
+    waits = play.look().waits
+    assert waits == "a disk that fits in Slot 11, or in Slot 12 once this one is out"
+    play.guide.close(play.now)
     assert play.begin(REPLACE_FIRST).title == "Insert the new disk into Slot 11"
     play.hands.insert(NEW, EMPTY)
     assert play.look().step == "replace"

@@ -226,12 +226,25 @@ def test_a_disk_that_was_meant_to_go_and_returns_to_another_bay_is_called_by_tha
     assert said in [entry.text for entry in play.checklist.log]
 
 
+def test_the_old_disk_in_the_bay_of_a_wrong_one_is_called_by_that(play: Play):
+    play.wrong()
+    play.hands.pull(OLD)
+    play.look()
+    stage = play.put_back(OLD, into=WRONG)
+    assert stage.title.startswith(f"WRONG DISK: put {WRONG} online again, then put {WRONG} (")
+    assert stage.back.text.startswith(f"put {WRONG} (")
+
+
 def test_the_old_disk_may_return_to_another_bay_if_its_own_is_taken(play: Play):
+    mark = f"serial {play.leaf(OLD).serial}"
     play.moved()
-    play.put_back(OLD, into=WRONG)
+    stage = play.put_back(OLD, into=WRONG)
     assert play.checklist.same
-    play.do()
-    assert play.until("scrub").step == "scrub"
+    assert stage.title == f"Put {WRONG} ({mark}) online again"
+    assert stage.plan.title == f"Put {WRONG} ({mark}) online"
+    assert play.do().title == f"Wait until {WRONG} ({mark}) is filled"
+    play.until("scrub")
+    assert play.answer("no-scrub").text[0].startswith(f"{WRONG} ({mark}) is online again")
 
 
 def test_a_wrong_disk_in_the_bay_of_another_wrong_one_stays_there(play: Play):

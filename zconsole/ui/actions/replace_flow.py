@@ -34,6 +34,7 @@ from zconsole.ui.widgets.draw import Lines, Span
 BatchRan = Callable[[tuple[Swap, ...], Sequence[ExecutionEvent]], Awaitable[None]]
 """Called with the swaps of a plan and the events of its execution, even if that failed."""
 
+NONE_FITS = "No disk of this machine fits here: insert one, then open this list again"
 OTHER = "other: type the path of a file or device"
 
 
@@ -147,12 +148,20 @@ async def _pick_device(
     async def _fill() -> int:
         listed.extend(await _candidates(ui, await ui.situation_now(), target, taken))
         devices.fill = None
-        return 0
+        return 0 if _any_fits() else len(listed)
+
+    def _any_fits() -> bool:
+        return any(each.usable for each in listed)
+
+    def _about(index: int, look: DisplayFormat, width: int) -> Lines:
+        if index == len(listed) and devices.fill is None and not _any_fits():
+            return tuple(look.wrapped(NONE_FITS, width))
+        return candidate_about(listed, index, look, width)
 
     devices = PickList(
         ui.look.text(title),
         _lines,
-        about=partial(candidate_about, listed),
+        about=_about,
         fill=_fill,
         behind=lambda: [n for n, each in enumerate(listed) if not each.usable],
         rest="that can't be used here",

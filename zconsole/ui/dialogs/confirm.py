@@ -213,7 +213,7 @@ class ConfirmScreen(ButtonScreen[None], groups=("Plan", "Result", "Buttons")):
     def action_other_way(self) -> None:
         """Show the next alternative."""
         if self._state == "asking" and len(self._confirmations) < 2:
-            self._warn("There is no other way")
+            self._warn("There is nothing else to choose from here")
         elif self._state == "asking":
             self._index = (self._index + 1) % len(self._confirmations)
             self.text.edge(-1)

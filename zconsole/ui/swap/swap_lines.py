@@ -157,8 +157,17 @@ def eta_note(view: ScanView, stage: SwapStage | None, swap: Checklist | None = N
         left = f"{left} ({duration(found.low)} to {duration(found.high)})"
     if stage is not None and stage.deferred:
         return f"This disk's {scan.function} starts after the running one, in about {left}."
+    if swap is not None and (swap.same or (swap.wrong and swap.at != "resilver")):
+        left += ", or much sooner: only what the disk missed is written"
     own = stage is not None and stage.step in ("resilver", "scrub")
     return f"The {'' if own else 'running '}{scan.function} ends in about {left}."
+
+
+def scrub_note(frame: Frame, stage: SwapStage) -> Iterator[Span]:
+    """Yield the note on how long the pool's last scrub took, before the next one begins."""
+    took = next((past.seconds for past in frame.past if past.function == "scrub"), None)
+    if stage.step == "scrub" and stage.plan is not None and took is not None:
+        yield Span(f"The last scrub took {duration(took)}.", "notice")
 
 
 def restored_note(frame: Frame, swap: Checklist) -> Iterator[Span]:

@@ -35,7 +35,7 @@ from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.messages import PAGE
 from zconsole.ui.new_file import keep_new
 from zconsole.ui.panes.help import key_row, short_key
-from zconsole.ui.swap.swap_lines import eta_note, restored_note, swap_lines, swap_title
+from zconsole.ui.swap.swap_lines import eta_note, restored_note, scrub_note, swap_lines, swap_title
 from zconsole.ui.themed_app import begin, begin_next
 from zconsole.ui.widgets.draw import Lines, Span, joined
 
@@ -155,6 +155,9 @@ class SwapScreen(Dialog[SwapDisk | None], groups=("Swap",)):
             self.text.edge(-1)
         if before is not None and after is not None and after.over and not before.over:
             self._saved = ""  # the saved report lacks the end
+            # The end says it, and a message below the list of what happened reads as part of it.
+            if told := self._ui.outcomes_shown.pop((self.checklist.pool, "scrub"), ""):
+                self._ui.app.withdraw(told)
         self.update()
 
     async def read(self) -> None:
@@ -221,6 +224,8 @@ class SwapScreen(Dialog[SwapDisk | None], groups=("Swap",)):
         scan = frame.scan if frame is not None else None
         if scan is not None and (said := eta_note(scan, stage, swap)):
             yield Span(said, "notice")
+        if frame is not None:
+            yield from scrub_note(frame, stage)
         if stage.over and frame is not None:
             yield from restored_note(frame, swap)
         if stage.over and not self._saved:
@@ -263,8 +268,10 @@ class SwapScreen(Dialog[SwapDisk | None], groups=("Swap",)):
                 "other_pool": bool(stage.then) and not hold,
             }
         else:
+            plans = (stage.plan, None if stage.back is None else stage.back.plan)
+            switches = any(plan is not None and plan.action == "locate" for plan in plans)
             # While another disk has to be put back, this bay must not be lit.
-            lights = not stage.alarm and not _is_elsewhere(swap, stage)
+            lights = not (switches or stage.alarm or _is_elsewhere(swap, stage))
             able = {
                 "do": stage.plan.refused is None if stage.plan is not None else stage.alarm,
                 "answer": bool(stage.answers),
@@ -419,7 +426,7 @@ class SwapScreen(Dialog[SwapDisk | None], groups=("Swap",)):
     async def _give_up(self, stage: SwapStage) -> None:
         """Ask whether to close the checklist; a word must be typed if something is left undone."""
         back, swap = stage.back, self.checklist
-        typed, said = None, [Span("Nothing is left to undo. You can save a report afterwards.")]
+        typed, said = None, [Span(f"{sentence(swap.undoable)}. You can save a report afterwards.")]
         if back is None or not back.closes:
             typed = GIVE_UP
             said = [
