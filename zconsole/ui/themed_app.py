@@ -8,7 +8,7 @@ order; never on the screen behind it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable
 from functools import partial
 from time import monotonic
 from typing import Any, ClassVar
@@ -124,6 +124,8 @@ class ThemedApp(App[None]):
         """Published when the messages have changed."""
         self._ahead: deque[_Typed] = deque()
         """Keys that wait for the screen they are meant for."""
+        self._flow_keys: Collection[str] = ()
+        """Keys that started the newest flow."""
         self._asked = False
         """Whether a screen of the newest flow was shown, so that Esc is meant for it, not for the
         flow."""
@@ -234,9 +236,12 @@ class ThemedApp(App[None]):
 
     # Typing ahead: keys and pastes that wait for their screen
 
-    def begin_flow(self, work: Work) -> None:
-        """Start a flow with screens of its own; it replaces the present one."""
-        self._asked = False
+    def begin_flow(self, work: Work, keys: Collection[str] = ()) -> None:
+        """Start a flow with screens of its own; it replaces the present one.
+
+        ``keys`` have started it: on its screens that have no other use for them, they do nothing.
+        """
+        self._asked, self._flow_keys = False, keys
         self.withdraw(FLOW)
         begin(self, work, group=FLOW, exclusive=True)
         self.set_timer(SLOW, self._say_coming)
@@ -339,6 +344,8 @@ class ThemedApp(App[None]):
         """Run the binding of a key that no view took; notify the operator if it has none."""
         event.prevent_default()  # textual would run the bindings again
         if await self._check_bindings(event.key) or isinstance(self.focused, Input):
+            return
+        if event.key in self._flow_keys and not self.main_on_top:
             return
         typed = event.character or ""
         key = typed if typed.strip() and typed.isprintable() else shown(event.key)
