@@ -211,8 +211,8 @@ class ThemedApp(App[None]):
 
     def withdraw(self, about: object) -> None:
         """Remove the messages about a subject."""
-        if self.messages.forget(about):
-            self.update_messages()
+        self.messages.forget(about)
+        self.update_messages()
 
     def update_messages(self) -> None:
         """Publish the messages that are due now, without those that are over or not true."""
@@ -242,7 +242,7 @@ class ThemedApp(App[None]):
         ``keys`` have started it: on its screens that have no other use for them, they do nothing.
         """
         self._asked, self._flow_keys = False, keys
-        self.withdraw(FLOW)
+        self.messages.forget(FLOW)
         begin(self, work, group=FLOW, exclusive=True)
         self.set_timer(SLOW, self._say_coming)
 
@@ -255,8 +255,7 @@ class ThemedApp(App[None]):
         self._asked = True
         if screen.read_first:
             self._ahead = deque(filter(_is_escape, self._ahead))
-        self.messages.forget(_COMING)
-        self.update_messages()  # those that came along stay on this screen
+        self.withdraw(_COMING)  # messages that came along stay on this screen
         self.go_on()
 
     @property
@@ -325,7 +324,8 @@ class ThemedApp(App[None]):
 
     async def _act(self, typed: _Typed) -> None:
         """Run the key's binding before the next key is looked at, unless the key may be text."""
-        self.withdraw(KEY)
+        if self.messages.forget(KEY):
+            self.update_messages()
         self.app_focus = True  # as App.on_event, which this replaces
         # Inputs, and screens with on_key, get characters before bindings do.
         text = isinstance(self.focused, Input) or hasattr(self.screen, "on_key")
