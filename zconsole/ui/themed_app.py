@@ -125,7 +125,7 @@ class ThemedApp(App[None]):
         self._ahead: deque[_Typed] = deque()
         """Keys that wait for the screen they are meant for."""
         self._flow_keys: Collection[str] = ()
-        """Keys that started the newest flow."""
+        """Keys that started the flow that runs."""
         self._asked = False
         """Whether a screen of the newest flow was shown, so that Esc is meant for it, not for the
         flow."""
@@ -280,6 +280,7 @@ class ThemedApp(App[None]):
     def on_worker_state_changed(self, message: Worker.StateChanged) -> None:
         """Release the waiting keys when a flow ends, as it has no more screens."""
         if message.worker.group == FLOW and message.worker.is_finished:
+            self._flow_keys = ()
             self.withdraw(_COMING)
             self.go_on()
 
