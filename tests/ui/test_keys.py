@@ -300,3 +300,15 @@ def test_the_meanings_of_the_legend_stand_in_one_column():
     columns = [line.index(said) for line in lines for said in meant if said in line]
     assert len(columns) == len(meant)
     assert len(set(columns)) == 1
+
+
+async def test_the_key_that_began_a_flow_does_nothing_on_its_screens_without_a_word():
+    """After Esc in a plan, the message about R stood in the list that R had opened."""
+    async with acting("mirror-scrub") as a:
+        for key in ("R", "S", "T"):
+            await a.press("j", "j", "j", key, key)
+            depth = len(a.app.screen_stack)
+            assert (told(a), depth) == ([], 2), key
+            await a.press("d")
+            assert told(a) == [f"Key d {NOTHING}; ? lists the keys"]
+            await a.home()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from textual import events
 
 from tests.records import replace
@@ -100,3 +101,14 @@ async def test_a_scan_without_a_graph_names_no_keys_of_one():
         app.set_focus(app.main_screen.query_one("#scan"))
         await pilot.pause()
         assert "older" not in screen().splitlines()[-1]
+
+
+@pytest.mark.parametrize("pane", ["scan", "devices", "balance", "events"])
+async def test_the_whole_screen_of_a_pane_names_the_key_that_leaves_it(pane):
+    async with view_state(frames.resilver(), size=(80, 40)) as (app, pilot, screen):
+        app.set_focus(app.main_screen.panes[pane])
+        await pilot.press("z")
+        assert "? help  z zoom out" in screen().splitlines()[-1]
+        assert screen().splitlines()[-1].count(" z ") == 1
+        await pilot.press("z")
+        assert "zoom out" not in screen()

@@ -20,7 +20,7 @@ from zconsole.ui.dialogs.go_to_screen import time_typed
 from zconsole.ui.keys import SHIPPED, shown
 from zconsole.zfs.sources.base import Capabilities
 from zconsole.zfs.sources.recording import Gaps
-from zconsole.zfs.sources.replay import ReplaySource
+from zconsole.zfs.sources.replay import Playback, ReplaySource
 
 
 def said(app):
@@ -449,3 +449,33 @@ async def test_a_demo_says_which_keys_change_its_speed_and_they_do():
         await pilot.press("question_mark")
         await pilot.press("right_curly_bracket")  # also over another screen
         assert steps == [1, -1, 1]
+
+
+@pytest.mark.parametrize("pane", ["scan", "devices", "events"])
+@pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40)])
+async def test_a_pane_on_the_whole_screen_leaves_room_for_position_and_keys(pane, size):
+    feed = FakeFeed((frames.resilver(),))
+    feed.playback = Playback(t=1000.0, span=(0.0, 2000.0))
+    async with view_state(feed=feed, size=size) as (app, pilot, read):
+        app.set_focus(app.main_screen.panes[pane])
+        await pilot.press("z")
+        position, keys = read().splitlines()[-2:]
+        assert position.startswith(" plays")
+        assert "z zoom out" in keys
+
+
+async def test_its_keys_come_first_in_the_help_of_a_replay_only(feed):
+    async with replaying(feed) as (app, pilot):
+        await pilot.press("question_mark")
+        assert screen_text(app).splitlines()[1] == " Replay"
+    async with view_state(frames.healthy()) as (_, pilot, read):
+        await pilot.press("question_mark")
+        assert read().splitlines()[1] == " Move"
+
+
+async def test_a_question_mark_opens_the_help_where_nothing_is_typed_yet(feed):
+    async with replaying(feed) as (app, pilot):
+        await pilot.press("at", "question_mark")
+        assert "that share of the recording" in screen_text(app)
+        await pilot.press("escape", *"14", "question_mark")
+        assert "14?" in screen_text(app).splitlines()[0]

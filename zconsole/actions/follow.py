@@ -6,6 +6,7 @@ The public functions return a ``Follow``, which is called with every new situati
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from zconsole.actions.plan import ActionOutcome, Follow, Situation, called
 from zconsole.actions.target import Swap, Target, find, find_path, stands_in
@@ -143,7 +144,9 @@ def _one_replace(
         gone = ActionOutcome(
             False, f"neither the old device nor {called(swap.new, now)} is in the pool"
         )
-        return filled(now, swap.new, "in place", before, gone)
+        end = filled(now, swap.new, "in place", before, gone)
+        left = _bay_left(swap.old, before, now)
+        return replace(end, text=f"{end.text}; {left}") if left and end and end.ok else end
     if old.group is None:
         return ActionOutcome(False, f"backed out: only {old.name} is in its place")
     ended = _ended_since(now, before)
@@ -160,6 +163,16 @@ def _one_replace(
         f"the resilver ended with {counted(ended.errors or 0, 'error')} and {old.group.name} is"
         f" still there: redundancy is not restored. {leftover(old.group) or ''}".rstrip(),
     )
+
+
+def _bay_left(key: str, before: Situation, now: Situation) -> str:
+    """Return that the pool no longer uses the bay of a replaced disk; empty if that is unknown."""
+    old = find(before.pool, key)
+    disk = old.vdev.disk if old is not None else None
+    if disk is None or not disk.bay:
+        return ""
+    used = {leaf.disk.bay for leaf in now.pool.root.leaves() if leaf.disk is not None}
+    return "" if disk.bay in used else f"{now.pool.name} no longer uses {disk.bay}"
 
 
 def filled(

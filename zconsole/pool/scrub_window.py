@@ -27,7 +27,7 @@ class ScrubWindow:
         """Message after an order."""
         if self.hours:
             return f"{self.pool} is scrubbed only in the hours {self.hours}"
-        dropped = f"the hours of {self.pool}'s scrub are dropped"
+        dropped = f"the hours of the scrub of {self.pool} are dropped"
         return f"{dropped}; it stays paused until you resume it" if self.paused else dropped
 
     @property

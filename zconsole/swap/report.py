@@ -268,7 +268,10 @@ def _lines(swap: Checklist, zone: tzinfo | None) -> Iterator[str]:
     yield "| --- | --- | --- |"
     new = swap.new or SwapDisk("")
     for label, name in _FACTS.items():
-        yield f"| {label} | {_cell(getattr(swap.old, name))} | {_cell(getattr(new, name))} |"
+        facts = [getattr(disk, name) for disk in (swap.old, new)]
+        if name == "name":  # the path for a disk without a pool, unlike those of zpool status
+            facts = [fact.rpartition("/")[2] if fact[:5] == "/dev/" else fact for fact in facts]
+        yield f"| {label} | {' | '.join(map(_cell, facts))} |"
     yield f"| size | {size(swap.old.size)} | {size(new.size)} |"
     yield ""
     yield f"- pool: {swap.pool}{f' (GUID {swap.guid})' if swap.guid else ''}, vdev {swap.vdev}"

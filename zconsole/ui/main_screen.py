@@ -104,7 +104,8 @@ class MainScreen(Screen[None]):
         self._drawn_for = self.app.size
         tabs = 1 if len(state.frames) > 1 else 0
         header = header_lines(frame, status, state.look, width, height)
-        room = height - tabs - 1 - len(header)
+        footer = 1 if state.playback is None else 2  # a replay has a line with its position
+        room = height - tabs - footer - len(header)
         scene = Scene(body, state.look, state.source, width, height, room, self.zoomed)
         wishes = self._wishes(scene)
         if is_crowded(height, room, wishes):
@@ -113,7 +114,7 @@ class MainScreen(Screen[None]):
             wishes = self._wishes(scene)
             if is_crowded(height, room, wishes):
                 header = header_lines(frame, status, state.look, width, height, brief=True)
-                scene = scene._replace(room=height - tabs - 1 - len(header))
+                scene = scene._replace(room=height - tabs - footer - len(header))
                 wishes = self._wishes(scene)
         self._header = header
         heights = allot(width, scene.room, wishes, self.chosen, self.zoomed)
@@ -347,6 +348,7 @@ class MainScreen(Screen[None]):
             played=played,
             ended=state.ended,
             paused=state.frozen is not None or (played is not None and played.paused),
+            zoomed=self.zoomed is not None,
             first=wanted_action(frame),
             own=pane.keys if isinstance(pane, Pane) else (),
         )

@@ -8,7 +8,7 @@ order; never on the screen behind it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable
 from functools import partial
 from time import monotonic
 from typing import Any, ClassVar
@@ -124,6 +124,8 @@ class ThemedApp(App[None]):
         """Published when the messages have changed."""
         self._ahead: deque[_Typed] = deque()
         """Keys that wait for the screen they are meant for."""
+        self._flow_keys: Collection[str] = ()
+        """Keys that started the flow that runs."""
         self._asked = False
         """Whether a screen of the newest flow was shown, so that Esc is meant for it, not for the
         flow."""
@@ -209,8 +211,8 @@ class ThemedApp(App[None]):
 
     def withdraw(self, about: object) -> None:
         """Remove the messages about a subject."""
-        if self.messages.forget(about):
-            self.update_messages()
+        self.messages.forget(about)
+        self.update_messages()
 
     def update_messages(self) -> None:
         """Publish the messages that are due now, without those that are over or not true."""
@@ -234,10 +236,13 @@ class ThemedApp(App[None]):
 
     # Typing ahead: keys and pastes that wait for their screen
 
-    def begin_flow(self, work: Work) -> None:
-        """Start a flow with screens of its own; it replaces the present one."""
-        self._asked = False
-        self.withdraw(FLOW)
+    def begin_flow(self, work: Work, keys: Collection[str] = ()) -> None:
+        """Start a flow with screens of its own; it replaces the present one.
+
+        ``keys`` have started it: on its screens that have no other use for them, they do nothing.
+        """
+        self._asked, self._flow_keys = False, keys
+        self.messages.forget(FLOW)
         begin(self, work, group=FLOW, exclusive=True)
         self.set_timer(SLOW, self._say_coming)
 
@@ -250,8 +255,7 @@ class ThemedApp(App[None]):
         self._asked = True
         if screen.read_first:
             self._ahead = deque(filter(_is_escape, self._ahead))
-        self.messages.forget(_COMING)
-        self.update_messages()  # those that came along stay on this screen
+        self.withdraw(_COMING)  # messages that came along stay on this screen
         self.go_on()
 
     @property
@@ -276,6 +280,7 @@ class ThemedApp(App[None]):
     def on_worker_state_changed(self, message: Worker.StateChanged) -> None:
         """Release the waiting keys when a flow ends, as it has no more screens."""
         if message.worker.group == FLOW and message.worker.is_finished:
+            self._flow_keys = ()
             self.withdraw(_COMING)
             self.go_on()
 
@@ -320,7 +325,8 @@ class ThemedApp(App[None]):
 
     async def _act(self, typed: _Typed) -> None:
         """Run the key's binding before the next key is looked at, unless the key may be text."""
-        self.withdraw(KEY)
+        if self.messages.forget(KEY):
+            self.update_messages()
         self.app_focus = True  # as App.on_event, which this replaces
         # Inputs, and screens with on_key, get characters before bindings do.
         text = isinstance(self.focused, Input) or hasattr(self.screen, "on_key")
@@ -339,6 +345,8 @@ class ThemedApp(App[None]):
         """Run the binding of a key that no view took; notify the operator if it has none."""
         event.prevent_default()  # textual would run the bindings again
         if await self._check_bindings(event.key) or isinstance(self.focused, Input):
+            return
+        if event.key in self._flow_keys and not self.main_on_top:
             return
         typed = event.character or ""
         key = typed if typed.strip() and typed.isprintable() else shown(event.key)

@@ -24,7 +24,21 @@ async def test_a_device_is_picked_and_its_plan_run_and_followed():
     assert [command[0] for command in ui.commands] == ["replace"]
     assert ui.silent.awaited == 1
     ui.pass_time(2 * 86400.0, 3600.0)
-    assert ui.messages == ["bay15 (serial 3ZUV9EJ0) is in place and complete"]
+    done = "bay15 (serial 3ZUV9EJ0) is in place and complete"
+    assert ui.messages == [f"{done}; tank no longer uses bay05"]
+
+
+async def test_the_list_says_that_a_disk_is_part_of_a_replace_already():
+    ui = ScriptedSession("failed-disk", "bay15", AGREED)
+    await replace_flow(ui, ui.key("bay05"))
+    ui.pass_time(60.0)
+    for bay, said in (
+        ("bay05", "already being replaced"),
+        ("bay15", "it replaces another"),
+    ):
+        ui.answers.append(ESC)
+        await replace_flow(ui, ui.key(bay))
+        assert ui.shown[-1].startswith(f"REPLACE {bay} ({said}) WITH")
 
 
 async def test_a_plan_that_is_only_read_leads_back_to_the_list():

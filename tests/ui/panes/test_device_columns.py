@@ -219,7 +219,14 @@ def test_before_a_rate_is_known_no_scale_is_given():
     assert "scale 64M" in plain(heading(shown, "tree"))
     bare = plain(heading(replace(shown, top=1.0), "tree"))
     assert "scale" not in bare
-    assert "0-1" not in bare
+    assert "=" not in bare
+
+
+def test_a_scale_without_room_for_the_word_is_that_of_a_full_bar():
+    """ "0-128K" was read as a range of request sizes."""
+    shown = panel(frames.many(), 198)
+    narrow = tuple(column._replace(width=min(6, column.width)) for column in shown.columns)
+    assert " █=64M" in plain(heading(replace(shown, columns=narrow), "tree"))
 
 
 def changed(frame, index, **fields):

@@ -43,6 +43,15 @@ def test_lines_keep_to_the_width_and_hold_nothing_a_terminal_acts_on(width, look
         assert look.glyphs is UNICODE or text(lines).isascii()
 
 
+@rows("width", [80, 100])
+def test_the_list_of_jobs_tells_the_end_of_a_directory_beside_the_eta(width):
+    dirs = ("/storage/media/films",)
+    job = replace(JOB, settings=replace(JOB.settings, dirs=dirs), eta_seconds=75_720.0)
+    row = plain(job_rows((job,), DisplayFormat(), width)[1])
+    assert "ETA 21h02m  /stora" in row
+    assert row.rstrip().endswith("films")
+
+
 def test_a_job_tells_everything_there_is():
     told = said(JOB, spreads={"raidz1-0": 0.83, "raidz1-1": 0.2})
     for words in (

@@ -116,7 +116,8 @@ async def test_the_wrong_disk_is_told_loudly_and_put_right():
         await s.press("escape")
         assert "Bring Slot 08" in await s.read(s.insert(wrong, "Slot 08"))
         await s.do()
-        await s.seen("Pull Slot 07")
+        assert "pull no disk before it ends" in await s.read(s.settled())
+        assert "before it ends" not in await s.seen("Pull Slot 07")
         assert "Insert the new disk into Slot 07" in await s.read(s.pull("Slot 07"))
 
 

@@ -280,7 +280,7 @@ async def test_every_new_step_starts_at_its_top_and_only_the_newest_lapse_of_tim
         s.app.answer("time passes: 5m00s", 60)
         await s.press("f")
         told = [each.message for each in s.app.messages if "time passes" in each.message]
-        assert told == ["time passes: 1h00m"]
+        assert told == ["nothing runs; time passes: 1h00m"]
 
 
 async def test_a_message_outlasts_the_step_it_came_with_but_not_the_next_one(monkeypatch):

@@ -223,7 +223,8 @@ def test_hours_that_are_set_are_kept_and_the_keeper_woken(state, woken):
     assert said == "tank is scrubbed only in the hours 22:00-06:00"
     assert MachineWindows(state).windows() == (BEGUN,)
     assert woken == [state]
-    assert machine.switch(ScrubWindow("tank", "1", "")) == "the hours of tank's scrub are dropped"
+    said = machine.switch(ScrubWindow("tank", "1", ""))
+    assert said == "the hours of the scrub of tank are dropped"
     assert machine.windows() == ()
 
 

@@ -47,6 +47,15 @@ def test_a_report_holds_no_control_characters():
     assert "\x1b" not in markdown(play.checklist)
 
 
+def test_a_report_names_both_disks_in_the_form_of_zpool_status():
+    play = Play()
+    play.begin()
+    new = SwapDisk("/dev/disk/by-id/ata-B", whole="/dev/disk/by-id/ata-B")
+    swap = replace(play.checklist, new=new, old=replace(play.checklist.old, name="ata-A"))
+    assert "| name | ata-A | ata-B |" in markdown(swap)
+    assert " | /dev/disk/by-id/ata-B |" in markdown(swap)
+
+
 def test_a_report_holds_no_html_and_no_image():
     play = Play()
     play.leaf().name = 'a<img src="//e">`<b>![x](//e)'

@@ -25,8 +25,12 @@ NEW_DISKS = 2
 """New disks of each model in the drawer, unless the scenario put disks there."""
 WHILE, BEYOND = 3600.0, 60.0
 """Seconds that ``wait`` lets pass if nothing runs, and after the end of work that runs."""
-STEP, STEPS, LONGEST = 900.0, 6, 60 * 86400.0
-"""Simulated seconds between checks for that end, steps for them, and limit in seconds."""
+SHORTEST, STEP, STEPS, LONGEST = 30.0, 900.0, 6, 60 * 86400.0
+"""Least and most simulated seconds between checks for that end, steps for them, and limit in
+seconds."""
+SHARE = 8
+"""Divisor of the time that has passed: what it gives is the time to the next check, so that little
+of work that ends soon is passed by."""
 
 
 class SimulatedHands:
@@ -115,10 +119,13 @@ class SimulatedHands:
                 return is_scan or any(each is not None and each.active for each in rebuilds)
 
             while _runs() and not played.suspended and played.t < begun + LONGEST:
-                simulation.advance(played, played.t + STEP, STEPS)
-            seconds = played.t - begun + BEYOND if played.t > begun else WHILE
+                pause = max(SHORTEST, min(STEP, (played.t - begun) / SHARE))
+                simulation.advance(played, played.t + pause, STEPS)
+            works = played.t > begun
+            seconds = played.t - begun + BEYOND if works else WHILE
             self._world.skipped += seconds
-            return f"time passes: {duration(seconds)}"
+            said = f"time passes: {duration(seconds)}"
+            return said if works else f"nothing runs; {said}"
 
     def _number(self, slot: SlotKey) -> int:
         """Return the number of a slot through all shelves, or the number of the NVMe slot."""

@@ -79,7 +79,8 @@ class ActionController:
             why = self._why_denied(state, state.source)
             app.notify(f"{none}{why}", severity="warning", timeout=4, about=KEY)
         else:
-            app.begin_flow(partial(self._run, app, make_backend, flow, key))
+            keys = state.look.keys.titled(flow).keys
+            app.begin_flow(partial(self._run, app, make_backend, flow, key), keys)
 
     async def _run(self, app: ThemedApp, make_backend: MakeBackend, flow: str, key: str) -> None:
         """Run a flow, and notify the operator of its errors."""

@@ -124,7 +124,14 @@ async def _estimate(ui: FlowSession, targets: Iterable[Target]) -> Estimate:
 
 
 def _taken(situation: Situation, target: Target, key: str) -> str:
-    """Name of the device to replace; with the reason if the cursor is on another row."""
+    """Name of the device to replace; with the reason if the cursor is on another row.
+
+    Also with the replace that it is a part of already.
+    """
+    group = target.group
+    if group is not None and group.kind == "replacing":
+        is_old = target.vdev in group.children[0].walk()
+        return f"{target.name} ({'already being replaced' if is_old else 'it replaces another'})"
     if target.key == key:
         return target.name
     row = find(situation.pool, key)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
-from textual import getters
+from textual import events, getters
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.screen import ScreenResultType
@@ -162,7 +162,8 @@ class HelpScreen(TextScreen[None], groups=("Help",)):
         if self._title_text == _HELP_PARTS[1]:
             return legend_lines(look, width, self._interval)
         if self._groups is None:
-            return help_lines(look, width, self.app.view_state.denied)
+            state = self.app.view_state
+            return help_lines(look, width, state.denied, played=state.playback is not None)
         return screen_help_lines(self._groups, look, width, self._topics, typing=self._typing)
 
 
@@ -365,9 +366,19 @@ class Prompt(Input):
     not selected, as the first key would replace all of it.
     """
 
+    app = getters.app(ThemedApp)
+
     def __init__(self, value: str = "", *, id: str, placeholder: str = "") -> None:  # noqa: A002
         super().__init__(value, placeholder=placeholder, id=id, select_on_focus=False)
         self.cursor_blink = False
+
+    async def _on_key(self, event: events.Key) -> None:
+        """Show the help for a ``?`` in an empty input, as no answer begins with it."""
+        helps = self.app.view_state.look.keys.titled("help").keys
+        if event.key == "question_mark" and event.key in helps and not self.value:
+            event.stop()
+            event.prevent_default()
+            await self.run_action("app.help")
 
 
 @dataclass(slots=True)

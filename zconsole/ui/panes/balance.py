@@ -60,7 +60,7 @@ def balance_title(
     if len(balance.vdevs) > 1:
         columns += "  new writes" if width >= _WIDE else "   new writes"
         if is_paired(balance, look, width, room):
-            columns = " raw free   new"
+            columns = " raw free writes"
     facts = " BALANCE "
     if len(balance.vdevs) > 1:
         facts += f" spread {percent(balance.spread, 1)} "
@@ -129,7 +129,7 @@ def _vdev(
     brief: bool = False,
 ) -> Line:
     name = look.middle(vdev.name, names)
-    between, share = ("", 6) if brief else ("  ", 11)
+    between, share = ("", 7) if brief else ("  ", 11)
     tail = f"{percent(vdev.fill, 1):>8}{between}{look.size(vdev.free_bytes):>7}"
     if width >= _WIDE:
         tail += f"{percent(vdev.frag):>8}"

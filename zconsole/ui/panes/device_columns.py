@@ -391,11 +391,12 @@ def sort_key(columns: Sequence[Column], sort: str) -> str | None:
 def heading(panel: Panel, sort: str) -> Line:
     """Return the line of headings; a sparkline's or strip's heading is its scale."""
     sorted_key, top = sort_key(panel.columns, sort), units.size(panel.top)
+    full_bar = panel.look.glyphs.spark[-1]
     spans, blank = list[Span](), Span(" ", "title")
     for column in panel.columns:
         title = column.title
         if column.key in _SPARKS:
-            title = f"scale {top}" if len(f"scale {top}") <= column.width else f"0-{top}"
+            title = f"scale {top}" if len(f"scale {top}") <= column.width else f"{full_bar}={top}"
             title = "-" if panel.top <= _NO_RATE else title
         elif column.key in _HEATS:
             # The levels of a strip, with the bounds between them: ░5▒20▓80█

@@ -18,13 +18,15 @@ _KEY, _WORD = 16, 18
 """Cells of a key, and of a word in the legend, including the gap after them."""
 
 
-def help_lines(look: DisplayFormat, width: int, denied: str | None = None) -> tuple[Line, ...]:
-    """Return all keys of the main screen by group.
+def help_lines(
+    look: DisplayFormat, width: int, denied: str | None = None, *, played: bool = False
+) -> tuple[Line, ...]:
+    """Return all keys of the main screen by group, those of a replay first if one is ``played``.
 
     ``denied``: why nothing may be changed, empty if changes are allowed; None omits those keys.
     """
     lines: list[Line] = []
-    for group in GROUPS:
+    for group in sorted(GROUPS, key=lambda group: not (played and group == "Replay")):
         keys = (k for k in look.keys.of(group) if denied is not None or k.name != ACTS)
         lines += _group(group, keys, width)
     if denied is None:
@@ -104,6 +106,7 @@ def footer_line(
     played: Playback | None = None,
     ended: bool = False,
     paused: bool = False,
+    zoomed: bool = False,
     first: str = "",
     own: Sequence[tuple[str, str]] = (),
 ) -> Line:
@@ -111,10 +114,13 @@ def footer_line(
 
     ``played``: controls of a replay, which Space pauses instead of folding, until it has ``ended``.
     ``paused``: whether the replay or the display is paused.
+    ``zoomed``: whether a pane has the whole screen, which the first key then undoes.
     ``first`` is the title of the most useful action. ``own``: titles and labels of keys in the
     focused pane; they come before all others, and replace those of the list.
     """
     words = []
+    if zoomed:
+        own = [("zoom", "zoom out"), *(each for each in own if each[0] != "zoom")]
     for title, word in own:  # the most readable of its keys first: End, not G
         key = look.keys.titled(title)
         spelled = sorted(key.keys, key=len, reverse=True)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from rich.cells import cell_len
 from textual import events
 from textual.screen import ScreenResultType
 
@@ -39,7 +40,10 @@ from zconsole.units import counted, percent
 
 NEW = "New job: choose directories, see the plan, run it"
 _BAR = 12
-_BARS_FROM = 76
+_BARS_FROM = 96
+"""Smallest screen width in cells with bars: the directories need the room on narrower ones."""
+_LEAST_DIRS = 12
+"""Least cells for the directories, unless other facts leave no room."""
 ROLES = {
     "running": "notice",
     "waiting": "warning",
@@ -74,8 +78,10 @@ def _row(job: JobView, look: DisplayFormat, width: int) -> Line:
     facts = [f"ETA {units.duration(job.eta_seconds)}"] if job.eta_seconds else []
     if job.state in ("waiting", "finished", "stopped") and reason(job):
         facts.append(look.text(reason(job)))
-    facts.append(" ".join(look.text(path) for path in job.settings.dirs))
-    said = look.cut("  ".join(facts), max(1, width - width_of(head)))
+    said = "".join(f"{fact}  " for fact in facts)
+    room = max(1, width - width_of(head))
+    dirs = look.middle(" ".join(job.settings.dirs), max(_LEAST_DIRS, room - cell_len(said)))
+    said = look.cut(said + dirs, room)
     return (*head, Span(said, "" if job.live or job.interrupted else "dim"))
 
 

@@ -119,9 +119,15 @@ def test_time_passes_to_the_end_of_a_resilver_that_began_this_moment_or_for_an_h
     if begins:
         commands.replace(pool, failed.path, pool.host.shelf[0].path)
     else:
-        assert hands.wait(pool.name) == "time passes: 1h00m"
+        assert hands.wait(pool.name) == "nothing runs; time passes: 1h00m"
     before, said = pool.t, hands.wait(pool.name)
     world.advance(0.0)
     assert (pool.tops[0].lost() == 0) == begins
     assert said == f"time passes: {duration(pool.t - before)}" or not begins
     assert 60.0 <= pool.now - pool.scan.end < 1000.0 or not begins
+
+
+def test_time_that_is_skipped_ends_soon_after_work_that_is_nearly_done():
+    """With 76 s left of a resilver, 16 minutes passed."""
+    world = world_of("flaky")  # its resilver soon restarts
+    assert SimulatedHands(world).wait(world.pools[0].name) == "time passes: 2m30s"
