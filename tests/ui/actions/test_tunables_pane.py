@@ -55,6 +55,7 @@ async def test_the_key_that_restores_at_the_scans_end_says_what_it_would_change(
         await a.press("T", "F", *RUN, "escape")
         assert "E undo at end" in await a.read(a.press("T"))
         assert "E keep" in await a.read(a.press("E"))
+        assert "E auto-undo" in await a.read(a.press("E"))
         assert "E undo at end" in await a.read(a.press("E"))
 
 

@@ -117,9 +117,13 @@ class TunablesScreen(PickScreen, groups=("Tunables",)):
     def show_keys(self) -> None:
         """Draw the keys; that of the restoring at the scan's end says what it would change."""
         holds = (row.setting.hold for row in self._now)
-        switched = [hold.until for hold in holds if hold is not None and hold.can_switch]
-        is_kept_next = bool(switched) and all(switched)
-        self.labels = {"restore-at-end": "keep"} if is_kept_next else {}
+        switched = [hold for hold in holds if hold is not None and hold.can_switch]
+        next_one = ""
+        if switched and all(hold.until for hold in switched):
+            next_one = "keep"
+        elif switched and all(hold.holder is None for hold in switched):
+            next_one = "auto-undo"
+        self.labels = {"restore-at-end": next_one} if next_one else {}
         super().show_keys()
 
     def action_request(self, what: str) -> None:

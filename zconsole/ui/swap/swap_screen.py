@@ -156,8 +156,7 @@ class SwapScreen(Dialog[SwapDisk | None], groups=("Swap",)):
         if before is not None and after is not None and after.over and not before.over:
             self._saved = ""  # the saved report lacks the end
             # The end says it, and a message below the list of what happened reads as part of it.
-            if told := self._ui.outcomes_shown.pop((self.checklist.pool, "scrub"), ""):
-                self._ui.app.withdraw(told)
+            self._ui.app.withdraw((self.checklist.pool, "scrub"))
         self.update()
 
     async def read(self) -> None:
