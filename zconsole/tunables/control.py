@@ -293,7 +293,7 @@ class Control:
             by = Setter.AUTOPILOT
         if tunable is not None and tunable.guarded:
             by = Setter.GUARD
-        if mark is None or not self._is_alive(mark):
+        if mark is None or not (mark == self._owner or self._is_alive(mark)):
             return Hold(by, until=entry.until)
         return Hold(by, mark.partition(":")[0], mark == self._owner, entry.until)
 
