@@ -83,15 +83,6 @@ class TestScan:
         again = of_scan(notes=("restarted 11:32",), restarts=2, past=PastRates())
         assert "restarted 2 times   last 11:32" in text(scan_lines(again, LOOK, 80, compact=True))
 
-    def test_issuing_in_between_does_not_look_as_if_all_blocks_were_found(self):
-        """Of a scrub that was resumed at 22:00, only "checking 1.1 %" was left."""
-        found = frames.swap().scans[0]
-        issuing = replace(frames.swap(), scans=(found._replace(stage="issuing", full=None),))
-        for compact in (True, False):
-            said = text(scan_lines(issuing, LOOK, 80, compact=compact))
-            assert re.search(r"finding blocks +25\.0 %", said)
-            assert "rate  " in said
-
     def test_scanning_has_two_bars_and_says_when_redundancy_is_full(self):
         said = text(scan_lines(frames.swap(), LOOK, 80, compact=True))
         assert "resilvering      3.1 %" in said

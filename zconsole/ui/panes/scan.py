@@ -126,12 +126,8 @@ def _main(view: ScanView, ink: Ink, graph: int, until: float | None) -> list[Lin
         is_walking = _is_walking(view)
         is_said = is_walking or ink.width >= _WIDE or ink.frame.suspended
         says = [] if is_said or view.lag else [*zpool_says(view.scan.zpool_eta)]
-        if is_walking:
-            return [*lines, *walk, *one_line([*says, *notes, *facts], ink)]
-        if scan.stage == "scanning" and walk:  # issuing in between: more blocks are to be found
-            share = units.percent((scan.scanned_bytes or 0) / (scan.total_bytes or 1), 1)
-            facts.insert(0, (Span(f"{stage_words(scan, 'scanning')} ", "dim"), Span(share)))
-        return [*lines, *drawn, *one_line([*says, *notes, *facts], ink)]
+        second = walk if is_walking else drawn
+        return [*lines, *second, *one_line([*says, *notes, *facts], ink)]
     lines += [*walk, *drawn]
     if not ink.roomy:
         return [*lines, *one_line([*notes, *facts], ink)]
