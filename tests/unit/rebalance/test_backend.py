@@ -85,7 +85,10 @@ async def test_directories_are_listed_at_once_and_measured_as_they_are_counted(
     explorer.open(str(tree / "gone"))
     answers = []
     async with asyncio.timeout(PATIENCE):
-        while sum(isinstance(a, Measured) and a.done for a in answers) < 4:
+        while (
+            sum(isinstance(a, Measured) and a.done for a in answers) < 4
+            or sum(isinstance(a, DirectoryListing) for a in answers) < 2
+        ):
             answers.append(await explorer.next())
     explorer.close()
     listing, gone = (a for a in answers if isinstance(a, DirectoryListing))
