@@ -23,7 +23,8 @@ from zconsole.sim.state import (
 from zconsole.sim.topology import Rebuild, Top
 
 YIELDS_AT = 40.0
-"""Foreground requests/s of a vdev at which a scan's depth has lost two thirds of what it can."""
+"""Foreground requests/s of a vdev at which a scan's depth has fallen two thirds of the way from its
+maximum to its minimum."""
 SIO_BYTES = 130.0
 """Memory of a queued block: scan_io_t with its range segment and tree nodes (dsl_scan.c)."""
 

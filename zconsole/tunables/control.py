@@ -20,7 +20,7 @@ from zconsole.tunables.catalog import (
     explain,
     named,
 )
-from zconsole.tunables.holds import Hold, Scans, Setter, is_due
+from zconsole.tunables.holds import Hold, Restoring, Scans, Setter, is_due, next_way
 from zconsole.tunables.parameters import NOT_LOADED, Parameters
 from zconsole.tunables.store import HURRY, Change, SavedTunable, SavedTunables, TunableStore
 
@@ -255,8 +255,8 @@ class Control:
     def until(self, pool_guid: str) -> Hold:
         """Switch when our values are restored, in turn; return how they are held now.
 
-        At the end of this pool's scan, never before the next boot, or once this console is gone.
-        Except for the second, this console then holds all of them, also those without a holder.
+        At the end of this pool's scan, not before the next boot, or once this console is gone:
+        unless it is the second, this console then holds all of them, also those without a holder.
         Values that another console, a guard or the autopilot holds are left to them. Raises
         UsageError if nothing else was set.
         """
@@ -266,10 +266,9 @@ class Control:
             if not ours:
                 others = ", or another process holds it" if holds else ""
                 raise UsageError(f"nothing to restore: no tunable was set here{others}")
-            owner, guid = self._owner, None
-            if not all(holds[name].holder is None for name in ours):
-                on = any(holds[name].until != pool_guid for name in ours)
-                owner, guid = (self._owner, pool_guid) if on else (None, None)
+            way = next_way(holds.values(), pool_guid)
+            owner = None if way is Restoring.NEVER else self._owner
+            guid = pool_guid if way is Restoring.AT_END else None
             for name in ours:
                 saved.values[name] = replace(saved.values[name], owner=owner, until=guid)
         self._have_watched(self._saved)

@@ -8,7 +8,7 @@ about all this that screens and commands show.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -84,6 +84,27 @@ class Scans:
     """GUIDs of pools whose scan was just observed to end."""
     whole: bool = False
     """Whether these are all the pools of the machine."""
+
+
+class Restoring(StrEnum):
+    """When values set here are restored: the ways between which the operator switches, in words."""
+
+    AT_END = "when the scan ends"
+    NEVER = "to keep it until a reboot"
+    AFTER_CONSOLE = "once this console is gone"
+
+
+def next_way(holds: Iterable[Hold], pool_guid: str) -> Restoring:
+    """Return the way of restoring that a switch leads to, from at the end of this pool's scan on.
+
+    They follow in the order of ``Restoring``. Holds that can't be switched don't count.
+    """
+    ours = [hold for hold in holds if hold.can_switch]
+    if ours and all(hold.until == pool_guid for hold in ours):
+        return Restoring.NEVER
+    if ours and all(hold.holder is None for hold in ours):
+        return Restoring.AFTER_CONSOLE
+    return Restoring.AT_END
 
 
 def is_due(hold: Hold, scans: Scans) -> bool:

@@ -116,7 +116,7 @@ class DeviceFault(NamedTuple):
         return "new errors" if self.deltas.total else "trouble"
 
     @property
-    def moves(self) -> str:
+    def disconnects(self) -> str:
         """How often it disconnected and returned in the last hour, or when before; else empty."""
         if self.flaps:
             return returned(self.flaps)
@@ -125,17 +125,17 @@ class DeviceFault(NamedTuple):
 
 
 def likely_cause(
-    deltas: Deltas, moves: str = "", signs: ProbeResults | None = None
+    deltas: Deltas, disconnects: str = "", signs: ProbeResults | None = None
 ) -> tuple[str, tuple[str, ...]]:
     """Return the likely cause (``cable``, ``disk`` or ``unclear``), and the evidence.
 
     A bad link damages transfers (CRC counts, checksum errors) and makes devices disconnect and
     return; a bad disk has unreadable sectors and becomes slow. Counts that grow while the device is
     watched weigh twice as much as lifetime counts. Too little or contradictory evidence is unclear.
-    ``moves`` are the disconnects, as text.
+    ``disconnects`` are told as in ``DeviceFault.disconnects``.
     """
     signs = signs or ProbeResults()
-    link, medium = list(_link_signs(deltas, moves, signs)), list(_disk_signs(deltas, signs))
+    link, medium = list(_link_signs(deltas, disconnects, signs)), list(_disk_signs(deltas, signs))
     if medium and deltas.slow:  # slow I/Os alone may come from load, link or disk
         medium.append(_Sign(counted(deltas.slow, "slow I/O")))
     for cause, own, other in (("cable", link, medium), ("disk", medium, link)):
@@ -162,9 +162,9 @@ A damaged transfer causes a checksum error, an unreadable sector a read error.
 """
 
 
-def _link_signs(deltas: Deltas, moves: str, signs: ProbeResults) -> Iterator[_Sign]:
-    if moves:
-        yield _Sign(moves)
+def _link_signs(deltas: Deltas, disconnects: str, signs: ProbeResults) -> Iterator[_Sign]:
+    if disconnects:
+        yield _Sign(disconnects)
     yield from _counted(signs, "crc", "CRC errors on its link")
     lone = deltas.cksum > FAR_MORE * max(1, deltas.read) and not deltas.is_shared
     if lone and not (signs.smart and signs.smart.pending):
@@ -233,7 +233,7 @@ def with_cause(fault: DeviceFault, signs: ProbeResults | None = None) -> DeviceF
     The text looks like ``sdc: likely cable, port or power; 40 checksum errors in 1h00m; the scan
     restarted``. Evidence that the counts already mention is not repeated.
     """
-    cause, found = likely_cause(fault.deltas, fault.moves, signs)
+    cause, found = likely_cause(fault.deltas, fault.disconnects, signs)
     parts = list(_counts(fault))
     more = [sign for sign in found if sign not in parts]
     if found:
@@ -250,10 +250,10 @@ def _counts(fault: DeviceFault) -> Iterator[str]:
         yield f"{errors} {noun} in {duration(deltas.seconds)}"
     if deltas.slow:
         yield counted(deltas.slow, "slow I/O")
-    if fault.moves:
-        yield fault.moves
+    if fault.disconnects:
+        yield fault.disconnects
     if fault.gone:
-        yield "disconnected again" if fault.moves else "disconnected"
+        yield "disconnected again" if fault.disconnects else "disconnected"
     if fault.copied_to:
         yield f"the rebuild may have copied damaged data to {', '.join(fault.copied_to)}"
     if restarts := fault.restarts:
@@ -355,8 +355,9 @@ class _Device:
             else:
                 self.back = [*self.back, at][-KEPT:]
 
-    def fault(self, key: str, name: str, since: float, restarts: Iterable[float]) -> DeviceFault:
-        """Summarize its history since ``since`` (epoch seconds)."""
+    def fault(self, key: str, name: str, at: float, restarts: Iterable[float]) -> DeviceFault:
+        """Summarize its history of the hour before ``at`` (epoch seconds)."""
+        since = at - HOUR
         recent = [change for change in self.changes if change.t >= since]
         seconds = recent[-1].t - recent[0].since if recent else 0.0
         read, write, cksum, slow = (sum(change.new[i] for change in recent) for i in range(4))
@@ -369,7 +370,7 @@ class _Device:
             deltas=Deltas(read, write, cksum, slow, max(1.0, seconds)),
             last=max([change.t for change in recent] + moves),
             flaps=len(back),
-            returned_ago=since + HOUR - self.back[-1] if self.back and has_errors else None,
+            returned_ago=at - self.back[-1] if self.back and has_errors else None,
             restarts=sum(
                 any(-AFTER / 4 <= restart - move <= AFTER for move in moves) for restart in restarts
             ),
@@ -467,7 +468,7 @@ class DeviceErrorTracker:
         since = at - HOUR
         restarts = [e.t for e in events if e.name.endswith("_restart") and e.t >= since]
         found = [
-            device.fault(key, tree[key].vdev.name, since, restarts)
+            device.fault(key, tree[key].vdev.name, at, restarts)
             for key, device in self._devices.items()
             if (device.changes or device.left) and device.last >= since and key in tree
         ]
@@ -509,7 +510,7 @@ class DeviceErrorTracker:
 
 def _may_be_copied(one: DeviceFault, source: DeviceFault) -> bool:
     # A copy causes checksum errors only, and far fewer than its source had.
-    own = one.moves or one.gone or one.deltas.total > one.deltas.cksum
+    own = one.disconnects or one.gone or one.deltas.total > one.deltas.cksum
     return not own and 0 < 2 * one.deltas.cksum <= source.deltas.cksum
 
 

@@ -29,8 +29,8 @@ SHORTEST, STEP, STEPS, LONGEST = 30.0, 900.0, 6, 60 * 86400.0
 """Least and most simulated seconds between checks for that end, steps for them, and limit in
 seconds."""
 SHARE = 8
-"""Divisor of the time that has passed: what it gives is the time to the next check, so that little
-of work that ends soon is passed by."""
+"""Divisor of the time passed so far that gives the time to the next check: little time is skipped
+after work that ends soon."""
 
 
 class SimulatedHands:

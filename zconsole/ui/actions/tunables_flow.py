@@ -15,7 +15,7 @@ from zconsole.tunables.autopilot import Status
 from zconsole.tunables.catalog import BY_NAME, BYTES, LIMITS, exact, named, preset
 from zconsole.tunables.control import Setting
 from zconsole.tunables.hold_latency import LEVERS
-from zconsole.tunables.holds import Hold, Setter, grouped, promise
+from zconsole.tunables.holds import Hold, Restoring, Setter, grouped, next_way, promise
 from zconsole.tunables.pilot import BELOW, HoldOrder, HoldPlan, order, plan, present, without_unit
 from zconsole.tunables.store import Change
 from zconsole.ui.actions.plan_lines import part
@@ -70,7 +70,9 @@ async def tunables_flow(ui: FlowSession, _: str) -> None:
     suggested_row = next((row for row, name in enumerate(now) if _suggestion_of(ui, name)), None)
     row = next(iter(_set_last(ui, now)), 0) if suggested_row is None else suggested_row
     while True:
-        screen = TunablesScreen(partial(_shown, ui, now), row, partial(running, ui), _read)
+        screen = TunablesScreen(
+            partial(_shown, ui, now), row, partial(running, ui), _read, _guid(ui)
+        )
         picked = await ui.show(screen)
         if picked is None:
             return
@@ -84,7 +86,7 @@ async def tunables_flow(ui: FlowSession, _: str) -> None:
                 case "hold":
                     await hold_flow(ui)
                 case "until":
-                    await _until_the_end(ui)
+                    await _switch_restoring(ui)
                 case name:
                     await _preset(ui, name)
         except ZconsoleError as error:
@@ -146,16 +148,17 @@ def _promised(ui: FlowSession, hold: Hold | None) -> str:
     said = f"{promise(hold, ui.scans())}; to restore it now: {keys.shown('restore')}"
     if not hold.can_switch:
         return said
-    key, others = keys.shown("restore-at-end"), ui.past.holds.values()
-    if all(other.holder is None for other in (hold, *others) if other.can_switch):
-        return f"{said}, once this console is gone: {key}"
-    if hold.until is None:
-        like = ", as those set before" * any(other.own and other.until for other in others)
-        return f"{said}, when the scan ends{like}: {key}"
-    # While any is not restored at the end, the key first has all of them restored then.
-    if any(other.can_switch and other.until != hold.until for other in others):
+    others = ui.past.holds.values()
+    way = next_way((hold, *others), _guid(ui))
+    if way is Restoring.AT_END and hold.until is not None:  # the key changes others
         return said
-    return f"{said}, to keep it until a reboot: {key}"
+    as_others = way is Restoring.AT_END and any(other.own and other.until for other in others)
+    return f"{said}, {way}{', as those set before' * as_others}: {keys.shown('restore-at-end')}"
+
+
+def _guid(ui: FlowSession) -> str:
+    """Return the GUID of the pool on show; empty if that is unknown."""
+    return (ui.frame and ui.frame.guid) or ""
 
 
 async def _ask_value(ui: FlowSession, setting: Setting) -> None:
@@ -299,14 +302,13 @@ async def _restore(ui: FlowSession) -> None:
     await ui.confirm_change("Restore the values set here", said, _run, "zconsole tunables restore")
 
 
-async def _until_the_end(ui: FlowSession) -> None:
-    """Switch whether the tunables set from here are restored when the scan on show ends."""
-    frame = ui.frame
-    if frame is None or frame.guid is None:
+async def _switch_restoring(ui: FlowSession) -> None:
+    """Switch when the tunables set from here are restored: at the scan's end, or in another way."""
+    if not (guid := _guid(ui)):
         raise ZconsoleError("cannot restore at the scan's end: this pool's GUID is unknown")
     if ui.denied:
         raise ZconsoleError(ui.denied)
-    held = await in_daemon_thread(ui.backend.control.until, frame.guid)
+    held = await in_daemon_thread(ui.backend.control.until, guid)
     ui.app.notify(f"Each value set here is {promise(held, ui.scans())}")
 
 

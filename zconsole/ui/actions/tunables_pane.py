@@ -12,7 +12,7 @@ from zconsole.output.tunables import notes
 from zconsole.tunables.catalog import BYTES, Tunable, exact
 from zconsole.tunables.control import Setting
 from zconsole.tunables.effect import TunableEffect
-from zconsole.tunables.holds import Setter
+from zconsole.tunables.holds import Restoring, Setter, next_way
 from zconsole.tunables.store import Change
 from zconsole.ui.dialogs.screens import PickList, PickScreen
 from zconsole.ui.display_format import DisplayFormat
@@ -37,6 +37,8 @@ _TO_COME = "its effect shows after some minutes of a running scan"
 _UNMEASURED = "effect unknown, no scan watched long enough"
 _CROWDED = "effect unknown, others changed too soon"
 """Verdicts on a change of which nothing more will be measured; the missing side follows."""
+_LABELS = {Restoring.NEVER: "keep", Restoring.AFTER_CONSOLE: "auto-undo"}
+"""Labels of the key that switches the restoring, where they differ from that in the key table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +88,17 @@ class TunablesScreen(PickScreen, groups=("Tunables",)):
         start: int,
         held: Callable[[], str],
         renew: Work,
+        pool_guid: str,
     ) -> None:
         """The callables are called at each drawing, as values may change meanwhile.
 
-        ``held`` describes the autopilot. ``renew`` rereads the values.
+        ``held`` describes the autopilot. ``renew`` rereads the values. ``pool_guid``: of the pool
+        at the end of whose scan they may be restored.
         """
         self._now: Sequence[TunableRow] = ()
         self._held = ""
         self._renew = renew
+        self._guid = pool_guid
 
         def _lines(look: DisplayFormat, width: int) -> Lines:
             self._now, self._held = shown(), held()
@@ -117,13 +122,8 @@ class TunablesScreen(PickScreen, groups=("Tunables",)):
     def show_keys(self) -> None:
         """Draw the keys; that of the restoring at the scan's end says what it would change."""
         holds = (row.setting.hold for row in self._now)
-        switched = [hold for hold in holds if hold is not None and hold.can_switch]
-        next_one = ""
-        if switched and all(hold.until for hold in switched):
-            next_one = "keep"
-        elif switched and all(hold.holder is None for hold in switched):
-            next_one = "auto-undo"
-        self.labels = {"restore-at-end": next_one} if next_one else {}
+        way = next_way((hold for hold in holds if hold is not None), self._guid)
+        self.labels = {"restore-at-end": _LABELS[way]} if way in _LABELS else {}
         super().show_keys()
 
     def action_request(self, what: str) -> None:
