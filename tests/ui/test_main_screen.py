@@ -9,6 +9,10 @@ from tests.ui import frames
 from tests.ui.actions.acting import acting
 from tests.ui.fakes import Clock, FakeFeed, console, screen_text, view_state
 from zconsole.errors import ExitCode, NotFoundError
+from zconsole.timeline.alerts.rules import Alert
+from zconsole.timeline.feed import Update
+from zconsole.zfs.sources.base import Capabilities
+from zconsole.zfs.sources.replay import Playback
 
 
 async def test_the_age_ticks_while_no_sample_comes():
@@ -83,6 +87,39 @@ async def test_frames_are_painted_once_a_second_at_most():
         feed.put(frames.healthy())
         await pilot.pause()
         assert len(painted) == 1
+
+
+async def test_a_fast_replay_is_painted_ten_times_a_second_at_most():
+    clock, feed = Clock(), FakeFeed((frames.resilver(),))
+    feed.playback = Playback(300.0)
+    async with view_state(feed=feed, clock=clock) as (app, pilot, _):
+        painted = []
+        app.main_screen.paint = painted.append
+        for _ in range(30):
+            clock.now += 0.01
+            feed.put(frames.resilver())
+            await pilot.pause()
+        assert 1 <= len(painted) <= 4
+
+
+async def test_messages_and_bells_wait_for_a_terminal_that_takes_no_output():
+    alert = Alert("scan-end", "tank", 0.0, "scrub finished", "info")
+    feed, ready = FakeFeed((frames.resilver(),)), [True]
+    app, drawn, rung = console(feed), [], []
+    app._writable = lambda: bool(ready)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        app.messages_signal.subscribe(app, drawn.append)
+        app._driver.write = rung.append
+        ready.clear()
+        feed.queue.put_nowait(Update((frames.resilver(),), Capabilities("demo"), (alert,), "\a"))
+        await pilot.pause()
+        assert (drawn, rung) == ([], [])
+        ready.append(True)
+        app._tick()
+        await pilot.pause()
+        assert drawn
+        assert "scrub finished" in screen_text(app)
 
 
 async def test_without_color_no_cell_has_one(monkeypatch):

@@ -222,11 +222,13 @@ class SessionFeed(Feed):
         return {} if self._lights is None else await self._lights()
 
     async def close_sources(self) -> None:
-        """Store the histories, end the probes, close the source."""
-        self._session.close()
-        if self._prober is not None:
-            await self._prober.aclose()
-        await self._source.aclose()
+        """End the probes, close the source, then store the histories, which may block."""
+        try:
+            if self._prober is not None:
+                await self._prober.aclose()
+            await self._source.aclose()
+        finally:
+            self._session.close()
 
 
 SEARCHED = 180.0

@@ -1,7 +1,7 @@
 """The console app: binds keys to actions, and paints the frames of its feed on the main screen.
 
-All of it runs in one event loop: a round is painted when it comes, at most about once a second, and
-a timer catches up. Imports inside functions keep the first paint fast.
+All of it runs in one event loop: a round is painted when it comes, unless the last paint was a
+moment ago, and a timer catches up. Imports inside functions keep the first paint fast.
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ REPORTS = (
 )
 _SEVERITIES: dict[str, SeverityLevel] = {"error": "error", "warning": "warning"}
 _PAINT_GAP = _TICK = 1.0
+_REPLAY_GAP = 0.1
+"""Seconds between two paints of a replay, which may read hundreds of rounds a second."""
 _REST = 5.0
 """Seconds of the source's clock during which an unchanged screen is not redrawn: its ages and
 sparklines are late by as much."""
@@ -186,7 +188,7 @@ class Console(ThemedApp):
             self.notify(said, severity=severity, timeout=ALERT_SECONDS)
         for note in update.notes:
             self.notify(clean(note), severity="warning", timeout=ALERT_SECONDS)
-        if update.ring and self._driver is not None:
+        if update.ring and self._driver is not None and self._writable():
             self._driver.write(update.ring)
             self._driver.flush()
 
@@ -197,7 +199,7 @@ class Console(ThemedApp):
         self.view_state.take(update, self._clock())
         if any(each.follows is not None for each in self.messages):
             self.update_messages()
-        gap = min(_PAINT_GAP, self.feed.interval)
+        gap = _REPLAY_GAP if self.feed.playback else min(_PAINT_GAP, self.feed.interval)
         # Rounds vary a little: one that comes early must not wait a whole second to be painted.
         wait = self._painted + gap * 0.9 - self._clock()
         if self._rests(self._header_status()):
@@ -223,9 +225,11 @@ class Console(ThemedApp):
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
-        self._behind = not self._writable()
+        was_behind, self._behind = self._behind, not self._writable()
         if self._behind or not self.screen_stack:  # screens end before timers do
             return
+        if was_behind:
+            self.update_messages()
         status = self._header_status()
         if status is not None:
             self._painted, self._shown = self._clock(), status
@@ -233,6 +237,16 @@ class Console(ThemedApp):
             self._update_list()
         elif self.view_state.latest is not None:
             self.main_screen.waiting("no pools are imported; waiting for one")
+
+    def update_messages(self) -> None:
+        """Draw the messages, unless the terminal is busy, too: then the next paint does.
+
+        Textual queues what it draws, and a full queue would keep samples and alerts waiting.
+        """
+        if self._writable():
+            super().update_messages()
+        else:
+            self._behind = True
 
     def _header_status(self) -> HeaderStatus | None:
         self._status = self.view_state.status(self._clock(), self.feed.pace)

@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -106,6 +107,32 @@ async def test_the_console_ends_where_nothing_can_be_read(tmp_path):
     with pytest.raises(NotUnderstoodError, match="line 1"):
         await feed.next()
     await feed.aclose()
+
+
+async def test_a_disk_that_hangs_at_the_end_leaves_no_source_behind():
+    class Hanging(Session):
+        def close(self) -> None:
+            assert source.closed
+            time.sleep(0.02)
+            closed.append(True)
+
+    source, closed = Counted(1), []
+    await SessionFeed(source, Hanging(), 1.0).aclose(0.01)
+    assert closed
+
+
+async def test_a_source_that_hangs_at_the_end_loses_no_history():
+    class Stuck(Counted):
+        async def aclose(self) -> None:
+            await asyncio.Event().wait()
+
+    class Kept(Session):
+        def close(self) -> None:
+            closed.append(True)
+
+    closed = []
+    await SessionFeed(Stuck(1), Kept(), 1.0).aclose(0.01)
+    assert closed
 
 
 async def test_the_first_sample_comes_at_once():

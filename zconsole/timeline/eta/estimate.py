@@ -7,26 +7,28 @@ wrong they were when asked to predict what is already known.
 
 **The five steps of an estimate**
 
-1. *Measuring*. There is a rate of the console's own after ``MIN_POINTS`` samples and
-   ``progress.MIN_SECONDS`` of work (for an activity two transaction groups, ``TWO_GROUPS``).
+1. *Measuring*. There is a rate of the console's own after ``MIN_POINTS`` (3) samples and
+   ``progress.MIN_SECONDS`` (5 s) of work (for an activity ``TWO_GROUPS``, 10 s).
    ``_issuing`` selects the samples that count: those since the first byte was issued or repaired,
    and at least ``WARM_UP`` after the start of the scan. Once the metadata walk has been over for
    ``WALKED_SECONDS``, samples from before its end are dropped, except for a scan with the kernel's
    own counters (2.2 and later) that was watched for ``pace.LEAST_WATCHED``. An end is given once
-   both halves of any ``STEADY_SECONDS`` among them had the same rate within ``STEADY``, or they
-   span ``MOST_SECONDS``. Until then the reason begins with "measuring" and zpool's own figure is
-   shown instead. It measures again after the walk, unless the rate was steady for
-   ``STEADY_SECONDS`` of what is left; and, an earlier scan or not, when the memory to sort in was
-   changed while it walks, until it has issued for more than half of the time since, or that is half
-   an hour ago. ``_by_average`` gives zpool's average, with the widest range, in two
-   cases: if only one sample is taken (``goes_on`` is False) and the average covers
-   ``LEAST_AVERAGED`` seconds; and for a scan watched for ``MOST_SECONDS`` that advances in bursts
-   of unknown length, does not move, or is printed too coarsely. It gives no end if the average
-   includes skipped bytes, if the end is further away than ``LONGEST``, or if more than the total is
-   already done.
-2. *Windows* (``windows.py``) give the rate, also the one shown while measuring. ``_progress``
-   returns the bytes done at each point: the bytes repaired, if the source has them exactly, else
-   the bytes issued (``_meter``). If the number of issued bytes still queued is unknown, bursts are
+   both halves of any ``STEADY_SECONDS`` (15 s) among the samples that count had the same rate
+   within a factor of ``STEADY`` (1.35), or they span ``MOST_SECONDS`` (60 s). Until then the reason
+   begins with "measuring" and zpool's own figure is shown instead, unless an earlier scan tells an
+   end (step 4). It measures again after the walk, unless the samples that are left had been steady
+   for as long; and, an earlier scan or not, when the memory to sort in was changed while it walks,
+   until it has issued for more than half of the time since, or that is half an hour ago.
+   ``_by_average`` gives zpool's average, with the widest range, in two cases: if only one sample is
+   taken (``goes_on`` is False) and the average covers ``LEAST_AVERAGED`` (7 s); and for a scan
+   watched for ``MOST_SECONDS`` that advances in bursts of unknown length, does not move, or is
+   printed too coarsely. That average gives no end if it includes skipped bytes, or if its end is
+   over a year away (``LONGEST``).
+2. *Windows* (``windows.py``) give the rate that the end is computed with. (The rate on the screen
+   is ``scan_rate.present_rate``, of 10 to 60 s, and the windows' only before that is known.)
+   ``_progress`` returns the bytes done at each point: the bytes repaired, unless it is a scrub or
+   they are printed more coarsely than a queue is deep, else the bytes issued (``_meter``). If the
+   number of issued bytes still queued is unknown, bursts are
    evened out (``evened_out``) once their period is known. ``expected`` fits lines to the last 10 s,
    20 s and so on up to 5.7 h, and to all of it, and weights each by three questions: is it about as
    long as the time left, did it predict what came after it, does it agree with the present? One
@@ -34,11 +36,12 @@ wrong they were when asked to predict what is already known.
    ``UNTRIED`` (0.3). The overall mean is blended in.
 3. *Pace* (``pace.py``) is used once the samples that count span an hour, including phases in which
    metadata is walked. It fits the effects of the hour of the day, starting from those of an earlier
-   scan, and of the share of the work that is sorted in memory, and passes the windows a course
-   without these effects.
+   scan, and (2.2 and later) of the share of the work that is sorted in memory, and passes the
+   windows a course without these effects.
 4. *Past* (``past.py``) is used, also while measuring and while metadata is walked, if the pool has
-   finished an earlier scan of a kind that this one can learn from, with a fifth to five times as
-   many bytes, at a fifth to five times the speed. It predicts by the share of the work done and,
+   finished an earlier scan of a kind that this one can learn from (``past.LEARNS_FROM``: a
+   resilver also from a scrub), with a fifth to five times as many bytes, at a fifth to five times
+   the speed. It predicts by the share of the work done and,
    unless the earlier scan's pace was even, also by the hour of the day. ``combined`` weights each
    prediction by the inverse square of its ``doubt``. For an earlier scan that is how much the two
    scans may differ, without ``past.PAST_SPREAD``, often less than 0.1; for the forecast from steps
@@ -48,27 +51,28 @@ wrong they were when asked to predict what is already known.
    hour, the rate since then would end the scan a fifth earlier or later than shown, and the rate
    jumped by as much when they were changed. It waits for ``effect.SETTLE`` (75 s) and then for a
    rate that is steady for ``FOLLOWED_AFTER`` (4 minutes), or for ``AGAIN`` (15 minutes) after
-   repeated changes, but only for ``LEAST_PRESENT`` (10 s) if the values of before were put back and
-   the rate of before is back with them; it is not used while metadata is walked, whether or not the
+   repeated changes; if the values of before were put back and the rate of before is back with them,
+   only for ``LEAST_PRESENT`` (10 s). It is not used while metadata is walked, whether or not the
    scan issues in between. The forecast is then computed again by steps 1 to 3 from the samples
    after the change, until both agree again; of the time before, only the pace over the day is kept,
    if known, and used once an hour was seen; an earlier scan takes no part.
 
 Activities other than scans (a removal, an expansion) use only the first three steps, computed anew
-with each sample. Between two forecasts of a scan, the last one counts down. Where the only hours of
-the day in which a scrub runs are known, the estimate that is shown counts just these
-(``frame._in_hours``).
+with each sample. A scan is forecast anew after 30 s, 1 % of its ETA or 5 % of the time watched,
+whichever is shortest; in between, the last forecast counts down. If a scan has stood still for a
+minute, the reason says so. Where the only hours of the day in which a scrub runs are known, the
+estimate that is shown counts just these (``frame._in_hours``).
 
 **The range** is from ``eta * e^-s - SLACK`` to ``eta * e^s + SLACK``, but never below zero.
 ``SLACK`` is 2 s. s is the square root of a sum of four squares:
 
 - ``BASE_SPREAD`` (0.32);
-- ``SPREAD_FACTOR`` (1.15) times the disagreement of the windows, weighted as the windows are,
-  before the mean is blended in;
-- ``SPREAD_FACTOR`` times their error in predicting the past, weighted the same, or ``UNTRIED``
-  while none could be tried, as when samples are half a minute apart. With samples every 5 s or
-  faster, one could be by the time an end is given: the range of an even scan is as narrow then as
-  later;
+- ``SPREAD_FACTOR`` (1.15) times the disagreement of the windows: the standard deviation of the
+  logarithms of their rates, weighted as the windows are, before the mean is blended in;
+- ``SPREAD_FACTOR`` times their error in predicting the past, as a logarithm and weighted the same,
+  or ``UNTRIED`` while none could be tried: with samples half a minute apart, for the first two or
+  three minutes. With samples every 5 s or faster, one could be by the time an end is given: the
+  range of an even scan is as narrow then as later;
 - the pace's uncertainty about what is ahead.
 
 s is at most ``MAX_SPREAD`` (1: a factor of 2.7), which is also used for zpool's average. So the
@@ -77,26 +81,30 @@ predictions, to which the earlier scan contributes at least ``past.PAST_SPREAD``
 may be half as wide. Three things widen it beyond that: after a known change it includes the ETA
 that steps 1 to 4 give now; for half an hour after one, while the screen names the end at the
 present rate, it includes that; and for a scrub that is kept to hours, the ETA and both ends of the
-range are each moved to when so many of these hours have passed. Between two forecasts all three
-count down by the same seconds.
+range are each moved to when so many of these hours have passed. Between two forecasts, ETA and both
+ends count down by the same seconds.
 
-There is no range where there is no ETA: before step 1 gives an end, while a scan is paused (unless
-until its hours: then it is the estimate from before the pause, else by the average of its pass,
-with ``MAX_SPREAD``) or its pool suspended, past 100 %, and for saved output without a date. While a
-pool does not answer, its ETA stays as it was, and how old it is replaces the range.
+There is no range where there is no ETA: before step 1 or 4 gives an end; while nothing is issued
+yet and no earlier scan is known, or the total is unknown; while a scan is paused (unless until its
+hours: then it is the estimate from before the pause, else by the average of its pass, with
+``MAX_SPREAD``) or its pool suspended; once more than 101 % is done; and for saved JSON without a
+date. While a pool does not answer, its ETA stays as it was, and the header shows how old it is in
+place of the range.
 
 **What the range is worth.** ``tests.bench.eta`` judges each sample between 5 and 95 % of a scan's
 time at which an end is told. On the eight recorded scans, of 2 to 4 minutes, the true end lies in
 the range at 88 % of these moments, in the worst scan at 55 %; its median width is 0.77 of the true
 time left. With ten more of 2 to 9 minutes, whose disks stall, fade, or go up and down, these are
 87 % and 1.06; on 18 scans of ``tests.bench.synthetic`` (seeds 81231 and 81232) 87 % and 0.87.
-Their error is 0.36 of zpool's, and 0.24 from the moment on at which an end is told: until then
-zpool's figure is what is judged, and where zpool gives none, as in nine of the ten, that is an
-error of 1.
+
+The error of the end told on the 18 recordings is 0.24 of that of zpool's. It is 0.36 if the time of
+measuring counts, too, in which zpool's figure is what is shown: where zpool gives none yet, as in
+nine of the ten, that is an error of 1 for both.
 
 For long scans, ``tests.bench.eta_long`` judges three moments of each. On 16 simulated ones of 8
 hours to 20 days (seed 1130, by which nothing was tuned) the true end lies in the range at 41 of 47
-moments (13, 14 and 14 of them at 10, 25 and 50 % of the time), and the range is 0.71 to 0.82 wide.
+moments (13, 14 and 14 of them at 10, 25 and 50 % of the time; at the 48th no end was told), and the
+range is 0.71 to 0.82 wide.
 On the next scan of the same pools, with the first one known, it does at 45 of 48, and the range is
 0.34 to 0.36 wide.
 
