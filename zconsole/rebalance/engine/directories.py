@@ -48,7 +48,7 @@ class OpenDirectory:
     fd: int
     dev: int
     mtime_ns: int
-    """Modification time to restore when our work in it is done."""
+    """Modification time to restore when our work in it is done; that of now before it begins."""
     last_ns: int | None
     """Modification time after our last change, None if unknown; any other is not ours."""
     fixed: bool = False
@@ -56,7 +56,7 @@ class OpenDirectory:
     begun: bool = False
     """Whether we work in it, and watch it for changes by others."""
     touched: bool = False
-    """Whether we changed it."""
+    """Whether this job changed it, before a crash or since."""
     foreign: bool = False
     """Whether another process has changed it since: then its time is left as it is."""
     born: Metadata | None = None
@@ -163,9 +163,12 @@ class Directories:
             self._found_changed(directory)
 
     def take_up(self, directory: OpenDirectory, mtime_ns: int) -> None:
-        """Have ``restore_times`` set the time from before a crashed process changed a directory."""
-        directory.touched = directory.mtime_ns != mtime_ns
-        directory.mtime_ns = mtime_ns
+        """Have ``restore_times`` set the time that a directory had before a crashed job began.
+
+        Call it after ``begin``, which has noted the time that it has now.
+        """
+        has_changed = directory.mtime_ns != mtime_ns
+        directory.touched, directory.mtime_ns = has_changed, mtime_ns
 
     @contextmanager
     def changing(self, directory: OpenDirectory) -> Iterator[None]:
@@ -196,7 +199,7 @@ class Directories:
                 self._notes.until(self._until)
 
     def restore_times(self) -> None:
-        """Restore the time of every directory that only we have changed.
+        """Restore the time of every directory that only we have changed; our work in all is done.
 
         Raises OSError for the first that could not be, with its path, after all others.
         """

@@ -3,6 +3,7 @@
 Three questions weight a window: is it about as long as the time left (an hour is best predicted by
 about an hour), did it predict what came after it, and does it agree with the present? The mean over
 everything watched is blended in, with more weight the further away the end is: load comes and goes.
+A present slower than that mean hardly lessens its weight, as a load will end; a faster one does.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ MEAN_SHARE = 0.8
 """Share of the overall mean in the expected speed if the end is far away."""
 PRESENT_SECONDS = 10.0
 PRESENT_SHARE = 0.08
-"""The present: the last ten seconds, or 8 % of the time watched."""
+"""The present: the last ten seconds, or 8 % of the time watched if that is longer."""
 MOST_CHUNKS = 40
 """Most stretches, each as long as the present, from which the usual change of speed is taken."""
 USUAL_FACTOR = 3.0
@@ -45,10 +46,10 @@ USUAL_FACTOR = 3.0
 CERTAIN = 0.1
 """A change of speed by 10 % never counts against a window."""
 MEAN_MISFIT_WEIGHT = 0.3
-"""Weight of the overall mean's disagreement with the present; 1 for a window."""
+"""How much the overall mean loses of its share if it disagrees with a faster present."""
 LOAD_MISFIT_WEIGHT = 0.05
-"""Weight of that disagreement while the present is slower than the mean: that is probably a load,
-which will end. A faster present shows what the disks can do."""
+"""The same while the present is slower than the mean: that is probably a load, which will end. A
+faster present shows what the disks can do."""
 
 
 class Window(NamedTuple):
@@ -106,7 +107,7 @@ def expected(slopes: Slopes, left: float, rounding: float) -> Speed | None:
     apart = weighted(((log(w.rate) - speed) ** 2 for w in windows), weights)
     missed = weighted((e * e for e in errors), weights)
     seconds = exp(weighted((log(w.seconds) for w in windows), weights))
-    # For a distant end, the present load counts less than the mean: it will change before then.
+    # For a distant end, the present counts less than the mean: it will change before then.
     if slopes.mean > 0:
         mean, share = log(slopes.mean), MEAN_SHARE * ahead / (ahead + slopes.last - slopes.first)
         if present is not None:
