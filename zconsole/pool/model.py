@@ -75,6 +75,8 @@ class BlockCounters(NamedTuple):
     write_seconds: float
     busy_seconds: float
     """Summed over the devices."""
+    clock: float | None = None
+    """Monotonic clock when they were read, seconds; None if that was with the sample."""
 
 
 class IoRates(NamedTuple):

@@ -37,7 +37,8 @@ _BUCKET_SECONDS = tuple(1.5 * 2.0**i / 1e9 for i in range(64))
 
 Numbers = Sequence[float]
 """Cumulative counters of a vdev: the ``IoCounters``, or those of devices in their place; requests,
-and the total seconds they waited; seconds that the devices were busy. 0 if not counted."""
+and the total seconds they waited; seconds that the devices were busy, and the clock when these were
+read. 0 if not counted."""
 Source = tuple[str | None, bool, tuple[str, ...] | None, bool]
 """Origin of a vdev's counters: its path, whether it has ``IoCounters``, the devices of its
 ``BlockCounters``; without these, whether there are histograms instead."""
@@ -58,9 +59,10 @@ def _reading(clock: float, vdev: Vdev, before: _Reading | None) -> _Reading:
     """Read the counters of a vdev; optimized, as it runs for each of a thousand vdevs."""
     io, block, ready = vdev.io, vdev.block, vdev.rates or NONE
     if block is not None:
-        names, reads, read, reading, writes, written, writing, busy = block
-        waits = (reads + writes, reading + writing, busy)
-        counted = (*(io or (clock, reads, writes, read, written)), *waits)
+        names, reads, read, reading, writes, written, writing, busy, at = block
+        at = clock if at is None else at
+        waits = (reads + writes, reading + writing, busy, at)
+        counted = (*(io or (at, reads, writes, read, written)), *waits)
         return _Reading(clock, (vdev.path, io is not None, names, False), ready, counted)
     source = (vdev.path, io is not None, None, bool(vdev.histograms))
     waited = requests = 0.0
@@ -70,13 +72,13 @@ def _reading(clock: float, vdev: Vdev, before: _Reading | None) -> _Reading:
         and before.source[:3] == source[:3]
         and io[1:3] == before.counted[1:3]
     ):
-        _, _, _, _, _, requests, waited, _ = before.counted  # there was no request
+        requests, waited = before.counted[5:7]  # there was no request
     elif vdev.histograms:
         found = [vdev.histograms.get(name) or () for name in ("disk_r", "disk_w")]
         requests = float(sum(map(sum, found)))
         # fsum is exact: the result of ``sum`` on floats depends on the version of Python.
         waited = fsum(fsum(map(mul, counts, _BUCKET_SECONDS)) for counts in found)
-    return _Reading(clock, source, ready, (*(io or (0.0,) * 5), requests, waited, 0.0))
+    return _Reading(clock, source, ready, (*(io or (0.0,) * 5), requests, waited, 0.0, 0.0))
 
 
 def _continued(readings: Sequence[_Reading], clock: float, vdev: Vdev) -> list[_Reading]:
@@ -113,11 +115,10 @@ def _rates(old: _Reading, new: _Reading) -> IoRates:
     device had I/O in flight, None without diskstats.
     """
     clock, (_, io, devices, histograms), ready, counted = new
-    seconds = clock - old.clock
-    if not seconds:
+    if clock == old.clock:
         return ready
     read, write, reads, writes, latency, busy = ready
-    time, did_read, did_write, got, put, requests, waited, in_flight = map(
+    time, did_read, did_write, got, put, requests, waited, in_flight, watched = map(
         sub, counted, old.counted
     )
     if time > 0 and (io or read is None):
@@ -125,9 +126,9 @@ def _rates(old: _Reading, new: _Reading) -> IoRates:
     if devices is not None or (latency is None and histograms):
         # diskstats counts every request; histograms only show which power of two each fell into.
         latency = waited / requests if requests > 0 else None
-    if devices:
+    if watched > 0:
         # Counted in ticks of the kernel, and for several paths each, so a share may exceed 1.
-        busy = min(1.0, in_flight / seconds)
+        busy = min(1.0, in_flight / watched)
     return IoRates(read, write, reads, writes, latency, busy)
 
 

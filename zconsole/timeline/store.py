@@ -261,7 +261,7 @@ def restore_history(
 
 def _restored(saved: SavedScan) -> ScanTrack:
     points = saved.points[:MAX_POINTS]
-    if not points or any(a.x >= b.x for a, b in pairwise(points)):
+    if not points or any(a.x > b.x for a, b in pairwise(points)):
         raise ValueError("points out of order")
     t, running, issued, scanned, processed = saved.last
     began, paused = saved.current_pass
@@ -283,7 +283,8 @@ def _restored(saved: SavedScan) -> ScanTrack:
     )
     # The clock of the earlier run means nothing now (``ProgressCurve._remembered``).
     last = ProgressReading(t, 0.0, running, issued, scanned, processed, began, paused)
-    curve = ProgressCurve(points, last)
+    # Rounding may have made two of them equal in x, which must rise: the later one counts.
+    curve = ProgressCurve({point.x: point for point in points}.values(), last)
     track = ScanTrack(scan, curve, saved.restarts, saved.notes[:MAX_NOTES], past)
     track.forecast = Forecast(Estimate(saved.low, saved.low, saved.low, "remembered"))
     return track

@@ -77,6 +77,8 @@ class Raw(TypedDict, total=False):
     """``zpool list -v``: the JSON document, or text (``-vHp`` or plain)."""
     diskstats: Sequence[Sequence[str]]
     """Rows of /proc/diskstats."""
+    diskstats_clock: float
+    """Seconds of ``clock`` when ``diskstats`` were read; as ``clock`` if absent."""
     devices: Mapping[str, Sequence[str]]
     """Leaf path to the names in /proc/diskstats that count its I/O."""
     disks: Mapping[str, Mapping[str, Any]]

@@ -8,6 +8,7 @@ import re
 import pytest
 
 from tests.records import replace
+from tests.table import rows
 from tests.ui import frames
 from tests.ui.actions.acting import RUN, acting
 from tests.ui.actions.scripted import AGREED, Run, ScriptedFeed, ScriptedSession, asking
@@ -16,7 +17,7 @@ from tests.unit.tunables.pilots import FAST, SLOW
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts
 from zconsole.diagnosis.bottleneck.finding import TunableStep
 from zconsole.diagnosis.bottleneck.tracker import TunableEffects
-from zconsole.pool.model import Pool, Sample, Vdev
+from zconsole.pool.model import Pool, Sample, SampleFailure, Vdev
 from zconsole.sim.source import World
 from zconsole.timeline.feed import Update
 from zconsole.timeline.frame import DONE, Frame
@@ -99,8 +100,13 @@ async def test_how_an_action_ended_stays_among_the_events():
     assert [e.text for e in ui.frame.events if e.name == DONE] == ["Expand raidz2-0"]
 
 
-def test_what_was_sampled_before_a_command_was_done_shows_no_end_of_it():
-    """Right after a replace, the newest sample still shows only the old device: not backed out."""
+@rows("late", [0.0, 30.0])
+@rows("silent", [None, 30.0])
+def test_what_was_sampled_before_a_command_was_done_shows_no_end_of_it(late, silent):
+    """Right after a replace, the newest sample still shows only the old device: not backed out.
+
+    How long ago it was sampled does not count, nor whether the pool has answered since.
+    """
     feed = ScriptedFeed(World("failed-disk", 1), None)
     watch = FollowUp(feed)
     before = feed.later(1.0)
@@ -109,7 +115,11 @@ def test_what_was_sampled_before_a_command_was_done_shows_no_end_of_it():
     plan = ActionPlan("replace", "", (), pool=pool, follow=lambda s: ActionOutcome(False, "out"))
     watch.follow(plan, Facts(), before.frames[0].t)
     assert list(watch.ended()) == []
-    watch.take(feed.later(1.0))
+    after = feed.later(1.0)
+    (frame,) = after.frames
+    failure = None if silent is None else SampleFailure(pool, frame.t + silent, 0.0, "no answer")
+    shown = replace(frame, age=late, failure=failure)
+    watch.take(dataclasses.replace(after, frames=(shown,)))
     assert [outcome.text for _, outcome in watch.ended()] == ["out"]
 
 

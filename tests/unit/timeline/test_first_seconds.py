@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 
 import pytest
 
@@ -83,7 +83,10 @@ def test_what_is_shown_is_never_far_off(course, interval):
 
 
 @rows("course", COURSES)
-@rows(("interval", "by"), [(1.0, 20.0), (3.0, 22.0), (7.0, 29.0), (10.0, 31.0), (20.0, 61.0)])
+@rows(
+    ("interval", "by"),
+    [(1.0, 20.0), (3.0, 22.0), (7.0, 29.0), (10.0, 31.0), (15.0, 46.0), (20.0, 61.0)],
+)
 def test_it_is_measuring_until_the_rate_has_been_steady(course, interval, by):
     seen = list(told(course, interval))
     assert seen[0][1].estimate.eta is None
@@ -91,14 +94,18 @@ def test_it_is_measuring_until_the_rate_has_been_steady(course, interval, by):
     assert all(view.estimate.eta is not None for x, view, _ in seen if x >= by)
 
 
-def opened(rates: Course, goes_on: bool = True) -> Iterator[ScanView]:
-    """Open a console an hour into a scan; yields its view at each second.
+def opened(
+    rates: Course, goes_on: bool = True, seconds_sampled: Container[int] = range(76)
+) -> Iterator[ScanView]:
+    """Open a console an hour into a scan; yields its view at each second that is sampled.
 
     ``rates``: bytes/s by the seconds watched; zpool's average is two thirds of the first.
     """
     timeline, issued = PoolTimeline(goes_on=goes_on), 3600 * rates(0.0) / 1.5
-    for second in range(75):
+    for second in range(76):
         issued += rates(float(second))
+        if second not in seconds_sampled:
+            continue
         seconds, left = 3600.0 + second, TOTAL * 50 - issued
         average = issued / seconds
         scan = scrub(steady, seconds)._replace(
@@ -120,10 +127,24 @@ def test_a_console_opened_amid_a_scan_is_measuring_until_its_rate_was_steady():
         assert view.estimate.eta == pytest.approx(view.scan.zpool_eta / 1.5, rel=0.1)
 
 
-def test_a_rate_that_changes_all_the_while_is_measured_for_a_minute():
-    seen = list(opened(lambda x: RATE * 1.06**x))
-    told = [second for second, view in enumerate(seen) if view.estimate.eta is not None]
-    assert told == list(range(60, 75))
+SPARSE = [range(0, 76, interval) for interval in (5, 7, 8, 10, 12, 15, 20, 25)]
+
+
+@rows(
+    "seconds", [range(76), *SPARSE, (0, 14, 15, 30, 31, 45, 46, 61, 75), (0, 1, 15, 16, 30, 46, 62)]
+)
+def test_a_rate_that_changes_all_the_while_is_measured_for_a_minute(seconds):
+    """Samples 15 s apart looked steady: each half was interpolated between the same two."""
+    seen = zip(seconds, opened(lambda x: RATE * 1.06**x, seconds_sampled=seconds), strict=True)
+    told = [second for second, view in seen if view.estimate.eta is not None]
+    assert told == [second for second in seconds if second >= 60]
+
+
+@rows("seconds", SPARSE)
+def test_a_steady_rate_is_told_once_it_lasted_for_two_intervals_and_three_groups(seconds):
+    seen = zip(seconds, opened(lambda _: RATE, seconds_sampled=seconds), strict=True)
+    told = next(second for second, view in seen if view.estimate.eta is not None)
+    assert told <= max(15 + seconds.step, 2 * seconds.step)
 
 
 def test_a_single_sample_has_zpools_average_and_says_so():

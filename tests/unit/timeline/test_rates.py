@@ -105,6 +105,18 @@ def test_diskstats_alone_give_bytes_wait_and_busy_share():
     assert found.busy == 0.75
 
 
+@rows("counted", [False, True])
+def test_block_counters_are_divided_by_the_time_between_their_own_readings(counted):
+    """They are read once all pools were waited for, and also for a reading that was late."""
+    made = Window()
+    for clock, at in enumerate((0.0, 1.0, 3.0, 4.5, 4.75, 61.0)):
+        counters = block(round(100 * at), at / 2)._replace(clock=at)
+        made.add(clock, leaf(io=io(clock, clock) if counted else None, block=counters))
+        if clock:
+            assert (made.latest.busy, made.windowed.busy) == (0.5, 0.5)
+            assert made.windowed.read == (MIB if counted else 409_600)
+
+
 PATHS = ("sda", "sdb")
 
 

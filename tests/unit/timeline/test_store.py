@@ -6,6 +6,7 @@ import json
 import math
 from datetime import UTC
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -114,6 +115,26 @@ def test_an_import_while_nobody_watched_is_bridged_without_a_leap():
     assert found.restarts == 0
     assert found.notes[0].startswith("the pool was imported again by ")
     assert found.issue_rate == pytest.approx(50 * MIB, rel=0.05)
+
+
+@rows("moved", [1, 2**10, 2**17, 2**18, 2**20, 2**26])
+def test_a_hole_in_which_hardly_anything_was_done_is_no_damage(moved):
+    """It counts as much work as bytes: as milliseconds here, which files do not have."""
+    timeline, new = watched(range(2, 100)), PoolTimeline()
+    for second in (4000, 4001, 8000, 8001, 8002):
+        before = view(timeline).scan.issued_bytes
+        after = sample(second)
+        scan = replace(after.pool.scan, issued_bytes=before + moved)
+        timeline.push(replace(after, pool=replace(after.pool, scans=(scan,))))
+        new = again(timeline)
+    kept, restored = (
+        [track.course.points[n] for track in each.scans.tracks for n in (0, -1)]
+        for each in (timeline, new)
+    )
+    assert [point.issued for point in restored] == [point.issued for point in kept]
+    assert [point.x for point in restored] == pytest.approx([point.x for point in kept], abs=0.01)
+    xs = [point.x for track in new.scans.tracks for point in track.course.points]
+    assert all(a < b for a, b in pairwise(xs))
 
 
 def test_the_store_keeps_and_recalls(tmp_path):

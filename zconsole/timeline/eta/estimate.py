@@ -162,6 +162,7 @@ of synthetic scans depends on neither the hour nor the memory.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
 from math import exp, sqrt
@@ -213,7 +214,8 @@ counted, too."""
 LEAST_AVERAGED = 7.0
 """Seconds that an average must cover to say anything about the rest."""
 STEADY_SECONDS = 15.0
-"""Seconds for which a rate must be steady before an end is given: three transaction groups."""
+"""Seconds for which a rate must be steady before an end is given: three transaction groups. Each
+half lasts for a whole interval at least, so this takes longer if samples are far apart."""
 STEADY = 1.35
 """Factor by which the halves of that time may differ: one transaction group more or less among
 four."""
@@ -326,13 +328,26 @@ def forecast(course: ProgressCurve, work: Work, known: Daily = EVEN) -> Forecast
 
 def _was_steady(xs: Sequence[float], done: Sequence[float]) -> bool:
     """Return whether both halves of some ``STEADY_SECONDS`` had about the same rate."""
-    for x, end in zip(xs, done, strict=True):
-        if x - xs[0] >= STEADY_SECONDS:
-            start, middle = (value_at(xs, done, x - STEADY_SECONDS / part) for part in (1, 2))
-            early, late = middle - start, end - middle
+    for x in xs:
+        middle = _half_before(x, xs)
+        start = _half_before(middle, xs)
+        if start >= xs[0]:
+            first, second, third = (value_at(xs, done, at) for at in (start, middle, x))
+            early, late = (second - first) / (middle - start), (third - second) / (x - middle)
             if 0 < early <= STEADY * late and late <= STEADY * early:
                 return True
     return False
+
+
+def _half_before(x: float, xs: Sequence[float]) -> float:
+    """Return ``x`` minus half of ``STEADY_SECONDS``, but no moment within a longer interval.
+
+    Two parts of one interval would seem to have the same rate; so its beginning is returned.
+    """
+    before = x - STEADY_SECONDS / 2
+    n = bisect_right(xs, before)
+    is_far = 0 < n < len(xs) and xs[n] - xs[n - 1] > STEADY_SECONDS / 2
+    return xs[n - 1] if is_far else before
 
 
 def _byte_rate(points: Sequence[CurvePoint], speed: Speed) -> float:

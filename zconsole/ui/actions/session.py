@@ -152,7 +152,7 @@ class FollowUp:
         frame = self._frames.get(plan.pool)
         if frame is None or plan.follow is None or frame.root is None:
             return None
-        if frame.t - (frame.stale_seconds or 0.0) <= since:  # older than its commands
+        if frame.t <= since:  # older than its commands
             return None
         return plan.follow(situation_of(frame, facts))
 

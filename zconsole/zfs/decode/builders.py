@@ -30,6 +30,7 @@ from zconsole.zfs.decode.values import (
     aux_text,
     draid_shape,
     integers,
+    is_time,
     mapping,
     number,
     parity_of,
@@ -93,6 +94,8 @@ class Devices:
         self._rows = {
             row[2]: row for row in split if isinstance(row, list | tuple) and len(row) >= _FIELDS
         }
+        clock = raw.get("diskstats_clock")
+        self._clock = clock if is_time(clock) else None
         self._blocks: Mapping[str, Sequence[str]] = raw.get("devices") or {}
         """Leaf path to the names in ``_rows`` that count its I/O."""
         disks, shelves = raw.get("disks"), raw.get("enclosures")
@@ -131,6 +134,7 @@ class Devices:
             sectors_written * _SECTOR,
             writing / 1000,
             busy / 1000,
+            self._clock,
         )
 
     def all_counters(self) -> dict[str, BlockCounters | None]:

@@ -131,8 +131,8 @@ class LiveSource:
         await pollers.read({each: self._states.get(each.name) for each in polled}, patience)
         readings = {each: each.collect() for each in polled}
         # After the readings, because these say which disks there are.
-        rows, load = await self._survey(readings)
-        return tuple(self._raw(each, readings[each], rows, load) for each in polled)
+        rows, machine = await self._survey(readings)
+        return tuple(self._raw(each, readings[each], rows, machine) for each in polled)
 
     async def aclose(self) -> None:
         """Stop events and readers, then wait up to CLOSE_DEADLINE for their processes to end."""
@@ -241,7 +241,9 @@ class LiveSource:
     async def _survey(
         self, readings: Mapping[PoolPoller, Raw | None]
     ) -> tuple[Mapping[str, str], Mapping[str, Any]]:
-        """Return disk counters and load of the machine; look up disks under leaves that changed.
+        """Return disk counters, and their clock with the machine's load.
+
+        Look up disks under leaves that changed.
 
         The counters are read without a thread: the kernel has them in memory, so a thread would
         cost more than the read.
@@ -264,14 +266,14 @@ class LiveSource:
                 )
                 for poller, names in found.items():
                     poller.resolve(names, is_read=readings[poller] is not None)
-        return rows, self._load.read(now)
+        return rows, {"diskstats_clock": now, **self._load.read(now)}
 
     def _raw(
         self,
         poller: PoolPoller,
         reading: Raw | None,
         rows: Mapping[str, str],
-        load: Mapping[str, Any],
+        machine: Mapping[str, Any],
     ) -> Raw:
         clocks = self._system.clocks
         names = [name for names in poller.devices.values() for name in names]
@@ -279,7 +281,7 @@ class LiveSource:
             "boot": self._boot,
             "version": self._version,
             "kstat": self._states.get(poller.name),
-            **load,
+            **machine,
             "devices": poller.devices if rows else None,
             "diskstats": [rows[name].split() for name in names if name in rows],
             "events": self._events.collect(poller.name) if self._events else None,

@@ -51,6 +51,8 @@ class _Pool:
 
     iostat: OutputStream
     wait: OutputStream | None = None
+    running: Sequence[str] = ()
+    """The lines of the scans in progress whose remaining bytes ``wait`` prints."""
     errors: int = 0
     known: Sequence[str] | None = None
     """The leaves (JSON) or rows (text) for which ``names`` was built."""
@@ -213,7 +215,11 @@ class TextReader(_ZpoolReader):
             kept.names = {path: name for path, name in paired if path.startswith("/")}
             kept.known = rows
         found: dict[str, Any] = {"text": text, "utc_offset": utc_offset(self._clocks.wall())}
-        if kept.wait is not None and "in progress since" in text:
+        running = [line for line in text.splitlines() if "in progress since" in line]
+        if kept.wait is not None and running:
+            if running != kept.running:
+                kept.wait.close()  # what it printed last may be of an earlier scan
+                kept.running = running
             found["wait"] = await kept.wait.newest(2 * self._interval + 1)
         return found
 
@@ -278,20 +284,22 @@ class OutputStream:
             with contextlib.suppress(OSError):
                 self._process = await self._spawner.spawn(self._argv)
                 self._task = asyncio.create_task(self._read(self._process))
+        if now - self._at > max_age:
+            return None
         # As long as the last block: it is complete, although the next heading has not come yet.
-        if len(self._block) >= max(1, len(self._last)):
-            return "\n".join(self._block)
-        return "\n".join(self._last) if self._last and now - self._at <= max_age else None
+        is_complete = len(self._block) >= max(1, len(self._last))
+        return "\n".join(self._block if is_complete else self._last) or None
 
     def close(self) -> None:
-        """Stop the command without waiting for it."""
+        """Stop the command without waiting for it; forget it and what it printed."""
         if self._task is not None:
             self._task.cancel()
         if self._process is not None:
             self._process.abandon()
+        self._process, self._started = None, float("-inf")
+        self._block, self._last = [], ()
 
     async def _read(self, process: LineProcess) -> None:
-        self._block, self._last = [], ()
         length = 0
         while (line := await process.readline()) is not None:
             if not self._timed or line.isdigit():

@@ -246,6 +246,17 @@ def test_rows_of_disk_counters_may_be_lines_of_text(rows: Any) -> None:
     assert block.read_ops == 89
 
 
+@rows(("given", "clock"), [(7, 7.0), (None, None), ("7", None), (1e300, None), ([], None)])
+def test_disk_counters_have_a_clock_of_their_own_where_it_is_given(given: Any, clock: Any) -> None:
+    """Recordings of earlier versions have none, and those of others may hold anything."""
+    table = "\tNAME STATE READ WRITE CKSUM\n\ta ONLINE 0 0 0\n\t  /dev/vda1 ONLINE 0 0 0\n"
+    text = f"  pool: a\n state: ONLINE\nconfig:\n\n{table}"
+    sample = read(text=text, diskstats=[COUNTERS], diskstats_clock=given)
+    block = next(sample.pool.root.leaves()).block
+    assert block is not None
+    assert block.clock == clock
+
+
 def test_what_text_calls_a_disk_is_its_name_among_the_counters() -> None:
     """A recording of text alone has no paths."""
     rows = [COUNTERS, COUNTERS.replace("vda1", "x")]

@@ -23,7 +23,6 @@ from tests.unit.zfs.sources.source_fakes import (
     system,
 )
 from zconsole.errors import NotFoundError, UnavailableError
-from zconsole.pool.model import SampleFailure
 from zconsole.zfs.decode import decode
 from zconsole.zfs.sources import live
 from zconsole.zfs.sources.kernel.helper import encoded
@@ -357,7 +356,8 @@ async def test_a_slow_pool_is_waited_for_first_and_later_shown_when_it_comes(tmp
     await made.aclose()
 
 
-async def test_a_sample_says_when_its_reading_began_however_late_it_is_shown(tmp_path, monkeypatch):
+async def test_a_sample_says_when_its_reading_began_and_its_disks_were_read(tmp_path, monkeypatch):
+    """However late the reading is shown: counters of disks are then newer."""
     monkeypatch.setattr(live, "PATIENCE", 0.01)
     asked = asyncio.Event()
     process = helper(lambda pool: asked.set())
@@ -374,14 +374,18 @@ async def test_a_sample_says_when_its_reading_began_however_late_it_is_shown(tmp
     process.say(answer)
     (sample,) = decode((await first)[0])
     assert (sample.pool.name, sample.began) == ("tank", 50.0)
+    assert next(sample.pool.root.leaves()).block.clock == 50.0
     now = 60.0
     (silent,) = decode((await made.sample())[0])
     assert (silent.text[:9], silent.began) == ("no answer", 60.0)
+    assert silent.block["/dev/sda1"].clock == 60.0
     now = 70.0
     process.say(answer)
-    while isinstance(late := decode((await made.sample())[0])[0], SampleFailure):
-        await settle()
+    await settle()
+    now = 80.0
+    (late,) = decode((await made.sample())[0])
     assert (late.clock, late.began) == (70.0, 60.0)
+    assert next(late.pool.root.leaves()).block.clock == 80.0
     await made.aclose()
 
 

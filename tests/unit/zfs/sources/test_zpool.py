@@ -18,6 +18,7 @@ from tests.unit.zfs.sources.source_fakes import (
     settle,
 )
 from zconsole.system.host import Clocks
+from zconsole.system.process import Completed
 from zconsole.zfs.sources import occasional
 from zconsole.zfs.sources.occasional import StatusMessageReader
 from zconsole.zfs.sources.pool_poller import leaf_paths
@@ -133,6 +134,26 @@ async def test_remaining_bytes_are_followed_where_only_text_exists(version, expe
     await reader.aclose()
 
 
+@rows("ends", [True, False])
+async def test_remaining_bytes_of_an_earlier_scan_are_not_those_of_the_next(ends):
+    """The command exits when nothing is left to wait for, or goes on through the next scan."""
+
+    def scanning(since: str) -> Completed:
+        return printed(TEXT.replace("config:", f"  scan: scrub in progress since {since}\nconfig:"))
+
+    answers = {("zpool", "status"): scanning("12:00"), ("zpool", "list"): printed("")}
+    runner, printing = CannedRunner(answers), iter((["\t10"], ["\t900"]))
+    makers = {"wait": lambda: FakeProcess(next(printing), ends=ends), "iostat": FakeProcess}
+    reader = TextReader(runner, FakeSpawner(makers), 1.0, "2.1.11", clocks([0.0]))
+    found = list[Any]()
+    for since in ("12:00", "12:00", "12:01", "12:01"):
+        runner.answers["zpool", "status"] = scanning(since)
+        found.append((await reader.read("tank", 5)).get("wait"))
+        await settle()
+    assert found == [None, "\t10", None, "\t900"]
+    await reader.aclose()
+
+
 def test_config_names_stop_at_the_table_and_keep_blanks_in_names():
     text = TEXT.replace("  sda1  ", "  /var/a b/vdev  ") + "\t/tank/damaged file\n"
     assert list(config_names(text)) == ["tank", "/var/a b/vdev"]
@@ -166,6 +187,17 @@ class TestFollower:
         process.say("d")
         await settle()
         assert await follower.newest(10) == "c\nd"
+        follower.close()
+
+    @rows(
+        "lines, timed",
+        [(["1", "a"], False), (["1", "1", "a"], True), (["1", "1", "a", "b", "2", "c"], True)],
+    )
+    async def test_a_block_counts_only_while_it_is_new(self, lines, timed):
+        follower = await self.follow(FakeProcess(lines), timed)
+        assert await follower.newest(10) in ("a", "a\nb")
+        await asyncio.sleep(0.02)
+        assert await follower.newest(0.01) is None
         follower.close()
 
     async def test_a_command_that_ended_is_not_started_again_at_once(self):
