@@ -304,7 +304,7 @@ FOLLOWED_AFTER = 240.0
 """Seconds for which a rate must be steady, starting ``SETTLE`` after a change, before it is
 followed."""
 AGAIN, FEW, LATELY = 900.0, 2, 3600.0
-"""Seconds for which a new rate must be steady before a further change is followed, after more than
+"""Seconds for which the rate must be steady before a further change is followed, after more than
 ``FEW`` changes in the last ``LATELY`` seconds: the operator may change settings again, and the
 estimate would jump back and forth."""
 SAME_LEVEL = 1.15
@@ -403,7 +403,7 @@ class KnownChange:
             rate, known = _rate(after), self._rate_before(change, points)
             # A rate that comes back with the values of before is known to last.
             is_back = min(rate, known) > 0 and not _differ(rate, known, SAME_LEVEL)
-            least = LEAST_PRESENT if is_back else AGAIN if is_often else FOLLOWED_AFTER
+            least = AGAIN if is_often else LEAST_PRESENT if is_back else FOLLOWED_AFTER
             if now - after[0].x < least:
                 continue
             # A cheap check first: a forecast takes far longer.
