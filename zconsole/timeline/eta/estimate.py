@@ -13,8 +13,9 @@ wrong they were when asked to predict what is already known.
    and at least ``WARM_UP`` after the start of the scan. Once the metadata walk has been over for
    ``WALKED_SECONDS``, samples from before its end are dropped, except for a scan with the kernel's
    own counters (2.2 and later) that was watched for ``pace.LEAST_WATCHED``. An end is given once
-   both halves of any ``STEADY_SECONDS`` (15 s) among the samples that count had the same rate
-   within a factor of ``STEADY`` (1.35), or they span ``MOST_SECONDS`` (60 s). Until then the reason
+   both halves of any ``STEADY_SECONDS`` (15 s; more if samples are over 7.5 s apart) among the
+   samples that count had the same rate within a factor of ``STEADY`` (1.35), or they span
+   ``MOST_SECONDS`` (60 s). Until then the reason
    begins with "measuring" and zpool's own figure is shown instead, unless an earlier scan tells an
    end (step 4). It measures again after the walk, unless the samples that are left had been steady
    for as long; and, an earlier scan or not, when the memory to sort in was changed while it walks,
@@ -28,12 +29,12 @@ wrong they were when asked to predict what is already known.
    is ``scan_rate.present_rate``, of 10 to 60 s, and the windows' only before that is known.)
    ``_progress`` returns the bytes done at each point: the bytes repaired, unless it is a scrub or
    they are printed more coarsely than a queue is deep, else the bytes issued (``_meter``). If the
-   number of issued bytes still queued is unknown, bursts are
-   evened out (``evened_out``) once their period is known. ``expected`` fits lines to the last 10 s,
-   20 s and so on up to 5.7 h, and to all of it, and weights each by three questions: is it about as
-   long as the time left, did it predict what came after it, does it agree with the present? One
-   that could not be tried yet is taken to be as wrong as the worst of those that could, or as
-   ``UNTRIED`` (0.3). The overall mean is blended in.
+   number of issued bytes still queued is unknown, bursts are evened out (``evened_out``) once their
+   period is known. ``expected`` fits lines to the last 10 s, 20 s and so on up to 5.7 h, and to all
+   of it, and weights each by three questions: is it about as long as the time left, did it predict
+   what came after it, does it agree with the present? One that could not be tried yet is taken to
+   be as wrong as the worst of those that could, or as ``UNTRIED`` (0.3). The overall mean is blended
+   in, with less weight if the present is faster: a slower one may be a load that ends.
 3. *Pace* (``pace.py``) is used once the samples that count span an hour, including phases in which
    metadata is walked. It fits the effects of the hour of the day, starting from those of an earlier
    scan, and (2.2 and later) of the share of the work that is sorted in memory, and passes the
@@ -41,8 +42,8 @@ wrong they were when asked to predict what is already known.
 4. *Past* (``past.py``) is used, also while measuring and while metadata is walked, if the pool has
    finished an earlier scan of a kind that this one can learn from (``past.LEARNS_FROM``: a
    resilver also from a scrub), with a fifth to five times as many bytes, at a fifth to five times
-   the speed. It predicts by the share of the work done and,
-   unless the earlier scan's pace was even, also by the hour of the day. ``combined`` weights each
+   the speed. It predicts by the share of the work done and, unless the earlier scan's pace was
+   even, also by the hour of the day. ``combined`` weights each
    prediction by the inverse square of its ``doubt``. For an earlier scan that is how much the two
    scans may differ, without ``past.PAST_SPREAD``, often less than 0.1; for the forecast from steps
    1 to 3 it is its full spread, at least 0.32: an earlier scan that resembles this one nearly
@@ -50,10 +51,11 @@ wrong they were when asked to predict what is already known.
 5. *Known change* (``timeline/scan_rate.py``) comes last, if tunables were changed in the last half
    hour, the rate since then would end the scan a fifth earlier or later than shown, and the rate
    jumped by as much when they were changed. It waits for ``effect.SETTLE`` (75 s) and then for a
-   rate that is steady for ``FOLLOWED_AFTER`` (4 minutes), or for ``AGAIN`` (15 minutes) after
-   repeated changes; if the values of before were put back and the rate of before is back with them,
-   only for ``LEAST_PRESENT`` (10 s). It is not used while metadata is walked, whether or not the
-   scan issues in between. The forecast is then computed again by steps 1 to 3 from the samples
+   rate that is steady for ``FOLLOWED_AFTER`` (4 minutes); only for ``LEAST_PRESENT`` (10 s) if the
+   values of before were put back and the rate of before is back with them; but always for ``AGAIN``
+   (15 minutes) once a change was followed and there were more than ``FEW`` (2) within an hour, as
+   by the autopilot. It is not used while metadata is walked, whether or not the scan issues in
+   between. The forecast is then computed again by steps 1 to 3 from the samples
    after the change, until both agree again; of the time before, only the pace over the day is kept,
    if known, and used once an hour was seen; an earlier scan takes no part.
 

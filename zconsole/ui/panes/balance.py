@@ -103,7 +103,7 @@ def balance_lines(
     if room is not None and room * (1 + paired) < len(vdevs):
         known = sorted((vdev.fill, i) for i, vdev in enumerate(vdevs) if vdev.fill is not None)
         first = {known[0][1], known[-1][1]}  # the emptiest and the fullest
-        order = sorted(range(len(vdevs)), key=lambda i: (i not in first, i))
+        order = sorted(range(len(vdevs)), key=lambda i: i not in first)
         vdevs = tuple(vdevs[i] for i in order)
     if not paired:
         return tuple(_vdev(vdev, look, width, names, shares) for vdev in vdevs)
