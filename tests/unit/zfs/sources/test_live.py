@@ -243,6 +243,19 @@ async def test_a_pool_suspended_before_it_was_seen_is_asked_once_for_its_tree(tm
     await made.aclose()
 
 
+async def test_a_suspended_pool_is_not_asked_by_zpool_if_libzfs_cannot_read_it(tmp_path):
+    spawn = spawner(lambda pool: {"error": "vdev_stats has 3 entries"})
+    made = source(tmp_path, {"tank": "SUSPENDED"}, spawn=spawn)
+    for _ in range(2):
+        (raw,) = await made.sample()
+        assert raw["problem"] == "the pool is SUSPENDED: zpool would hang, so it is not asked"
+    assert made._system.runner.asked == []
+    set_state(tmp_path, "tank", "ONLINE")
+    (raw,) = await made.sample()
+    assert raw["source"] == "json"
+    await made.aclose()
+
+
 async def test_a_suspended_pool_that_holds_its_first_read_up_delays_nobody_for_long(
     tmp_path, monkeypatch
 ):
