@@ -155,9 +155,12 @@ class LiveSource:
             raise UnavailableError(text)
         if not os.access(device, os.R_OK | os.W_OK):
             raise UnavailableError(f"{device}: permission denied. Run it as root (sudo)")
-        self._version = module_version(system.root) or await zpool_version(
-            system.runner, system.deadline
-        )
+        try:
+            self._version = module_version(system.root) or await zpool_version(
+                system.runner, system.deadline
+            )
+        except DeadlineError as error:
+            raise UnavailableError(f"cannot tell the version of ZFS: {error}") from None
         self._boot = boot_id(system.root)
         if is_root():
             # From now on: the kernel still lists older events, too.

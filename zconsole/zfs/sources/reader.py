@@ -164,7 +164,10 @@ def pool_names(printed: str) -> tuple[str, ...]:
 
 
 async def zpool_version(runner: CommandRunner, deadline: float) -> str | None:
-    """Return the OpenZFS version by ``zpool version`` (0.8 and later), kernel before userland."""
+    """Return the OpenZFS version by ``zpool version`` (0.8 and later), kernel before userland.
+
+    None if zpool does not tell. Raises DeadlineError.
+    """
     try:
         text = await Commands(runner, deadline).output("zpool", "version")
     except (ReaderUnusableError, ReadFailedError, PoolGoneError):

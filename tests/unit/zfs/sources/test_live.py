@@ -201,6 +201,14 @@ async def test_a_name_nobody_can_confirm_is_unavailable(tmp_path, answer):
     await made.aclose()
 
 
+async def test_a_zpool_that_does_not_tell_its_version_in_time_is_unavailable(tmp_path):
+    made = source(tmp_path, answers={("zpool",): HANG})
+    (tmp_path / "sys/module/zfs/version").unlink()
+    with pytest.raises(UnavailableError, match="cannot tell the version of ZFS"):
+        await made.sample()
+    await made.aclose()
+
+
 async def test_no_zfs_says_so(tmp_path):
     with pytest.raises(UnavailableError, match=r"ZFS not found.*Try: zconsole demo"):
         await LiveSource((), system=system(tmp_path)).sample()
