@@ -165,7 +165,7 @@ class LiveSource:
         if is_root():
             # From now on: the kernel still lists older events, too.
             self._events = EventFollower(system.spawner, system.clocks.wall())
-            await self._events.start()
+            self._events.start()
         readers = FallbackReader(self._options(), self._prefer)
         about = (self._version, system.clocks, system.deadline)
         return PoolPollers(system.runner, readers, *about, history=system.history)

@@ -100,7 +100,8 @@ class SshRunner:
     async def run(self, argv: Sequence[str], deadline: float) -> Completed:
         """Run a command on the host.
 
-        A lost link is reported as a failed command with ssh's message.
+        A lost link, or an ssh that cannot be started, is reported as a failed command with a
+        message.
 
         A command that hangs on the host cannot be observed, so after a timeout it counts as alive
         for a rest period that starts at a minute (REST).
@@ -110,6 +111,9 @@ class SshRunner:
             done = await self._runner.run(self._ssh(argv), deadline)
         except FileNotFoundError:
             return Completed(tuple(argv), 1, "", "ssh: not installed on this machine")
+        except OSError as error:  # a lack of processes, for example
+            self.lost = f"ssh: {error.strerror}"
+            return Completed(tuple(argv), 1, "", self.lost)
         except DeadlineError as error:
             text = f"{argv[0]} on {self._host}{str(error).removeprefix('ssh')}"
             rest = min(LONGEST_REST, 2 * self._rests.get(tuple(argv), REST / 2))
@@ -305,10 +309,7 @@ class RemoteSource:
 
         None if the host does not tell. Raises DeadlineError.
         """
-        try:
-            done = await self._ssh.run(("date", "+%z"), DEADLINE)
-        except OSError:
-            return None
+        done = await self._ssh.run(("date", "+%z"), DEADLINE)
         match = _OFFSET.fullmatch(done.stdout.strip())
         if match is None:
             return None

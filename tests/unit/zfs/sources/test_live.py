@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import shutil
@@ -193,7 +194,10 @@ async def test_a_zpool_that_names_more_pools_than_a_machine_has_is_refused(tmp_p
     await made.aclose()
 
 
-@pytest.mark.parametrize("answer", [{("zpool",): HANG}, {}])
+NO_PROCESS = {("zpool",): OSError(errno.EAGAIN, "Resource temporarily unavailable")}
+
+
+@pytest.mark.parametrize("answer", [{("zpool",): HANG}, {}, NO_PROCESS])
 async def test_a_name_nobody_can_confirm_is_unavailable(tmp_path, answer):
     made = source(tmp_path, pools={}, answers=answer, names=("nix",))
     with pytest.raises(UnavailableError, match="nix"):

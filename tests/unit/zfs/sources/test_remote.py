@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import shlex
 import stat
@@ -437,6 +438,25 @@ class Link:
         raise FileNotFoundError
 
 
+NO_PROCESS = OSError(errno.EAGAIN, "Resource temporarily unavailable")
+
+
+async def test_a_moment_in_which_ssh_cannot_be_started_is_a_problem_and_no_pool_is_asked(tmp_path):
+    link = Link()
+    source = RemoteSource("box", (), 1.0, tmp_path)
+    source._ssh = SshRunner("box", link, link, tmp_path)
+    await source.sample()
+    link.carries, link.fails = lambda words: False, NO_PROCESS
+    link.asked.clear()
+    (raw,) = await source.sample()
+    assert raw["problem"] == "ssh: Resource temporarily unavailable"
+    assert not any("status" in words for words in link.asked)
+    link.carries = lambda words: True
+    (raw,) = await source.sample()
+    assert raw["text"] == TEXT
+    await source.aclose()
+
+
 HUNG, LOST = DeadlineError("ssh gave no answer"), Completed((), 255, "", REFUSED)
 
 
@@ -446,6 +466,7 @@ HUNG, LOST = DeadlineError("ssh gave no answer"), Completed((), 255, "", REFUSED
         (("zpool list -H",), HUNG),
         (("zpool list -H",), LOST),
         (("zpool", "grep"), HUNG),
+        (("zpool list -H",), NO_PROCESS),
     ],
 )
 async def test_a_link_that_dies_before_the_host_has_told_about_itself_is_a_problem_until_it_is_back(
@@ -458,7 +479,7 @@ async def test_a_link_that_dies_before_the_host_has_told_about_itself_is_a_probl
     link.carries, link.fails = lambda words: words.startswith(carried), fails
     for now in (0.0, 10.0, 20.0):  # noqa: B007
         (raw,) = await source.sample()
-        assert "no answer" in raw["problem"] or "refused" in raw["problem"]
+        assert raw["problem"].startswith(("ssh: ", "zpool on box gave", "date on box gave"))
     if fails is HUNG:
         assert sum(words.startswith("date") for words in link.asked) == 1, "it may still hang there"
     link.carries, now = lambda words: True, 1000.0

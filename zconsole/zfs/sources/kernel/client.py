@@ -10,7 +10,12 @@ from typing import Any
 from zconsole.system.async_process import ByteProcess, ProcessRunner
 from zconsole.system.process import PACKAGE_ROOT, DeadlineError, own
 from zconsole.zfs.sources.kernel.helper import Answers, requests
-from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
+from zconsole.zfs.sources.reader import (
+    PoolGoneError,
+    ReaderUnusableError,
+    ReadFailedError,
+    not_started,
+)
 
 COMMAND = own("zconsole.zfs.sources.kernel.helper")
 CRASHES_ALLOWED = 2
@@ -72,7 +77,10 @@ class KernelReader:
         await asyncio.sleep(0)  # one turn of the event loop, in which the pipes close
 
     async def _running(self) -> _Helper:
-        """Return the helper, started if necessary. Raises ReaderUnusableError if that fails."""
+        """Return the helper, started if necessary.
+
+        Raises ReaderUnusableError if that fails, DeadlineError if the next attempt may succeed.
+        """
         if self._helper is not None and self._helper.serving:
             return self._helper
         async with self._starting:
@@ -84,7 +92,7 @@ class KernelReader:
                     )
                 except OSError as error:
                     text = f"the libzfs helper does not start: {error}"
-                    raise ReaderUnusableError(text) from None
+                    raise not_started(text, error) from None
                 self._helper = started
             helper = self._helper
             try:
