@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.unit.system.test_no_threads import refuse_threads
 from tests.unit.zfs.sources.sampled import JSON, PLAIN, config_of, source, spawner
 from tests.unit.zfs.sources.source_fakes import (
     HANG,
@@ -25,6 +26,7 @@ from tests.unit.zfs.sources.source_fakes import (
 )
 from zconsole.errors import NotFoundError, UnavailableError
 from zconsole.pool.model import SampleFailure
+from zconsole.system import daemon_thread
 from zconsole.zfs.decode import decode
 from zconsole.zfs.sources import live
 from zconsole.zfs.sources.kernel.helper import encoded
@@ -158,6 +160,31 @@ async def test_kstats_that_do_not_answer_are_no_sign_that_no_pool_is_imported(
     with pytest.raises(UnavailableError, match="cannot tell which pools are imported"):
         await made.sample()
     os.close(os.open(state, os.O_RDWR | os.O_NONBLOCK))
+    await made.aclose()
+
+
+async def test_a_moment_without_threads_ends_no_sampling(tmp_path, monkeypatch):
+    """The thread that reads files ends between two samples, if these are far apart."""
+    monkeypatch.setattr(daemon_thread, "LINGER", 0.0)
+    made, now = source(tmp_path, steady=lambda: now), 50.0
+    await made.sample()
+    with pytest.MonkeyPatch.context() as patch:
+        refuse_threads(patch)
+        for now in (100.0, 200.0):  # noqa: B007 - the disks below the leaves are due, too
+            (raw,) = await made.sample()
+            assert (raw["kstat"], raw["source"]) == ("ONLINE", "libzfs")
+    set_state(tmp_path, "tank", "DEGRADED")
+    (raw,) = await made.sample()
+    assert (raw["kstat"], raw["devices"]) == ("DEGRADED", {"/dev/sda1": ("sda1",)})
+    await made.aclose()
+
+
+@pytest.mark.parametrize("names", [(), ("nix",)])
+async def test_without_a_thread_nobody_knows_which_pools_there_are(tmp_path, monkeypatch, names):
+    made = source(tmp_path, {}, names=names)
+    refuse_threads(monkeypatch)
+    with pytest.raises(UnavailableError, match="can't start new thread"):
+        await made.sample()
     await made.aclose()
 
 
