@@ -196,7 +196,7 @@ async def test_an_unknown_pool_is_not_found(tmp_path):
 
 
 async def test_where_kstats_are_hidden_zpool_knows_which_pools_there_are(tmp_path):
-    refused = {**JSON, ("zpool", "list", "-H"): printed("", 1, "no such pool")}
+    refused = {**JSON, LIST: printed("", 1, "no such pool")}
     made = source(tmp_path, pools={}, answers=refused, names=("nix",))
     with pytest.raises(NotFoundError, match="no such pool: nix"):
         await made.sample()
@@ -212,9 +212,12 @@ async def test_a_pool_whose_kstat_is_hidden_is_read_all_the_same(tmp_path):
     await made.aclose()
 
 
+LIST = ("zpool", "list", "-H")
+
+
 async def test_a_zpool_that_names_more_pools_than_a_machine_has_is_refused(tmp_path):
     names = "".join(f"pool{number}\n" for number in range(200_000))
-    made = source(tmp_path, answers={("zpool", "list", "-H"): printed(names)})
+    made = source(tmp_path, answers={LIST: printed(names)})
     shutil.rmtree(tmp_path / "proc/spl")  # without kstats, zpool is asked
     with pytest.raises(UnavailableError, match="zpool list names more than 1000 pools"):
         await asyncio.wait_for(made.sample(), 30.0)
@@ -229,6 +232,36 @@ async def test_a_name_nobody_can_confirm_is_unavailable(tmp_path, answer):
     made = source(tmp_path, pools={}, answers=answer, names=("nix",))
     with pytest.raises(UnavailableError, match="nix"):
         await made.sample()
+    await made.aclose()
+
+
+async def test_without_kstats_a_list_that_hangs_delays_a_sample_once_and_is_not_asked_again(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(live, "FILES_DEADLINE", 0.05)
+    made = source(tmp_path, answers={**JSON, LIST: printed("tank\n")}, deadline=30)
+    runner = made._system.runner
+    shutil.rmtree(tmp_path / "proc/spl")
+    await made.sample()
+    runner.answers[LIST] = HANG
+    for _ in range(3):
+        (raw,) = await made.sample()
+        assert raw["source"] == "json"
+    calls = zip(runner.asked, runner.deadlines, strict=True)
+    lists = [deadline for argv, deadline in calls if argv[:3] == LIST]
+    assert [deadline < 1 for deadline in lists] == [False, True]
+    runner.stuck = False
+    runner.answers[LIST] = printed("solo\ntank\n")
+    assert [raw["pool"] for raw in await made.sample()] == ["solo", "tank"]
+    await made.aclose()
+
+
+async def test_without_kstats_a_first_list_that_hangs_is_never_an_answer(tmp_path):
+    made = source(tmp_path, answers={**JSON, LIST: HANG})
+    shutil.rmtree(tmp_path / "proc/spl")
+    for _ in range(2):
+        with pytest.raises(UnavailableError, match="cannot tell which pools are imported"):
+            await made.sample()
     await made.aclose()
 
 
