@@ -95,6 +95,9 @@ class LiveSource:
         self._prefer = prefer
         self._system = system or this_system()
         self._files = FileThread()
+        # One of its own, in which the path of a file on a dead NFS server may hang: without state
+        # words, a pool that is suspended later would be asked.
+        self._disks = FileThread()
         self._load = LoadMeter(self._system.root)
         self._pollers: PoolPollers | None = None
         """None before the first sample."""
@@ -265,7 +268,7 @@ class LiveSource:
         }
         if unresolved:
             with contextlib.suppress(DeadlineError):
-                found = await self._files.run(
+                found = await self._disks.run(
                     lambda: {
                         poller: {path: diskstats_names(path, rows, root) for path in paths}
                         for poller, paths in unresolved.items()

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sys
+import threading
 import time
 from types import SimpleNamespace
 
@@ -15,6 +16,7 @@ from tests.unit.system.test_no_threads import refuse_threads
 from tests.unit.zfs.sources.sampled import JSON, PLAIN, config_of, source, spawner
 from tests.unit.zfs.sources.source_fakes import (
     HANG,
+    TEXT,
     CannedRunner,
     FakeProcess,
     FakeSpawner,
@@ -312,6 +314,31 @@ async def test_a_pool_suspended_before_it_was_seen_is_asked_once_for_its_tree(tm
     assert "SUSPENDED" in second["problem"]
     assert asked == ["tank"]
     assert not any(argv[:2] == ("zpool", "status") for argv in runner.asked)
+    await made.aclose()
+
+
+@pytest.mark.parametrize("reader", ["libzfs", "json", "text"])
+async def test_a_disk_lookup_that_hangs_keeps_no_state_word_from_being_read(
+    tmp_path, monkeypatch, reader
+):
+    """As for a file on a dead NFS server, which text does not tell from a device."""
+    gate = threading.Event()
+    monkeypatch.setattr(live, "diskstats_names", lambda *_: gate.wait(60) and ())
+    monkeypatch.setattr(live, "FILES_DEADLINE", 0.2)
+    paths = {("zpool", "status", "-P"): printed(TEXT.replace("  sda1", "  /dev/sda1"))}
+    answers = {**PLAIN, **paths} if reader == "text" else JSON
+    made = source(tmp_path, answers=answers, prefer=reader, deadline=30)
+    assert (await made.sample())[0]["source"] == reader
+    set_state(tmp_path, "tank", "SUSPENDED")
+    set_state(tmp_path, "new", "SUSPENDED")
+    async with asyncio.timeout(30):
+        while len(raws := await made.sample()) < 2:
+            await settle()
+    asked = len(made._system.runner.asked)
+    for raw in (*raws, *await made.sample()):
+        assert raw["kstat"] == "SUSPENDED"
+    assert len(made._system.runner.asked) == asked
+    gate.set()
     await made.aclose()
 
 
