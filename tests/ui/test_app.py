@@ -10,6 +10,7 @@ from tests.ui import frames
 from tests.ui.fakes import FakeFeed, console, until, view_state
 from zconsole.errors import ExitCode
 from zconsole.pool.model import IoCounters, IoRates, SampleFailure
+from zconsole.system.patient import NotAskedError
 from zconsole.timeline.alerts.rules import Alert
 from zconsole.timeline.feed import Update
 from zconsole.timeline.rates import SCAN_METRICS, RateSeries
@@ -18,6 +19,7 @@ from zconsole.ui.keys import SHIPPED
 from zconsole.ui.panes import devices
 from zconsole.ui.panes.device_columns import row_line
 from zconsole.ui.panes.devices import Arrangement
+from zconsole.ui.themed_app import begin
 from zconsole.zfs.sources.base import Capabilities
 
 
@@ -51,6 +53,17 @@ async def test_escape_never_quits_q_quits_with_0_and_a_timer_may_outlive_the_scr
     app._clock.now += 2
     app._tick()
     app.paint()
+
+
+async def test_work_for_which_no_thread_can_be_started_is_not_done_and_the_console_goes_on():
+    async def refused(*_):
+        raise NotAskedError("can't start new thread")
+
+    async with view_state(frames.healthy()) as (app, pilot, screen):
+        begin(app, refused, group="facts")
+        await pilot.pause()
+        assert app.is_running
+        assert "can't start new thread" in screen()
 
 
 async def test_the_header_is_drawn_by_itself_only_where_no_round_came(monkeypatch):

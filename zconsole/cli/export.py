@@ -21,7 +21,7 @@ from zconsole.output.prometheus.server import address_of, serve
 from zconsole.rebalance.job import control
 from zconsole.scan_report.store import LastScans, ReportStore
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.system.patient import Patient
+from zconsole.system.patient import NotAskedError, Patient
 from zconsole.system.state_dir import StateError, state_dirs
 from zconsole.timeline.feed import Update
 
@@ -71,9 +71,11 @@ async def publish(rounds: AsyncGenerator[Update, None], page: Page, textfile: st
     disk, failure, written = Patient(), None, False
     async with contextlib.aclosing(rounds) as following:
         async for update in following:
-            for guid in filter(None, map(last.wanted, update.frames)):
-                await in_daemon_thread(_recall, store, last, guid)
-            jobs = await in_daemon_thread(_jobs, jobs_disk)
+            jobs: Sequence[Mapping[str, Any]] = []
+            with contextlib.suppress(NotAskedError):
+                for guid in filter(None, map(last.wanted, update.frames)):
+                    await in_daemon_thread(_recall, store, last, guid)
+                jobs = await in_daemon_thread(_jobs, jobs_disk)
             page.families = families(update.frames, jobs, last.push)
             if textfile is not None:
                 before, failure = failure, None

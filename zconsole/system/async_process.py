@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import re
 import tempfile
@@ -122,16 +123,20 @@ class ProcessRunner:
         cwd: Path | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> _P:
-        _, process = await asyncio.get_running_loop().subprocess_exec(
-            protocol,
-            *argv,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=asyncio.subprocess.PIPE,
-            env=zfs_environment() if environment is None else environment,
-            cwd=cwd,
-            start_new_session=True,  # so that Ctrl-C in the terminal does not reach it
-        )
+        try:
+            _, process = await asyncio.get_running_loop().subprocess_exec(
+                protocol,
+                *argv,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=asyncio.subprocess.PIPE,
+                env=zfs_environment() if environment is None else environment,
+                cwd=cwd,
+                start_new_session=True,  # so that Ctrl-C in the terminal does not reach it
+            )
+        except RuntimeError as error:
+            # Python 3.11 waits for each process in a thread, which can't be started.
+            raise OSError(errno.EAGAIN, str(error)) from None
         self._started = [each for each in self._started if each.alive]
         self._started.append(process)
         return process

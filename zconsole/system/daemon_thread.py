@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
 
-from zconsole.system.patient import Worker, begun
+from zconsole.system.patient import NotAskedError, Worker, begun
 from zconsole.system.process import DeadlineError
 
 _T = TypeVar("_T")
@@ -42,11 +42,15 @@ class FileThread:
     async def run(self, job: Callable[[], _T], deadline: float) -> _T:
         """Run ``job`` in the thread; return or raise what it does.
 
-        Raises DeadlineError after ``deadline`` seconds, or at once while an earlier job is stuck.
+        Raises DeadlineError after ``deadline`` seconds, or at once while an earlier job is stuck or
+        if no thread can be started.
         """
         if self._is_busy():
             raise DeadlineError("reading /proc and /sys does not end", self._is_busy)
-        attempt = self._newest = self._worker.ask(job)
+        try:
+            attempt = self._newest = self._worker.ask(job)
+        except NotAskedError as error:
+            raise DeadlineError(str(error)) from None
         try:
             async with asyncio.timeout(deadline):
                 return await asyncio.wrap_future(attempt)

@@ -53,7 +53,7 @@ class Completed(NamedTuple):
 
 
 class DeadlineError(Exception):
-    """A command did not end in time, and is no longer waited for.
+    """A command did not end in time and is no longer waited for, or could not be started just now.
 
     ``alive`` returns whether it still exists: a process that is stuck in the kernel can't be
     killed, and the caller must not start another one before it is gone.

@@ -13,6 +13,7 @@ from zconsole.pool.chassis import Lights
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import is_root
+from zconsole.system.patient import NotAskedError
 from zconsole.timeline.frame import Frame, Pairs
 from zconsole.units import size
 
@@ -102,7 +103,7 @@ async def machine_details(path: str) -> Pairs:
     try:
         async with asyncio.timeout(DEADLINE):
             facts = described(await in_daemon_thread(device_facts, path))
-    except (TimeoutError, OSError):
+    except (TimeoutError, OSError, NotAskedError):
         facts = ()
     if not is_root() or not path.startswith("/"):
         return facts
@@ -120,7 +121,7 @@ async def machine_lights() -> Lights:
     try:
         async with asyncio.timeout(LIGHTS_DEADLINE):
             return await in_daemon_thread(lights)
-    except (TimeoutError, OSError):
+    except (TimeoutError, OSError, NotAskedError):
         return {}
 
 

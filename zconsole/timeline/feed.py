@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from zconsole.diagnosis.device_errors.faults import HOUR
 from zconsole.errors import ZconsoleError
 from zconsole.pool.chassis import Lights
-from zconsole.pool.model import Event, Sample
+from zconsole.pool.model import Event, Sample, SampleFailure
 from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.system.patient import NotAskedError
 from zconsole.timeline.frame import Additions, Frame, Pairs
 from zconsole.zfs.sources.base import Capabilities
 from zconsole.zfs.sources.replay import PLAY_ON
@@ -202,11 +203,19 @@ class SessionFeed(Feed):
         frames = list[Frame]()
         for raw in raws:
             for seen in self._session.identify(raw):
-                if isinstance(seen, Sample) and self._session.lacks_past(seen.pool):
-                    await in_daemon_thread(self._session.recall, seen.pool)  # a disk may hang
-                frames.append(self._session.push(seen))
+                frames.append(await self._framed(seen))
         shown = tuple(frames) if self._prober is None else self._prober.look(frames)
         return Update(shown, self._source.capabilities, notes=self._session.take_notes())
+
+    async def _framed(self, seen: Sample | SampleFailure) -> Frame:
+        """Return the frame of a sample; before a pool's first one, recall what was stored of it."""
+        if isinstance(seen, Sample) and self._session.lacks_past(seen.pool):
+            try:
+                await in_daemon_thread(self._session.recall, seen.pool)  # a disk may hang
+            except NotAskedError as error:  # as it lacks a sample, the next round tries again
+                failure = SampleFailure(seen.pool.name, seen.t, seen.clock, str(error))
+                return self._session.push(failure)
+        return self._session.push(seen)
 
     async def details(self, pool: str, key: str) -> Pairs:
         """Return facts about one device: serial, model, sector sizes."""

@@ -25,6 +25,7 @@ from textual.signal import Signal
 from textual.widgets import Input
 from textual.worker import Worker
 
+from zconsole.system.patient import NotAskedError
 from zconsole.system.printable import clean
 from zconsole.ui.keys import MAIN, character_of, shown
 from zconsole.ui.messages import KEY, PAGE, SETTLES, Messages, wrapped
@@ -39,13 +40,20 @@ Work = Callable[[], Coroutine[Any, Any, object]]
 def begin(
     node: DOMNode, work: Work, group: str, *, exclusive: bool = False, exit_on_error: bool = True
 ) -> None:
-    """Run work until it ends, or the console or screen does.
+    """Run work until it ends, or the console or screen does, or no thread can be started for it.
 
     The coroutine is created only when the worker starts: if a key pressed right after ``q`` created
     one that never runs, Python would print "never awaited" on the terminal.
     """
-    _: Worker[object] = node.run_worker(
-        work,
+
+    async def _attempt() -> None:
+        try:
+            await work()
+        except NotAskedError as error:  # what is needed is tried again, by the console or its user
+            node.app.notify(str(error), severity="warning")
+
+    _: Worker[None] = node.run_worker(
+        _attempt,
         group=group,
         # Otherwise textual keeps a description of the work with all its arguments: a whole round.
         description=group,

@@ -18,6 +18,7 @@ from tests.factory import frame, mirror_pool
 from tests.records import replace
 from tests.table import rows
 from tests.unit.output.prometheus.shipped import SHARE
+from tests.unit.system.test_no_threads import refuse_threads
 from tests.unit.waiting import soon
 from zconsole.cli import export
 from zconsole.cli.export import INSTALLED, for_program, publish, shipped
@@ -45,6 +46,11 @@ async def exported(*frames) -> dict[str, float]:
 
     page = Page()
     await publish(rounds(), page, None)
+    return figures(page)
+
+
+def figures(page: Page) -> dict[str, float]:
+    """Return what a page says about the last scans."""
     samples = [sample for family in page.families for sample in family.samples]
     return {
         f"{sample.name}{{{','.join(sample.labels.values())}}}": sample.value
@@ -102,6 +108,21 @@ async def test_reports_that_cannot_be_read_are_tried_again(state, monkeypatch):
     assert SCRUB_END not in await exported(seen)
     answers.append(StateError("an earlier call still hangs"))
     assert SCRUB_END in await exported(seen, seen)
+
+
+async def test_a_moment_without_threads_does_not_end_the_exporter(state):
+    recorded(state)
+    page, seen = Page(), frame(mirror_pool(RESILVER))
+
+    async def rounds():
+        with pytest.MonkeyPatch.context() as patch:
+            refuse_threads(patch)
+            yield Update((seen,), Capabilities("demo"))
+        assert page.families
+        yield Update((seen,), Capabilities("demo"))
+
+    await publish(rounds(), page, None)
+    assert SCRUB_END in figures(page)
 
 
 def several(count):

@@ -151,6 +151,17 @@ LATE = "import os, time; os.close(1); time.sleep(0.3); os.write(2, b'why\\n')"
 
 
 @pytest.mark.slow
+async def test_a_process_that_no_thread_can_wait_for_was_not_started_either(monkeypatch):
+    """Python 3.11 waits for each in a thread of its own."""
+
+    async def refused(*_, **__):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(asyncio.base_events.BaseEventLoop, "subprocess_exec", refused)
+    with pytest.raises(BlockingIOError, match="can't start new thread"):
+        await ProcessRunner().run(("true",), 60)
+
+
 async def test_last_words_that_come_after_the_output_ended_are_waited_for():
     process = await ProcessRunner().spawn((sys.executable, "-c", LATE))
     assert await process.readline() is None

@@ -14,6 +14,7 @@ from zconsole.system.audit import Audit
 from zconsole.system.daemon_thread import FileThread, in_daemon_thread
 from zconsole.system.keeper import RETRY_SECONDS, Keeper
 from zconsole.system.patient import Patient, Worker
+from zconsole.system.process import DeadlineError
 from zconsole.system.record_file import AsyncWriter
 from zconsole.system.state_dir import StateError
 
@@ -48,7 +49,7 @@ async def test_so_is_what_is_asked_beside_the_loop(no_threads):
     files = FileThread()
     with pytest.raises(StateError, match="thread"):
         await in_daemon_thread(int)
-    with pytest.raises(StateError, match="thread"):
+    with pytest.raises(DeadlineError, match="thread"):
         await files.run(int, 10.0)
     no_threads.undo()
     assert await in_daemon_thread(int) == 0

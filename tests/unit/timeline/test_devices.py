@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 
 from tests.records import replace
+from tests.unit.system.test_no_threads import refuse_threads
 from zconsole.diagnosis.device_errors.faults import Deltas, ProbeResults, SmartCounts, likely_cause
 from zconsole.diagnosis.device_errors.probes import log_names, signs_of
 from zconsole.sim.probes import probe_results_of as simulated
 from zconsole.sim.source import World
+from zconsole.system.async_process import ProcessRunner
 from zconsole.system.process import Completed
-from zconsole.timeline.devices import AT_ONCE, DeviceProber
+from zconsole.timeline.devices import AT_ONCE, DeviceProber, machine_details, machine_lights
 from zconsole.timeline.session import Session
 
 CRC = SmartCounts(True, 0, 0, 0, 12)
@@ -28,6 +30,13 @@ def flaky(seconds=140):
 async def settled(watch):
     while watch._tasks:
         await asyncio.gather(*watch._tasks)
+
+
+async def test_a_moment_without_threads_gives_no_facts(monkeypatch):
+    refuse_threads(monkeypatch)
+    assert await machine_details("/dev/sda") == ()
+    assert await machine_lights() == {}
+    assert await signs_of(ProcessRunner(), "/dev/sda", 0.0) == ProbeResults()
 
 
 class Answers:

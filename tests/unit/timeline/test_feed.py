@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.table import rows
+from tests.unit.system.test_no_threads import refuse_threads
 from zconsole.errors import NotUnderstoodError
 from zconsole.sim.source import SimulatedSource
 from zconsole.system.state_dir import StateError
@@ -239,6 +240,20 @@ async def test_others_go_on_while_the_state_directory_hangs(tmp_path):
     assert not first.done()
     store.answers.set()
     assert any("asked" in note for note in (await first).notes)
+    await feed.aclose()
+
+
+async def test_a_moment_without_threads_only_puts_off_what_was_stored(tmp_path):
+    store = Hanging(tmp_path)
+    store.answers.set()
+    feed = SessionFeed(SimulatedSource("healthy", 1, 0.0), Session(store=store), 0.0)
+    with pytest.MonkeyPatch.context() as patch:
+        refuse_threads(patch)
+        update = await feed.next()
+    assert "can't start new thread" in update.frames[0].problem
+    update = await feed.next()
+    assert update.frames[0].problem is None
+    assert any("asked" in note for note in update.notes)
     await feed.aclose()
 
 

@@ -19,6 +19,7 @@ from zconsole.hardware.location import disks_below
 from zconsole.system.async_process import CommandRunner
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import ROOT
+from zconsole.system.patient import NotAskedError
 from zconsole.system.process import DeadlineError
 from zconsole.system.records import parse_json
 
@@ -46,7 +47,10 @@ async def signs_of(
 
     Either is empty if unavailable, not permitted or too late. ``since`` is in epoch seconds.
     """
-    names = await in_daemon_thread(log_names, path, root)
+    try:
+        names = await in_daemon_thread(log_names, path, root)
+    except NotAskedError:
+        return ProbeResults()
     if not names:
         return ProbeResults()
     smart, lines = await asyncio.gather(

@@ -33,8 +33,8 @@ wrong they were when asked to predict what is already known.
    period is known. ``expected`` fits lines to the last 10 s, 20 s and so on up to 5.7 h, and to all
    of it, and weights each by three questions: is it about as long as the time left, did it predict
    what came after it, does it agree with the present? One that could not be tried yet is taken to
-   be as wrong as the worst of those that could, or as ``UNTRIED`` (0.3). The overall mean is blended
-   in, with less weight if the present is faster: a slower one may be a load that ends.
+   be as wrong as the worst of those that could, or as ``UNTRIED`` (0.3). The overall mean is
+   blended in, with less weight if the present is faster: a slower one may be a load that ends.
 3. *Pace* (``pace.py``) is used once the samples that count span an hour, including phases in which
    metadata is walked. It fits the effects of the hour of the day, starting from those of an earlier
    scan, and (2.2 and later) of the share of the work that is sorted in memory, and passes the

@@ -26,7 +26,8 @@ BURST = 50
 """Number of events of one class that are read between two samples."""
 
 RESTART_AFTER = 10.0
-"""Seconds before the command is restarted after it ended, which it normally never does."""
+"""Seconds before the command is restarted after it ended, which it normally never does, or could
+not be started."""
 
 _LEVELS = {
     "warning": (
@@ -134,11 +135,9 @@ class EventFollower:
         self._waiting: dict[str, dict[tuple[str, str | None], tuple[dict[str, Any], int]]] = {}
         self._read: Counter[str] = Counter()
 
-    async def start(self) -> None:
+    def start(self) -> None:
         """Start following. A command that is missing or not permitted gives no events."""
-        with contextlib.suppress(OSError):
-            self._process = await self._spawner.spawn(COMMAND)
-            self._task = asyncio.create_task(self._follow(self._process))
+        self._task = asyncio.create_task(self._follow())
 
     def collect(self, pool: str) -> list[dict[str, Any]]:
         """Return the pool's events since the last call, oldest first."""
@@ -152,14 +151,14 @@ class EventFollower:
         if self._process is not None:
             self._process.abandon()
 
-    async def _follow(self, process: LineProcess) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                await self._read_all(process)
-                await asyncio.sleep(RESTART_AFTER)
-                # A new process starts with all events that the kernel still holds: skip those seen.
-                self._since = max(self._since, math.nextafter(self._newest, math.inf))
-                self._process = process = await self._spawner.spawn(COMMAND)
+    async def _follow(self) -> None:
+        while True:
+            with contextlib.suppress(OSError):
+                self._process = await self._spawner.spawn(COMMAND)
+                await self._read_all(self._process)
+            await asyncio.sleep(RESTART_AFTER)
+            # A new process starts with all events that the kernel still holds: skip those seen.
+            self._since = max(self._since, math.nextafter(self._newest, math.inf))
 
     async def _read_all(self, process: LineProcess) -> None:
         lines: list[str] = []

@@ -17,7 +17,7 @@ from zconsole.system.host import ROOT, bytes_in, number_in, text_in
 
 HANGING_STATES = frozenset({"SUSPENDED", "UNAVAIL", "FAULTED"})
 """State words under which a call could hang: zpool is not run, and the kernel is asked for the
-config only if it has never answered, once, with a short deadline (``PoolPoller._read_once``)."""
+config only if it has never answered, once, with a short deadline (``PoolPoller.begin``)."""
 
 
 def pool_states(root: Path = ROOT) -> Mapping[str, str]:

@@ -55,7 +55,8 @@ CLOSE_DEADLINE = 0.3
 """Seconds that tasks, and then processes, have to end when the source is closed."""
 
 FILES_DEADLINE = 1.0
-"""Seconds for reads of /proc and /sys in a thread."""
+"""Seconds for reads of /proc and /sys in a thread, and for ``zpool list`` where they lack ZFS."""
+
 LOCK_HELD = "the kernel's pool lock is held: no pool answers; kstat and disk counters only"
 
 
@@ -94,6 +95,9 @@ class LiveSource:
         self._prefer = prefer
         self._system = system or this_system()
         self._files = FileThread()
+        # One of its own, in which the path of a file on a dead NFS server may hang: without state
+        # words, a pool that is suspended later would be asked.
+        self._disks = FileThread()
         self._load = LoadMeter(self._system.root)
         self._pollers: PoolPollers | None = None
         """None before the first sample."""
@@ -101,6 +105,8 @@ class LiveSource:
         self._states: Mapping[str, str] = {}
         self._listed = False
         """True once the list of imported pools has been read."""
+        self._hung: DeadlineError | None = None
+        """The last later attempt to read that list that got no answer in time."""
         self._unlisted: Sequence[str] = ()
         self._version: str | None = None
         self._boot: str | None = None
@@ -155,14 +161,17 @@ class LiveSource:
             raise UnavailableError(text)
         if not os.access(device, os.R_OK | os.W_OK):
             raise UnavailableError(f"{device}: permission denied. Run it as root (sudo)")
-        self._version = module_version(system.root) or await zpool_version(
-            system.runner, system.deadline
-        )
+        try:
+            self._version = module_version(system.root) or await zpool_version(
+                system.runner, system.deadline
+            )
+        except DeadlineError as error:
+            raise UnavailableError(f"cannot tell the version of ZFS: {error}") from None
         self._boot = boot_id(system.root)
         if is_root():
             # From now on: the kernel still lists older events, too.
             self._events = EventFollower(system.spawner, system.clocks.wall())
-            await self._events.start()
+            self._events.start()
         readers = FallbackReader(self._options(), self._prefer)
         about = (self._version, system.clocks, system.deadline)
         return PoolPollers(system.runner, readers, *about, history=system.history)
@@ -220,20 +229,24 @@ class LiveSource:
     async def _imported(self) -> Mapping[str, str]:
         """Return imported pools and their state words, which are empty where there are no kstats.
 
-        Returns the previous answer if there is no new one in time. Raises UnavailableError if there
-        never was one: "no pool is imported" must not be a guess.
+        Returns the previous answer if there is no new one in time, or an earlier call still hangs.
+        Raises UnavailableError if there never was one: "no pool is imported" must not be a guess.
         """
+        if self._hung is not None and self._hung.alive():
+            return self._states
         root, patience = self._system.root, self._system.deadline
+        seconds = FILES_DEADLINE if self._listed else max(FILES_DEADLINE, patience)
         try:
             if (root / "proc/spl").exists():
-                seconds = FILES_DEADLINE if self._listed else max(FILES_DEADLINE, patience)
                 states = await self._files.run(lambda: pool_states(root), seconds)
             else:
-                names = pool_names(await Commands(self._system.runner, patience).output(*POOLS))
+                names = pool_names(await Commands(self._system.runner, seconds).output(*POOLS))
                 states = dict.fromkeys(names, "")
         except (DeadlineError, ReadFailedError, PoolGoneError, ReaderUnusableError) as error:
             if not self._listed:
                 raise UnavailableError(f"cannot tell which pools are imported: {error}") from None
+            if isinstance(error, DeadlineError):
+                self._hung = error
             return self._states
         self._listed = True
         return states
@@ -257,7 +270,7 @@ class LiveSource:
         }
         if unresolved:
             with contextlib.suppress(DeadlineError):
-                found = await self._files.run(
+                found = await self._disks.run(
                     lambda: {
                         poller: {path: diskstats_names(path, rows, root) for path in paths}
                         for poller, paths in unresolved.items()

@@ -95,7 +95,8 @@ class PoolPoller:
             return None
         if state in HANGING_STATES:
             self.gate = f"the pool is {state}: zpool would hang, so it is not asked"
-            return self._read_once()
+            deadline = min(READ_ONCE_DEADLINE, self._deadline)
+            return None if self._known else self._start(deadline)
         return self._start(self._deadline)
 
     def _start(self, deadline: float) -> asyncio.Task[Raw | None] | None:
@@ -109,18 +110,6 @@ class PoolPoller:
             self._began = self._clocks.steady()
             self._task = asyncio.create_task(self._read(deadline))
         return self._task
-
-    def _read_once(self) -> asyncio.Task[Raw | None] | None:
-        """Start the single read of a pool that must not be queried and is not known yet.
-
-        Only the libzfs reader is used, as its helper process can be abandoned. The config of a
-        suspended pool is usually available (spa_get_stats, module/zfs/spa.c, takes no lock that
-        waits for I/O), whereas ``zpool status`` would wait for the pool's error log.
-        """
-        reader = self._readers.reader
-        if self._known or reader is None or reader.name != "libzfs":
-            return None
-        return self._start(min(READ_ONCE_DEADLINE, self._deadline))
 
     def collect(self) -> Raw | None:
         """Return the result of the finished read; None, with ``problem`` set, if it has none.
@@ -180,6 +169,12 @@ class PoolPoller:
         self._problem = ""
         # Look up the reader each time: another pool's read may have given it up in the meantime.
         while (reader := self._readers.reader) is not None:
+            # The gate, too: the pool may have been suspended since the read began. Only libzfs may
+            # read such a pool, as its helper process can be abandoned, and as the config is usually
+            # available (spa_get_stats, module/zfs/spa.c, takes no lock that waits for I/O);
+            # ``zpool status`` would wait for the pool's error log.
+            if self.gate and reader.name != "libzfs":
+                return None
             try:
                 return await self._read_with(reader, deadline)
             except ReaderUnusableError as error:
@@ -198,11 +193,9 @@ class PoolPoller:
         return None
 
     async def _read_with(self, reader: PoolReader, deadline: float) -> Raw:
-        beside = [
-            each for each in self._occasional if reader.name in each.readers and not self.gate
-        ]
+        beside = [each for each in self._occasional if reader.name in each.readers]
         # Only the first reading waits for them; later ones run in the background.
-        waited_for = [] if self.seen else beside
+        waited_for = [] if self.seen or self.gate else beside
         first = [asyncio.create_task(each.first(each.patience)) for each in waited_for]
         try:
             form = await reader.read(self.name, deadline)
@@ -210,8 +203,9 @@ class PoolPoller:
             reading = {"source": reader.name, "pool": self.name, **times, **form}
             for asking in first:
                 await asking
-            for each in beside:
-                reading |= each.newest(reading)
+            if not self.gate:
+                for each in beside:
+                    reading |= each.newest(reading)
             return cast("Raw", reading)
         finally:
             for asking in first:

@@ -6,12 +6,14 @@ Also runs zpool commands: one deadline for a whole read, one exception per kind 
 from __future__ import annotations
 
 import asyncio
+import errno
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from zconsole.pool.model import parse_version
 from zconsole.system.async_process import CommandRunner
+from zconsole.system.process import DeadlineError
 from zconsole.system.records import parse_json
 from zconsole.zfs.sources.recording import MOST_MEMORY, MOST_POOLS, memory_of
 
@@ -36,6 +38,18 @@ class ReadFailedError(Exception):
 
 class ReaderUnusableError(Exception):
     """A method of reading does not work on this machine; another must take over."""
+
+
+_NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ENOEXEC})
+"""Errors of execve(2) that mean that a program is missing or cannot be run on this machine."""
+
+
+def not_started(text: str, error: OSError) -> ReaderUnusableError | DeadlineError:
+    """Return the error to raise for a program that could not be started, with this text.
+
+    A lack of processes, descriptors or memory passes: then it only gives no answer this time.
+    """
+    return ReaderUnusableError(text) if error.errno in _NOT_THERE else DeadlineError(text)
 
 
 class PoolReader(Protocol):
@@ -115,14 +129,15 @@ class Commands:
     async def output(self, *argv: str) -> str:
         """Run a command and return its output.
 
-        Raises DeadlineError, PoolGoneError, ReadFailedError with the command's error text, and
-        ReaderUnusableError if the command or an option does not exist.
+        Raises DeadlineError, also if it cannot be started now, PoolGoneError, ReadFailedError with
+        the command's error text, and ReaderUnusableError if the command or an option does not
+        exist.
         """
         left = max(0.001, self._until - asyncio.get_running_loop().time())
         try:
             done = await self._runner.run(argv, left)
         except OSError as error:
-            raise ReaderUnusableError(f"{argv[0]}: {error.strerror or error}") from None
+            raise not_started(f"{argv[0]}: {error.strerror or error}", error) from None
         if done.returncode == 0:
             return done.stdout
         why = done.stderr.strip().partition("\n")[0] or f"exit status {done.returncode}"
@@ -164,7 +179,10 @@ def pool_names(printed: str) -> tuple[str, ...]:
 
 
 async def zpool_version(runner: CommandRunner, deadline: float) -> str | None:
-    """Return the OpenZFS version by ``zpool version`` (0.8 and later), kernel before userland."""
+    """Return the OpenZFS version by ``zpool version`` (0.8 and later), kernel before userland.
+
+    None if zpool does not tell. Raises DeadlineError.
+    """
     try:
         text = await Commands(runner, deadline).output("zpool", "version")
     except (ReaderUnusableError, ReadFailedError, PoolGoneError):

@@ -100,7 +100,8 @@ class SshRunner:
     async def run(self, argv: Sequence[str], deadline: float) -> Completed:
         """Run a command on the host.
 
-        A lost link is reported as a failed command with ssh's message.
+        A lost link, or an ssh that cannot be started, is reported as a failed command with a
+        message.
 
         A command that hangs on the host cannot be observed, so after a timeout it counts as alive
         for a rest period that starts at a minute (REST).
@@ -110,6 +111,9 @@ class SshRunner:
             done = await self._runner.run(self._ssh(argv), deadline)
         except FileNotFoundError:
             return Completed(tuple(argv), 1, "", "ssh: not installed on this machine")
+        except OSError as error:  # a lack of processes, for example
+            self.lost = f"ssh: {error.strerror}"
+            return Completed(tuple(argv), 1, "", self.lost)
         except DeadlineError as error:
             text = f"{argv[0]} on {self._host}{str(error).removeprefix('ssh')}"
             rest = min(LONGEST_REST, 2 * self._rests.get(tuple(argv), REST / 2))
@@ -229,7 +233,7 @@ class RemoteSource:
         first, asked = self._pollers is None, () if self._nothing_known else self._names
         self.failure, states = await asyncio.gather(self._list(), self._states(asked))
         if self._names != asked and not self._ssh.lost:
-            states, _ = await asyncio.gather(self._states(self._names), self._open())
+            states = await self._states(self._names)
         if self._pollers is None or self._ssh.lost:
             absent = f"no such pool: {', '.join(self.missing)}" if self.missing else ""
             why = self._ssh.lost or self.failure or absent or "no pools are imported"
@@ -261,7 +265,8 @@ class RemoteSource:
     async def _list(self) -> str:
         """Update the list of pools; return why that failed, or an empty string.
 
-        While all is well, the list is updated only every LIST_EVERY seconds.
+        Create the pollers when there are pools for the first time. While all is well, the list is
+        updated only every LIST_EVERY seconds.
         """
         if self._hung is not None and self._hung.alive():
             return str(self._hung)
@@ -271,6 +276,8 @@ class RemoteSource:
         self._listed = now
         try:
             found = pool_names(await Commands(self._ssh, DEADLINE).output(*POOLS))
+            if self._pollers is None and found:
+                await self._open()
         except (ReadFailedError, ReaderUnusableError, PoolGoneError) as error:
             return str(error)
         except DeadlineError as error:
@@ -285,21 +292,24 @@ class RemoteSource:
         return ""
 
     async def _open(self) -> None:
-        """Create the pollers once there are pools."""
-        if self._pollers is not None:
-            return
+        """Create the pollers, for which the host must tell its version and zone first.
+
+        Raises DeadlineError, or ReadFailedError if the link is lost.
+        """
         ssh, clocks = self._ssh, self._clocks
         asked = zpool_version(ssh, DEADLINE), self._utc_offset()
         self._version, self._offset = await asyncio.gather(*asked)
+        if ssh.lost:
+            raise ReadFailedError(ssh.lost)
         readers = FallbackReader(zpool_readers(ssh, ssh, self._interval, self._version, clocks))
         self._pollers = PoolPollers(ssh, readers, self._version, clocks, DEADLINE)
 
     async def _utc_offset(self) -> float | None:
-        """Return how many seconds the host's zone is ahead of UTC, for the dates in text."""
-        try:
-            done = await self._ssh.run(("date", "+%z"), DEADLINE)
-        except (DeadlineError, OSError):
-            return None
+        """Return how many seconds the host's zone is ahead of UTC, for the dates in text.
+
+        None if the host does not tell. Raises DeadlineError.
+        """
+        done = await self._ssh.run(("date", "+%z"), DEADLINE)
         match = _OFFSET.fullmatch(done.stdout.strip())
         if match is None:
             return None

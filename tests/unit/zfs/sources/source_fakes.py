@@ -97,10 +97,12 @@ class CannedRunner:
     def __init__(self, answers: Mapping[tuple[str, ...], Any]) -> None:
         self.answers = dict(answers)
         self.asked: list[tuple[str, ...]] = []
+        self.deadlines: list[float] = []
         self.stuck = True
 
     async def run(self, argv: Sequence[str], deadline: float) -> Completed:
         self.asked.append(tuple(argv))
+        self.deadlines.append(deadline)
         fitting = [key for key in self.answers if tuple(argv[: len(key)]) == key]
         if not fitting:
             raise FileNotFoundError(2, "No such file or directory")

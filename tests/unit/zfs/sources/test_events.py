@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 
 import pytest
 
@@ -98,7 +99,7 @@ def lines(name: str, t: int = 100, pool: str = "tank", path: str = "/dev/sda1") 
 
 async def following(printed: list[str], since: float = 0.0) -> EventFollower:
     follower = EventFollower(FakeSpawner({"zpool": lambda: FakeProcess(printed)}), since)
-    await follower.start()
+    follower.start()
     await settle()
     return follower
 
@@ -142,9 +143,31 @@ async def test_what_nobody_fetches_does_not_grow_for_ever():
 
 async def test_without_the_command_there_are_no_events():
     follower = EventFollower(FakeSpawner({}), 0.0)
-    await follower.start()
+    follower.start()
     await asyncio.sleep(0)
     assert follower.collect("tank") == []
+    follower.close()
+
+
+async def test_a_command_that_cannot_be_started_for_a_moment_is_followed_later(monkeypatch):
+    monkeypatch.setattr(events, "RESTART_AFTER", 0.0)
+    refused = [OSError(errno.EAGAIN, "Resource temporarily unavailable")] * 2
+    first = FakeProcess(lines("ereport.fs.zfs.io", 100), ends=True)
+    second = FakeProcess(lines("ereport.fs.zfs.io", 101))
+    outcomes = iter([refused[0], first, refused[1], second])
+
+    def start():
+        outcome = next(outcomes)
+        if isinstance(outcome, OSError):
+            raise outcome
+        return outcome
+
+    follower = EventFollower(FakeSpawner({"zpool": start}), 0.0)
+    follower.start()
+    for _ in range(4):
+        await settle()
+    (found,) = follower.collect("tank")
+    assert found["text"] == "io on sda1 (2 times)"
     follower.close()
 
 
@@ -154,7 +177,7 @@ async def test_a_command_that_was_killed_is_started_anew_and_nothing_is_told_twi
     cut = [*first, *second[:-2]]
     processes = iter([FakeProcess(cut, ends=True), FakeProcess([*first, *second])])
     follower = EventFollower(FakeSpawner({"zpool": lambda: next(processes)}), 0.0)
-    await follower.start()
+    follower.start()
     await settle()
     (found,) = follower.collect("tank")
     assert found["text"] == "io on sda1 (2 times)"

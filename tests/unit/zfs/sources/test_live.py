@@ -1,18 +1,22 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import shutil
 import sys
+import threading
 import time
 from types import SimpleNamespace
 
 import pytest
 
+from tests.unit.system.test_no_threads import refuse_threads
 from tests.unit.zfs.sources.sampled import JSON, PLAIN, config_of, source, spawner
 from tests.unit.zfs.sources.source_fakes import (
     HANG,
+    TEXT,
     CannedRunner,
     FakeProcess,
     FakeSpawner,
@@ -23,6 +27,7 @@ from tests.unit.zfs.sources.source_fakes import (
     system,
 )
 from zconsole.errors import NotFoundError, UnavailableError
+from zconsole.system import daemon_thread
 from zconsole.zfs.decode import decode
 from zconsole.zfs.sources import live
 from zconsole.zfs.sources.kernel.helper import encoded
@@ -159,6 +164,31 @@ async def test_kstats_that_do_not_answer_are_no_sign_that_no_pool_is_imported(
     await made.aclose()
 
 
+async def test_a_moment_without_threads_ends_no_sampling(tmp_path, monkeypatch):
+    """The thread that reads files ends between two samples, if these are far apart."""
+    monkeypatch.setattr(daemon_thread, "LINGER", 0.0)
+    made, now = source(tmp_path, steady=lambda: now), 50.0
+    await made.sample()
+    with pytest.MonkeyPatch.context() as patch:
+        refuse_threads(patch)
+        for now in (100.0, 200.0):  # noqa: B007 - the disks below the leaves are due, too
+            (raw,) = await made.sample()
+            assert (raw["kstat"], raw["source"]) == ("ONLINE", "libzfs")
+    set_state(tmp_path, "tank", "DEGRADED")
+    (raw,) = await made.sample()
+    assert (raw["kstat"], raw["devices"]) == ("DEGRADED", {"/dev/sda1": ("sda1",)})
+    await made.aclose()
+
+
+@pytest.mark.parametrize("names", [(), ("nix",)])
+async def test_without_a_thread_nobody_knows_which_pools_there_are(tmp_path, monkeypatch, names):
+    made = source(tmp_path, {}, names=names)
+    refuse_threads(monkeypatch)
+    with pytest.raises(UnavailableError, match="can't start new thread"):
+        await made.sample()
+    await made.aclose()
+
+
 async def test_an_unknown_pool_is_not_found(tmp_path):
     made = source(tmp_path, answers={("zpool",): HANG}, names=("tank", "nix"))
     with pytest.raises(NotFoundError, match="no such pool: nix"):
@@ -167,7 +197,7 @@ async def test_an_unknown_pool_is_not_found(tmp_path):
 
 
 async def test_where_kstats_are_hidden_zpool_knows_which_pools_there_are(tmp_path):
-    refused = {**JSON, ("zpool", "list", "-H"): printed("", 1, "no such pool")}
+    refused = {**JSON, LIST: printed("", 1, "no such pool")}
     made = source(tmp_path, pools={}, answers=refused, names=("nix",))
     with pytest.raises(NotFoundError, match="no such pool: nix"):
         await made.sample()
@@ -183,19 +213,63 @@ async def test_a_pool_whose_kstat_is_hidden_is_read_all_the_same(tmp_path):
     await made.aclose()
 
 
+LIST = ("zpool", "list", "-H")
+
+
 async def test_a_zpool_that_names_more_pools_than_a_machine_has_is_refused(tmp_path):
     names = "".join(f"pool{number}\n" for number in range(200_000))
-    made = source(tmp_path, answers={("zpool", "list", "-H"): printed(names)})
+    made = source(tmp_path, answers={LIST: printed(names)})
     shutil.rmtree(tmp_path / "proc/spl")  # without kstats, zpool is asked
     with pytest.raises(UnavailableError, match="zpool list names more than 1000 pools"):
         await asyncio.wait_for(made.sample(), 30.0)
     await made.aclose()
 
 
-@pytest.mark.parametrize("answer", [{("zpool",): HANG}, {}])
+NO_PROCESS = {("zpool",): OSError(errno.EAGAIN, "Resource temporarily unavailable")}
+
+
+@pytest.mark.parametrize("answer", [{("zpool",): HANG}, {}, NO_PROCESS])
 async def test_a_name_nobody_can_confirm_is_unavailable(tmp_path, answer):
     made = source(tmp_path, pools={}, answers=answer, names=("nix",))
     with pytest.raises(UnavailableError, match="nix"):
+        await made.sample()
+    await made.aclose()
+
+
+async def test_without_kstats_a_list_that_hangs_delays_a_sample_once_and_is_not_asked_again(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(live, "FILES_DEADLINE", 0.05)
+    made = source(tmp_path, answers={**JSON, LIST: printed("tank\n")}, deadline=30)
+    runner = made._system.runner
+    shutil.rmtree(tmp_path / "proc/spl")
+    await made.sample()
+    runner.answers[LIST] = HANG
+    for _ in range(3):
+        (raw,) = await made.sample()
+        assert raw["source"] == "json"
+    calls = zip(runner.asked, runner.deadlines, strict=True)
+    lists = [deadline for argv, deadline in calls if argv[:3] == LIST]
+    assert [deadline < 1 for deadline in lists] == [False, True]
+    runner.stuck = False
+    runner.answers[LIST] = printed("solo\ntank\n")
+    assert [raw["pool"] for raw in await made.sample()] == ["solo", "tank"]
+    await made.aclose()
+
+
+async def test_without_kstats_a_first_list_that_hangs_is_never_an_answer(tmp_path):
+    made = source(tmp_path, answers={**JSON, LIST: HANG})
+    shutil.rmtree(tmp_path / "proc/spl")
+    for _ in range(2):
+        with pytest.raises(UnavailableError, match="cannot tell which pools are imported"):
+            await made.sample()
+    await made.aclose()
+
+
+async def test_a_zpool_that_does_not_tell_its_version_in_time_is_unavailable(tmp_path):
+    made = source(tmp_path, answers={("zpool",): HANG})
+    (tmp_path / "sys/module/zfs/version").unlink()
+    with pytest.raises(UnavailableError, match="cannot tell the version of ZFS"):
         await made.sample()
     await made.aclose()
 
@@ -239,6 +313,44 @@ async def test_a_pool_suspended_before_it_was_seen_is_asked_once_for_its_tree(tm
     assert "SUSPENDED" in second["problem"]
     assert asked == ["tank"]
     assert not any(argv[:2] == ("zpool", "status") for argv in runner.asked)
+    await made.aclose()
+
+
+@pytest.mark.parametrize("reader", ["libzfs", "json", "text"])
+async def test_a_disk_lookup_that_hangs_keeps_no_state_word_from_being_read(
+    tmp_path, monkeypatch, reader
+):
+    """As for a file on a dead NFS server, which text does not tell from a device."""
+    gate = threading.Event()
+    monkeypatch.setattr(live, "diskstats_names", lambda *_: gate.wait(60) and ())
+    monkeypatch.setattr(live, "FILES_DEADLINE", 0.2)
+    paths = {("zpool", "status", "-P"): printed(TEXT.replace("  sda1", "  /dev/sda1"))}
+    answers = {**PLAIN, **paths} if reader == "text" else JSON
+    made = source(tmp_path, answers=answers, prefer=reader, deadline=30)
+    assert (await made.sample())[0]["source"] == reader
+    set_state(tmp_path, "tank", "SUSPENDED")
+    set_state(tmp_path, "new", "SUSPENDED")
+    async with asyncio.timeout(30):
+        while len(raws := await made.sample()) < 2:
+            await settle()
+    asked = len(made._system.runner.asked)
+    for raw in (*raws, *await made.sample()):
+        assert raw["kstat"] == "SUSPENDED"
+    assert len(made._system.runner.asked) == asked
+    gate.set()
+    await made.aclose()
+
+
+async def test_a_suspended_pool_is_not_asked_by_zpool_if_libzfs_cannot_read_it(tmp_path):
+    spawn = spawner(lambda pool: {"error": "vdev_stats has 3 entries"})
+    made = source(tmp_path, {"tank": "SUSPENDED"}, spawn=spawn)
+    for _ in range(2):
+        (raw,) = await made.sample()
+        assert raw["problem"] == "the pool is SUSPENDED: zpool would hang, so it is not asked"
+    assert made._system.runner.asked == []
+    set_state(tmp_path, "tank", "ONLINE")
+    (raw,) = await made.sample()
+    assert raw["source"] == "json"
     await made.aclose()
 
 

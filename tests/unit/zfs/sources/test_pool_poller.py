@@ -9,15 +9,19 @@ from tests.unit.zfs.sources.source_fakes import STATUS, settle
 from zconsole.system.host import Clocks
 from zconsole.timeline.session import Session
 from zconsole.zfs.sources.pool_poller import PoolPoller
-from zconsole.zfs.sources.reader import FallbackReader, ReaderOption, ReadFailedError
+from zconsole.zfs.sources.reader import (
+    FallbackReader,
+    ReaderOption,
+    ReaderUnusableError,
+    ReadFailedError,
+)
 
 
 class Slow:
     """A reader whose answers come when they are told to."""
 
-    name = "json"
-
-    def __init__(self):
+    def __init__(self, name="json"):
+        self.name = name
         self.asked = []
         self.failure = None
 
@@ -30,6 +34,22 @@ class Slow:
 
     async def aclose(self):
         pass
+
+
+class Beside:
+    """Counts the commands that run beside a reader."""
+
+    readers = ("libzfs",)
+    patience = 0.0
+    task = None
+    asked = 0
+
+    async def first(self, patience):
+        pass
+
+    def newest(self, form):
+        self.asked += 1
+        return {}
 
 
 @rows("took", [2.0, 59.0])
@@ -100,3 +120,52 @@ async def test_a_read_that_ends_in_its_round_has_no_age_and_an_older_one_is_forg
     assert poller.collect() is None
     slow.asked[-1].set()
     await settle()
+
+
+async def test_a_pool_that_is_suspended_during_a_read_is_not_asked_in_another_way():
+    libzfs, json = Slow("libzfs"), Slow("json")
+    libzfs.failure = ReaderUnusableError("vdev_stats has 3 entries")
+    ways = [ReaderOption(each.name, lambda each=each: each) for each in (libzfs, json)]
+    poller = PoolPoller("tank", FallbackReader(ways), (), Clocks(), 90.0)
+    for state in ("ONLINE", "SUSPENDED"):
+        poller.begin(state)
+        await settle()
+        assert poller.collect() is None
+    libzfs.asked[-1].set()
+    await settle()
+    assert poller.collect() is None
+    assert "SUSPENDED" in poller.problem
+    assert (len(libzfs.asked), json.asked) == (1, [])
+    poller.begin("ONLINE")
+    await settle()
+    json.asked[-1].set()
+    await settle()
+    assert poller.collect()["source"] == "json"
+
+
+async def test_a_suspended_pool_is_not_asked_in_the_way_to_which_another_pool_turned():
+    libzfs, json = Slow("libzfs"), Slow("json")
+    readers = FallbackReader(
+        [ReaderOption(each.name, lambda each=each: each) for each in (libzfs, json)]
+    )
+    poller = PoolPoller("tank", readers, (), Clocks(), 90.0)
+    poller.begin("SUSPENDED")
+    readers.give_up(readers.reader, "vdev_stats has 3 entries")
+    await settle()
+    assert poller.collect() is None
+    assert "SUSPENDED" in poller.problem
+    assert json.asked == []
+
+
+async def test_a_pool_that_is_suspended_during_a_read_is_asked_for_nothing_beside_it():
+    slow, beside = Slow("libzfs"), Beside()
+    readers = FallbackReader([ReaderOption("libzfs", lambda: slow)])
+    poller = PoolPoller("tank", readers, (beside,), Clocks(), 90.0)
+    for state, asked in (("ONLINE", 1), ("ONLINE", 2), ("SUSPENDED", 2)):
+        poller.begin("ONLINE")
+        await settle()
+        poller.begin(state)
+        slow.asked[-1].set()
+        await settle()
+        assert poller.collect()["source"] == "libzfs"
+        assert beside.asked == asked

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from functools import partial
 from types import SimpleNamespace
 
 import pytest
 
-from tests.unit.zfs.sources.sampled import PLAIN, source
+from tests.table import rows
+from tests.unit.zfs.sources.sampled import JSON, PLAIN, config_of, source
 from tests.unit.zfs.sources.source_fakes import (
     HANG,
     TEXT,
     FakeChannel,
     FakeProcess,
     FakeSpawner,
+    helper,
     printed,
+    settle,
 )
 from zconsole.zfs.sources.kernel.helper import encoded
 from zconsole.zfs.sources.reader import FallbackReader, ReaderOption
@@ -101,6 +106,68 @@ async def test_a_hung_zpool_is_not_started_again_before_it_is_gone(tmp_path):
     runner.stuck = False
     await made.sample()
     assert len([argv for argv in runner.asked if argv[1] == "status"]) == 2
+    await made.aclose()
+
+
+class Starts:
+    """Starts helpers, unless the system refuses with ``error``."""
+
+    error: OSError | None = None
+
+    def __init__(self):
+        self.spawner = FakeSpawner({"helper": self._helper, "zpool": FakeProcess})
+
+    def _helper(self):
+        if self.error is not None:
+            raise self.error
+        return helper(config_of)
+
+    async def end_helpers(self):
+        for each in self.spawner.started:
+            if isinstance(each, FakeChannel):
+                each.say(b"")
+        await settle()
+
+
+PASSING = [errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM]
+LASTING = [errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ENOEXEC]
+WAYS = {"libzfs": JSON, "json": JSON, "text": PLAIN}
+
+
+@rows("way, number", [(way, number) for way in WAYS for number in PASSING])
+async def test_a_moment_without_processes_or_memory_gives_no_way_of_reading_up(
+    tmp_path, way, number
+):
+    starts = Starts()
+    made = source(tmp_path, answers=WAYS[way], prefer=way, spawn=starts.spawner)
+    runner = made._system.runner
+    assert (await made.sample())[0]["source"] == way
+    starts.error = OSError(number, os.strerror(number))
+    runner.answers = {("zpool",): starts.error}
+    await starts.end_helpers()
+    (raw,) = await made.sample()
+    assert os.strerror(number) in raw["problem"]
+    starts.error, runner.answers = None, WAYS[way]
+    assert (await made.sample())[0]["source"] == way
+    await made.aclose()
+
+
+@rows("number", LASTING)
+async def test_a_helper_that_can_never_be_started_is_given_up(tmp_path, number):
+    starts = Starts()
+    starts.error = OSError(number, os.strerror(number))
+    made = source(tmp_path, spawn=starts.spawner)
+    assert (await made.sample())[0]["source"] == "json"
+    assert os.strerror(number) in made.capabilities.reason
+    await made.aclose()
+
+
+@rows("number", LASTING)
+async def test_a_zpool_that_can_never_be_started_is_given_up(tmp_path, number):
+    error = OSError(number, os.strerror(number))
+    made = source(tmp_path, answers={("zpool",): error}, prefer="json")
+    (raw,) = await made.sample()
+    assert raw["problem"].startswith("cannot read the pool: ")
     await made.aclose()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import shlex
 import stat
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.table import rows
-from tests.unit.zfs.sources.source_fakes import gone
+from tests.unit.zfs.sources.source_fakes import TEXT, gone
 from zconsole.cli.main import main
 from zconsole.errors import ExitCode, UsageError
 from zconsole.system.host import Clocks
@@ -74,7 +75,7 @@ esac
 
 PEAK = """
 import sys
-from tests.unit.zfs.sources.source_fakes import gone
+from tests.unit.zfs.sources.source_fakes import TEXT, gone
 from zconsole.cli.main import main
 code = main()
 sys.stdout.flush()
@@ -412,6 +413,80 @@ async def test_a_command_that_hangs_on_the_other_side_is_asked_ever_more_seldom(
         await runner.run(("zpool", "status", "tank"), 1.0)
     now += 60.0
     assert not raised.value.alive()
+
+
+class Link:
+    """Carries a command and its answer to a host with one pool, unless it fails."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.carries = lambda words: True
+        self.fails: Exception | Completed = DeadlineError("ssh gave no answer")
+
+    async def run(self, argv, deadline):
+        words = argv[-1].partition(" PATH=")[2].partition(" ")[2]
+        self.asked.append(words)
+        if not self.carries(words):
+            if isinstance(self.fails, Exception):
+                raise self.fails
+            return self.fails
+        answers = {"zpool list -H": "tank\n", "zpool version": "zfs-2.1.11-1\n", "date": "+0200\n"}
+        found = (answers[key] for key in answers if words.startswith(key))
+        return Completed(argv, 0, next(found, TEXT), "")
+
+    async def spawn(self, argv, cwd=None):
+        raise FileNotFoundError
+
+
+NO_PROCESS = OSError(errno.EAGAIN, "Resource temporarily unavailable")
+
+
+async def test_a_moment_in_which_ssh_cannot_be_started_is_a_problem_and_no_pool_is_asked(tmp_path):
+    link = Link()
+    source = RemoteSource("box", (), 1.0, tmp_path)
+    source._ssh = SshRunner("box", link, link, tmp_path)
+    await source.sample()
+    link.carries, link.fails = lambda words: False, NO_PROCESS
+    link.asked.clear()
+    (raw,) = await source.sample()
+    assert raw["problem"] == "ssh: Resource temporarily unavailable"
+    assert not any("status" in words for words in link.asked)
+    link.carries = lambda words: True
+    (raw,) = await source.sample()
+    assert raw["text"] == TEXT
+    await source.aclose()
+
+
+HUNG, LOST = DeadlineError("ssh gave no answer"), Completed((), 255, "", REFUSED)
+
+
+@rows(
+    "carried, fails",
+    [
+        (("zpool list -H",), HUNG),
+        (("zpool list -H",), LOST),
+        (("zpool", "grep"), HUNG),
+        (("zpool list -H",), NO_PROCESS),
+    ],
+)
+async def test_a_link_that_dies_before_the_host_has_told_about_itself_is_a_problem_until_it_is_back(
+    tmp_path, monkeypatch, carried, fails
+):
+    now, link = 0.0, Link()
+    monkeypatch.setattr("zconsole.zfs.sources.remote.steady_clock", lambda: now)
+    source = RemoteSource("box", (), 1.0, tmp_path, Clocks(steady=lambda: now))
+    source._ssh = SshRunner("box", link, link, tmp_path)
+    link.carries, link.fails = lambda words: words.startswith(carried), fails
+    for now in (0.0, 10.0, 20.0):  # noqa: B007
+        (raw,) = await source.sample()
+        assert raw["problem"].startswith(("ssh: ", "zpool on box gave", "date on box gave"))
+    if fails is HUNG:
+        assert sum(words.startswith("date") for words in link.asked) == 1, "it may still hang there"
+    link.carries, now = lambda words: True, 1000.0
+    (raw,) = await source.sample()
+    assert (raw["pool"], raw["text"]) == ("tank", TEXT)
+    assert (raw["version"], raw["utc_offset"]) == ("2.1.11", 7200.0)
+    await source.aclose()
 
 
 def test_a_slow_link_is_waited_for_longer_and_a_fast_one_not():

@@ -10,7 +10,12 @@ from typing import Any
 from zconsole.system.async_process import ByteProcess, ProcessRunner
 from zconsole.system.process import PACKAGE_ROOT, DeadlineError, own
 from zconsole.zfs.sources.kernel.helper import Answers, requests
-from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
+from zconsole.zfs.sources.reader import (
+    PoolGoneError,
+    ReaderUnusableError,
+    ReadFailedError,
+    not_started,
+)
 
 COMMAND = own("zconsole.zfs.sources.kernel.helper")
 CRASHES_ALLOWED = 2
@@ -36,7 +41,8 @@ class KernelReader:
         self._command = tuple(command)
         self._start_deadline = start_deadline
         self._helper: _Helper | None = None
-        self._starting = asyncio.Lock()
+        self._starting: asyncio.Task[_Helper] | None = None
+        """The newest start of a helper."""
         self._crashes: Counter[str] = Counter()
         """Number of reads of each pool that ended with the helper, since it last answered about
         that pool."""
@@ -67,33 +73,43 @@ class KernelReader:
             raise ReaderUnusableError(str(why))
 
     async def aclose(self) -> None:
-        """Abandon the helper process."""
+        """Abandon the helper process, also one that is starting."""
+        if self._starting is not None:
+            self._starting.cancel()
         self._replace(self._helper)
         await asyncio.sleep(0)  # one turn of the event loop, in which the pipes close
 
     async def _running(self) -> _Helper:
-        """Return the helper, started if necessary. Raises ReaderUnusableError if that fails."""
+        """Return the helper, started if necessary; all that wait for one start share its failure.
+
+        Raises ReaderUnusableError if it can never start, DeadlineError if the next attempt may
+        succeed, and _HelperEndedError.
+        """
         if self._helper is not None and self._helper.serving:
             return self._helper
-        async with self._starting:
-            if self._helper is None or not self._helper.usable:
-                started = _Helper()
-                try:
-                    started.channel = await self._connector.connect(
-                        self._command, started.on_output, cwd=PACKAGE_ROOT
-                    )
-                except OSError as error:
-                    text = f"the libzfs helper does not start: {error}"
-                    raise ReaderUnusableError(text) from None
-                self._helper = started
-            helper = self._helper
-            try:
-                async with asyncio.timeout(self._start_deadline):
-                    await helper.ready()
-            except TimeoutError:
-                self._replace(helper)
-                raise ReaderUnusableError("the libzfs helper does not start") from None
-            return helper
+        if self._starting is None or self._starting.done():
+            self._starting = asyncio.create_task(self._started())
+        return await asyncio.shield(self._starting)
+
+    async def _started(self) -> _Helper:
+        """Start a helper and wait until it can be asked. Raises as ``_running`` does."""
+        helper = _Helper()
+        try:
+            helper.channel = await self._connector.connect(
+                self._command, helper.on_output, cwd=PACKAGE_ROOT
+            )
+        except OSError as error:
+            raise not_started(f"the libzfs helper does not start: {error}", error) from None
+        try:
+            async with asyncio.timeout(self._start_deadline):
+                await helper.ready()
+        except TimeoutError:
+            raise ReaderUnusableError("the libzfs helper does not start") from None
+        finally:
+            if not helper.serving:
+                helper.abandon()
+        self._helper = helper
+        return helper
 
     def _replace(self, helper: _Helper | None) -> None:
         """Abandon a helper; the next read starts another."""
@@ -127,14 +143,10 @@ class _Helper:
         self._ended: Exception | None = None
 
     @property
-    def usable(self) -> bool:
-        """True while it can still be asked."""
-        return self._ended is None
-
-    @property
     def serving(self) -> bool:
         """True once it has started and while it can be asked."""
-        return self.usable and self._hello.done() and "ready" in self._hello.result()
+        ended = self._ended is not None  # then the first message may be an exception
+        return not ended and self._hello.done() and "ready" in self._hello.result()
 
     def alive(self) -> bool:
         """Return whether the process still exists, perhaps stuck in the kernel."""

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import errno
+import gc
 import itertools
 import os
 import select
@@ -16,7 +17,7 @@ import pytest
 
 from tests.table import rows
 from tests.unit.zfs.sources.kernel.nvpack import pack, pool, vdev
-from tests.unit.zfs.sources.source_fakes import FakeChannel, FakeSpawner, gone, helper
+from tests.unit.zfs.sources.source_fakes import FakeChannel, FakeSpawner, gone, helper, settle
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.process import DeadlineError
 from zconsole.zfs.sources.kernel.client import COMMAND, CRASHES_ALLOWED, KernelReader
@@ -343,6 +344,62 @@ async def test_a_helper_that_never_starts_is_unusable():
     source = KernelReader(FakeSpawner({"helper": FakeChannel}), start_deadline=0.01)
     with pytest.raises(ReaderUnusableError, match="does not start"):
         await source.read("tank", 5)
+
+
+def refused():
+    raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+
+
+@rows(
+    "start, error",
+    [
+        (FakeChannel, ReaderUnusableError),
+        (lambda: FakeChannel([encoded({"unusable": "Permission denied"})]), ReaderUnusableError),
+        (lambda: FakeChannel(ends=True), ReadFailedError),
+        (refused, DeadlineError),
+    ],
+)
+async def test_pools_that_wait_for_one_start_share_its_failure(start, error):
+    """Four pools, one after the other, waited two minutes for a start that hung."""
+    spawner = FakeSpawner({"helper": start})
+    source = KernelReader(spawner, start_deadline=0.05)
+    reads = (source.read(f"p{n}", 5) for n in range(4))
+    found = await asyncio.gather(*reads, return_exceptions=True)
+    assert {type(each) for each in found} == {error}
+    assert len(spawner.asked) == 1
+    with pytest.raises(error):
+        await source.read("p0", 5)
+    assert len(spawner.asked) == 2
+    assert all(channel.abandoned for channel in spawner.started)
+    await source.aclose()
+
+
+async def test_a_pool_that_is_no_longer_waited_for_leaves_the_start_to_the_others():
+    process = FakeChannel(respond=lambda pool: (encoded({"pool": pool, "gone": True}),))
+    source, spawner = reader(lambda: process)
+    first, second = (asyncio.create_task(source.read(pool, 30)) for pool in "ab")
+    await settle()
+    first.cancel()
+    await settle()
+    process.say(READY)
+    with pytest.raises(PoolGoneError):
+        await second
+    assert first.cancelled()
+    assert len(spawner.started) == 1
+    await source.aclose()
+
+
+async def test_closing_ends_a_start_without_a_word(caplog):
+    source, spawner = reader(FakeChannel)
+    reading = asyncio.create_task(source.read("a", 30))
+    await settle()
+    reading.cancel()
+    await source.aclose()
+    await settle()
+    gc.collect()
+    assert spawner.started[0].abandoned
+    assert {each for each in asyncio.all_tasks() if not each.done()} == {asyncio.current_task()}
+    assert caplog.text == ""
 
 
 STUCK_HELPER = """
