@@ -7,22 +7,11 @@ same time.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
-from typing import NamedTuple
 
 from zconsole.rebalance.engine.syscalls import IN_Q_OVERFLOW, Sys
 
 _HEAD = struct.Struct("=iIII")
-"""Watch, mask, cookie, length of the name: begin of struct inotify_event (linux/inotify.h)."""
-
-
-class FileChange(NamedTuple):
-    """One inotify event; the two events of a rename share a cookie."""
-
-    watch: int
-    mask: int
-    cookie: int
-    name: bytes
+"""Watch, mask, cookie, length of the name that follows: struct inotify_event (linux/inotify.h)."""
 
 
 class Watching:
@@ -30,7 +19,7 @@ class Watching:
 
     def __init__(self, sys: Sys) -> None:
         self._sys = sys
-        self._own: set[bytes] = set()
+        self._own: tuple[bytes, ...] = ()
         self._queue = -1
         self._numbers: dict[int, set[int]] = {}
         """Numbers of the directories by watch: two numbers may lead to one inode."""
@@ -38,7 +27,7 @@ class Watching:
 
     def own(self, prefix: bytes) -> None:
         """Treat names with this prefix as ours, and their changes as our own."""
-        self._own.add(prefix)
+        self._own += (prefix,)
 
     def add(self, number: int, fd: int) -> None:
         """Watch an open directory if the kernel allows it; ``watches`` tells whether it does."""
@@ -66,17 +55,27 @@ class Watching:
         if self._queue < 0:
             return set()
         try:
-            changes = list(_parsed(self._sys.changes(self._queue)))
+            events = self._sys.changes(self._queue)
         except OSError:
             watched = set(self._watched)
             self.close()
             return watched
-        if any(change.mask & IN_Q_OVERFLOW for change in changes):
-            return set(self._watched)
-        # A rename or exchange of ours has our temporary name on one side only.
-        ours = {c.cookie for c in changes if c.cookie and self._is_own(c.name)}
-        foreign = (c for c in changes if not self._is_own(c.name) and c.cookie not in ours)
-        return {number for c in foreign if c.name for number in self._numbers.get(c.watch, ())}
+        ours, foreign, at = set[int](), list[tuple[int, int]](), 0
+        while at < len(events):
+            watch, mask, cookie, length = _HEAD.unpack_from(events, at)
+            at += _HEAD.size
+            if mask & IN_Q_OVERFLOW:
+                return set(self._watched)
+            if events.startswith(self._own, at, at + length):
+                ours.add(cookie)
+            elif length:
+                foreign.append((watch, cookie))
+            at += length
+        # The two events of a rename or exchange share a cookie, and our temporary name is on one
+        # side only. Other events have the cookie 0.
+        ours.discard(0)
+        by_others = {watch for watch, cookie in foreign if cookie not in ours}
+        return {number for watch in by_others for number in self._numbers.get(watch, ())}
 
     def close(self) -> None:
         """Stop watching."""
@@ -85,15 +84,3 @@ class Watching:
         queue, self._queue = self._queue, -1
         if queue >= 0:
             self._sys.close(queue)
-
-    def _is_own(self, name: bytes) -> bool:
-        return any(name.startswith(prefix) for prefix in self._own)
-
-
-def _parsed(data: bytes) -> Iterator[FileChange]:
-    at = 0
-    while at < len(data):
-        watch, mask, cookie, length = _HEAD.unpack_from(data, at)
-        at += _HEAD.size
-        yield FileChange(watch, mask, cookie, data[at : at + length].rstrip(b"\0"))
-        at += length
