@@ -4,8 +4,9 @@ Every scan (function, vdev, start) that finished in a recording is judged by its
 5 % and 95 % of its elapsed time, without those while it was paused. The error of an estimate is
 |eta - true| / max(eta, true), and 1 if there is none. During "measuring", the console shows zpool's
 figure, so that is judged; there is no range then. Printed are, for each scan, the ratio of our mean
-error to that of zpool's own estimate; then the geometric mean of these ratios, how often the true
-end was within the range, and the median width of the range as a share of the remaining time.
+error to that of zpool's own estimate; then the geometric mean of these ratios, and that of the
+moments at which an end is told, how often the true end was within the range, and its median width
+as a share of the remaining time.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from pathlib import Path
 from statistics import fmean, median
 
@@ -40,6 +42,8 @@ class Judged:
     scan: Scan
     ours: list[float] = field(default_factory=list)
     zpool: list[float] = field(default_factory=list)
+    told: list[bool] = field(default_factory=list)
+    """Whether an end of our own was told."""
     covered: list[bool] = field(default_factory=list)
     widths: list[float] = field(default_factory=list)
 
@@ -47,6 +51,7 @@ class Judged:
         measuring = estimate.lacking == MEASURING
         self.ours.append(error(zpool_eta if measuring else estimate.eta, true))
         self.zpool.append(error(zpool_eta, true))
+        self.told.append(not measuring)
         if measuring:
             return
         low, high = estimate.low, estimate.high
@@ -56,7 +61,18 @@ class Judged:
 
     @property
     def ratio(self) -> float:
-        return max(fmean(self.ours), 1e-6) / max(fmean(self.zpool), 1e-6)
+        return _ratio(self.ours, self.zpool)
+
+    @property
+    def told_ratio(self) -> float:
+        """The ratio of the moments at which an end was told; 1 if there are none."""
+        if not any(self.told):
+            return 1.0
+        return _ratio(*(list(compress(errors, self.told)) for errors in (self.ours, self.zpool)))
+
+
+def _ratio(ours: Sequence[float], zpool: Sequence[float]) -> float:
+    return max(fmean(ours), 1e-6) / max(fmean(zpool), 1e-6)
 
 
 def error(eta: float | None, true: float) -> float:
@@ -164,7 +180,10 @@ def table(judged: Iterable[Judged]) -> list[str]:
 
 def verdict(rows: Sequence[Judged]) -> list[str]:
     """Return the summary figures, each with its target."""
-    ratio = math.exp(fmean(math.log(row.ratio) for row in rows))
+    ratio, told = (
+        math.exp(fmean(map(math.log, ratios)))
+        for ratios in ([row.ratio for row in rows], [row.told_ratio for row in rows])
+    )
     beyond = max(rows, key=lambda row: fmean(row.ours) - fmean(row.zpool))
     farthest = fmean(beyond.ours) - fmean(beyond.zpool)
     worse = sum(fmean(row.ours) > fmean(row.zpool) + BAR_WORSE for row in rows)
@@ -172,7 +191,8 @@ def verdict(rows: Sequence[Judged]) -> list[str]:
     least = min(rows, key=lambda row: fmean(row.covered))
     width = median([w for row in rows for w in row.widths])
     return [
-        f"geometric mean of the ratios {ratio:.3f} (at most {BAR_RATIO})",
+        f"geometric mean of the ratios {ratio:.3f} (at most {BAR_RATIO}), once an end is told "
+        f"{told:.3f}",
         f"scans worse than zpool by {BAR_WORSE} {worse} of {len(rows)} (none); "
         f"the worst {farthest:+.3f} ({beyond.name})",
         f"true end in the range {covered:.1%} (at least {BAR_COVERED:.0%})",
