@@ -13,7 +13,7 @@ from tests.ui.actions.test_hold_flow import SCENARIO
 from tests.ui.fakes import until
 from zconsole.errors import ZconsoleError
 from zconsole.ui.dialogs.confirm import ConfirmScreen
-from zconsole.ui.dialogs.screens import AskScreen, PickScreen
+from zconsole.ui.dialogs.screens import AskScreen, PickScreen, TextQuestion
 from zconsole.ui.keys import character_of
 
 COMING = "Reading the pool  Esc back"
@@ -225,3 +225,30 @@ async def test_before_the_first_sample_the_console_can_be_left_and_explains_its_
         assert "HELP" in await a.read(a.press("question_mark"))
         await a.press("escape", "q")
         assert not a.app.is_running
+
+
+@pytest.mark.parametrize(
+    ("keys", "value"),
+    [
+        (("1", "2", "3", "4", "5", "backspace", "9"), "12349"),
+        (("1", "2", "3", "left", "7"), "1273"),
+        (("2", "X", "backspace", "T"), "2T"),
+        (("1", "home", "2", "end", "3", "delete"), "213"),
+    ],
+)
+async def test_keys_of_one_packet_edit_a_text_in_their_order(keys, value):
+    async with acting(SCENARIO) as a:
+        await a.press("w")
+        type_at_once(a, *keys)
+        await a.rest()
+        assert a.app.focused.value == value
+
+
+async def test_a_key_after_enter_in_one_packet_is_not_in_the_answer():
+    async with acting(SCENARIO) as a:
+        answers = []
+        a.app.push_screen(AskScreen(TextQuestion("Which", lambda *_: ())), answers.append)
+        await a.rest()
+        type_at_once(a, "1", "2", "enter", "3")
+        await a.rest()
+        assert answers == ["12"]

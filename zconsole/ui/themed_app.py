@@ -7,6 +7,8 @@ order; never on the screen behind it.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Iterable
 from functools import partial
@@ -19,6 +21,7 @@ from textual.await_complete import AwaitComplete
 from textual.command import CommandList, CommandPalette
 from textual.css.query import NoMatches
 from textual.dom import DOMNode
+from textual.message_pump import MessagePump
 from textual.notifications import SeverityLevel
 from textual.screen import Screen, ScreenResultType
 from textual.signal import Signal
@@ -336,18 +339,23 @@ class ThemedApp(App[None]):
         if self.messages.forget(KEY):
             self.update_messages()
         self.app_focus = True  # as App.on_event, which this replaces
+        prompt, screen = self.focused if isinstance(self.focused, Input) else None, self.screen
+        if not await self._run_binding(typed, prompt):
+            await super().on_event(typed)
+        if prompt is not None:
+            # Textual queues characters for the input, and the answer for its screen.
+            await _idle(prompt)
+            await _idle(screen)
+
+    async def _run_binding(self, typed: _Typed, prompt: Input | None) -> bool:
+        """Run the binding of a key, unless it may be text; return whether it had one."""
+        if isinstance(typed, events.Paste):
+            return False
         # Inputs, and screens with on_key, get characters before bindings do.
-        text = isinstance(self.focused, Input) or hasattr(self.screen, "on_key")
-        if (
-            isinstance(typed, events.Key)
-            and not text
-            and (
-                await self._check_bindings(typed.key, priority=True)
-                or await self._check_bindings(typed.key)
-            )
-        ):
-            return
-        await super().on_event(typed)
+        if typed.is_printable if prompt else hasattr(self.screen, "on_key"):
+            return False
+        pressed = typed.key
+        return await self._check_bindings(pressed, True) or await self._check_bindings(pressed)
 
     async def _on_key(self, event: events.Key) -> None:
         """Run the binding of a key that no view took; notify the operator if it has none."""
@@ -376,6 +384,14 @@ class ThemedApp(App[None]):
         rows = self.view_state.look.keys.rows
         key = typed.key if isinstance(typed, events.Key) else ""
         return any(key in row.keys and row.name in OF_POOLS for row in rows if row.group in MAIN)
+
+
+async def _idle(node: MessagePump) -> None:
+    """Wait until a widget or screen has processed what is queued for it, or is gone."""
+    idle = asyncio.Event()
+    if node.call_later(idle.set):
+        with contextlib.suppress(TimeoutError):  # it was closed meanwhile
+            await asyncio.wait_for(idle.wait(), SLOW)
 
 
 def _is_escape(typed: _Typed) -> bool:
