@@ -6,6 +6,7 @@ from zconsole.sim.disk import MIB, ONLINE
 from zconsole.sim.emit import pool_state
 from zconsole.sim.flow import DiskJob, DiskShare, emit, solve
 from zconsole.sim.state import RESILVER, PoolState, Rewrite, SimulatedDirectory
+from zconsole.system.day_hours import local_time
 
 TURNS = 0.5
 """Share of the time that disks are busy: reads wait for writes, and writes for a txg."""
@@ -87,6 +88,8 @@ def _over(pool: PoolState, current: Rewrite) -> str:
 
 def _hindrance(pool: PoolState, current: Rewrite) -> str:
     """Return the condition that a job waits for, or ""."""
+    if current.hours is not None and not current.hours.includes(local_time(pool.now)):
+        return f"outside {current.hours}"
     if pool_state(pool) < ONLINE:
         return f"pool {pool.name} is DEGRADED"
     if not current.during_scan and (running := scanning(pool)):

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from zconsole.pool.model import Event, parse_version
 from zconsole.sim.disk import Leaf
 from zconsole.sim.topology import Top
+from zconsole.system.day_hours import DayHours
 from zconsole.tunables.catalog import TUNABLES
 
 DAY = 86400.0
@@ -269,6 +270,8 @@ class Rewrite:
     """Bytes after which it ends."""
     floor: float = 0.0
     """Share of the pool that stays free."""
+    hours: DayHours | None = None
+    """The only hours of the day in which it works."""
     waiting: str = ""
     """Condition that it waits for now."""
     why: str = ""

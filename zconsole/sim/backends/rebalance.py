@@ -36,6 +36,7 @@ from zconsole.sim.source import World
 from zconsole.sim.state import PoolState, Rewrite, SimulatedDirectory
 from zconsole.sim.topology import top_name
 from zconsole.system.audit import Log, MemoryLog
+from zconsole.system.day_hours import day_hours, local_time
 
 STEPS = 6
 """Number of intermediate counts shown while a plan is made."""
@@ -207,6 +208,7 @@ def _limit(job: _Job) -> None:
     work.most = inf if limits.max_bytes is None else limits.max_bytes * job.factor
     work.target = limits.until_spread
     work.floor = limits.floor
+    work.hours = day_hours(limits.window) if limits.window else None
 
 
 def _seen(job: _Job) -> JobView:
@@ -214,7 +216,11 @@ def _seen(job: _Job) -> JobView:
     state, why = _state(job)
     handled, left, skipped = work.done / factor, _to_do(job) / factor, _skipped(job)
     rate = work.rate / factor if state == "running" and work.rate else None
-    eta = left / rate if rate else None
+    mean_rate = work.done / factor / work.worked if work.worked else None
+    pace = rate or (mean_rate if why == f"outside {work.hours}" else None)
+    eta = left / pace if pace else None
+    if eta is not None and work.hours is not None:
+        eta = work.hours.until_worked(eta, local_time(job.pool.now))
     _note_day(job, handled, eta)
     return JobView(
         job=job.name,
@@ -230,7 +236,7 @@ def _seen(job: _Job) -> JobView:
         bytes_total=round(work.total / factor),
         bytes_goal=round(handled + left),
         rate=rate,
-        mean_rate=work.done / factor / work.worked if work.worked else None,
+        mean_rate=mean_rate,
         eta_seconds=eta,
         current=_current(job) if state in ("running", "paused", "waiting") else None,
         before=job.before,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from math import ceil
+
 import pytest
 
 from tests.worlds import world_of
-from zconsole.rebalance.planning.settings import Settings
+from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.sim.backends.rebalance import SimulatedRebalance
+from zconsole.system.day_hours import local_time
 
 pytestmark = pytest.mark.slow
 
@@ -41,6 +45,27 @@ async def test_what_another_job_moves_changes_nothing_of_one_that_was_stopped(wo
     await desk.start(Settings(("/storage/backup",)))
     world.advance(20 * HOUR)
     assert await job(desk, first) == stopped
+
+
+async def test_a_job_keeps_to_its_hours_and_its_end_counts_them(world):
+    desk = SimulatedRebalance(world)
+    now = local_time(world.pools[0].now)
+    first, last = (now + timedelta(hours=hours) for hours in (2, 4))
+    window = f"{first:%H:%M}-{last:%H:%M}"
+    name = await desk.start(Settings(("/storage",), limits=Limits(window=window)))
+    world.advance(HOUR)
+    waiting = await job(desk, name)
+    assert (waiting.state, waiting.why) == ("waiting", f"outside {window}")
+    assert waiting.bytes_handled == 0
+    world.advance(3 * HOUR)
+    running = await job(desk, name)
+    assert running.state == "running"
+    left = (running.bytes_goal - running.bytes_handled) / running.rate
+    assert running.eta_seconds == pytest.approx(
+        left + 22 * HOUR * ceil((left - HOUR) / (2 * HOUR)), rel=0.1
+    )
+    world.advance(5 * HOUR)
+    assert (await job(desk, name)).eta_seconds is not None
 
 
 async def test_a_job_that_goes_on_after_another_ends_with_all_of_its_files(world):
