@@ -96,12 +96,13 @@ place of the range.
 **What the range is worth.** ``tests.bench.eta`` judges each sample between 5 and 95 % of a scan's
 time at which an end is told. On the eight recorded scans, of 2 to 4 minutes, the true end lies in
 the range at 88 % of these moments, in the worst scan at 55 %; its median width is 0.77 of the true
-time left. With ten more of 2 to 9 minutes, whose disks stall, fade, or go up and down, these are
-87 % and 1.06; on 18 scans of ``tests.bench.synthetic`` (seeds 81231 and 81232) 87 % and 0.87.
+time left. With 22 more of 1 to 8 minutes, made when all was done, whose disks are loaded, stall,
+fade, or go up and down, these are 88 % and 1.09; on 18 scans of ``tests.bench.synthetic`` (seeds
+81231 and 81232) 87 % and 0.87.
 
-The error of the end told on the 18 recordings is 0.24 of that of zpool's. It is 0.36 if the time of
+The error of the end told on the 30 recordings is 0.20 of that of zpool's. It is 0.35 if the time of
 measuring counts, too, in which zpool's figure is what is shown: where zpool gives none yet, as in
-nine of the ten, that is an error of 1 for both.
+most of the 22, that is an error of 1 for both.
 
 For long scans, ``tests.bench.eta_long`` judges three moments of each. On 16 simulated ones of 8
 hours to 20 days (seed 1130, by which nothing was tuned) the true end lies in the range at 41 of 47
