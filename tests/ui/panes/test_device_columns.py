@@ -8,6 +8,7 @@ from tests.records import replace
 from tests.table import rows
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain
+from zconsole.config import settings
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import ErrorCounters, IoRates
 from zconsole.ui.panes.device_columns import (
@@ -22,8 +23,11 @@ from zconsole.ui.panes.device_columns import (
     tree_facts,
 )
 from zconsole.ui.panes.devices import DeviceMemory
+from zconsole.ui.panes.help import legend_lines
 
 EVERY = [Needs(*each) for each in itertools.product((False, True), (False, True), (0, 12))]
+PLAIN = {"name", "state", "note"}
+"""Columns whose headings say all."""
 COUNTERS = {"err_read", "err_write", "err_cksum"}
 
 
@@ -212,6 +216,28 @@ def test_a_strip_says_by_how_dark_it_is_how_long_a_disk_takes():
     assert "▓▓▓" in slow
     assert "▓" not in usual
     assert "▒▒▒" in usual
+
+
+@rows("hidden", sorted(set(settings.COLUMNS) - {"bay"}))
+def test_every_group_that_is_not_wanted_is_hidden_and_no_other(hidden):
+    every = Needs(errors=True, notes=True, bay=7)
+    left = every._replace(wanted=every.wanted - {hidden})
+    gone = set(keys(260, has=every)) - set(keys(260, has=left))
+    assert gone
+    assert not gone & {"name", "state"}
+
+
+def test_every_column_other_than_name_and_state_can_be_hidden():
+    for has in EVERY:
+        assert keys(260, has=has._replace(wanted=frozenset())) == ["name", "state"]
+
+
+def test_the_legend_has_every_heading():
+    """Those of strips and sparklines are their scales."""
+    legend = " ".join(plain(line) for line in legend_lines(LOOK, 200))
+    for column in COLUMNS:
+        if not column.key.endswith(("_heat", "_spark")) and column.key not in PLAIN:
+            assert column.title in legend
 
 
 def test_before_a_rate_is_known_no_scale_is_given():
