@@ -89,6 +89,7 @@ def drawn(app: Console, size: tuple[int, int]) -> Drawn:
         ("nvme", (SMALL, USUAL, LARGE)),
         ("resilver", (SMALL, USUAL, LARGE, HUGE)),
         ("flaky", (SMALL, USUAL, LARGE)),
+        ("foreground", (SMALL, USUAL, LARGE)),
     ],
 )
 async def test_the_parts_of_the_screen_stay_where_they_are_while_a_scan_runs(scenario, sizes):

@@ -95,6 +95,34 @@ def test_readers_beside_a_scrub_are_foreground(vm: Machine, mirror: PoolFactory)
 
 
 @pytest.mark.slow
+def test_the_volume_that_competes_with_a_scrub_is_named(vm: Machine, mirror: PoolFactory) -> None:
+    vm.run("zfs create tank/idle; zfs create -s -V 64M -o primarycache=metadata tank/vm")
+    mirror.wait_until("[ -b /dev/zvol/tank/vm ]")
+    vm.run("dd if=/dev/urandom of=/dev/zvol/tank/vm bs=1M count=48 status=none; zpool sync")
+    mirror.slow(0, 1, bps=6 * MEGABYTE)
+    read = "dd if=/dev/zvol/tank/vm of=/dev/null bs=128k iflag=direct status=none"
+    readers = shlex.quote(f"while :; do {read}; done")
+    many = f"for i in 1 2 3 4 5 6; do sh -c {readers} & done"
+    vm.run(f"({many}) </dev/null >/dev/null 2>&1 & echo started")
+    try:
+        mirror.zpool("scrub", "tank")
+        mirror.wait_status("scrub in progress")
+        watch = f"{PYTHON} watch tank --json --interval 1 --count 14"
+        seen = [json.loads(line) for line in vm.run(watch, timeout=120).stdout.splitlines()]
+    finally:
+        vm.run("pkill -x sh; pkill -x dd", check=False)
+    busiest, *others = seen[-1]["busiest_datasets"]
+    limits = [each["scan"]["limit"] for each in seen if each["scan"]["limit"]]
+    print(busiest, *others, *dict.fromkeys(limit["text"] for limit in limits), sep="\n")
+    assert seen[0]["busiest_datasets"] is None  # rates take two readings
+    assert busiest["name"] == "tank/vm"
+    assert busiest["read_rate"] > 100e3
+    assert busiest["write_rate"] == 0
+    assert {each["name"] for each in others} == {"tank", "tank/idle"}
+    assert any("other I/O: tank/vm reads" in limit["text"] for limit in limits)
+
+
+@pytest.mark.slow
 def test_a_frozen_scan_is_a_throttle(vm: Machine, mirror: PoolFactory) -> None:
     mirror.slow(0, 1, bps=4 * MEGABYTE)
     mirror.zpool("scrub", "tank")

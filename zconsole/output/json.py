@@ -45,7 +45,7 @@ def sample_object(frame: Frame) -> dict[str, Any]:
     first = scans[0] if scans else scan_object(_NO_SCAN)
     if not scans and not frame.seen.scans_known:
         first |= {"function": None, "state": None, "eta_reason": "scan unknown"}
-    limit, ceiling = frame.limit, frame.ceiling
+    limit, ceiling, busiest = frame.limit, frame.ceiling, frame.busiest_datasets
     first["limit"] = limit and {
         **_picked(limit, "cause text sure figures"),
         "advice": limit.suggestion.text,
@@ -71,6 +71,7 @@ def sample_object(frame: Frame) -> dict[str, Any]:
         "scrub_overdue": frame.scrub.overdue,
         "scrub_hours": next((hours for kind, hours in work if kind == SCRUB_HOURS), None),
         "activities": [_activity_object(view) for view in frame.activities],
+        "busiest_datasets": busiest and [load._asdict() for load in busiest],
         "troubles": [_trouble(trouble) for trouble in frame.troubles],
         "spares": [_picked(spare, "name kind severity text") for spare in frame.spares],
         "redundancy": {entry.vdev: entry.left for entry in frame.redundancy},

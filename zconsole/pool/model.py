@@ -53,7 +53,10 @@ class ErrorCounters(NamedTuple):
 
 
 class IoCounters(NamedTuple):
-    """Cumulative I/O of one vdev since it was opened (``vdev_stat_t``, include/sys/fs/zfs.h)."""
+    """Cumulative I/O of one vdev since it was opened (``vdev_stat_t``, include/sys/fs/zfs.h).
+
+    Also that of a dataset since it was mounted (``dataset_kstat_values_t``, dataset_kstats.h).
+    """
 
     timestamp: float
     """Seconds on the kernel's monotonic clock; only differences are meaningful."""
@@ -88,6 +91,19 @@ class IoRates(NamedTuple):
     write_ops: float | None = None
     latency: float | None = None
     busy: float | None = None
+
+
+class DatasetLoad(NamedTuple):
+    """Logical I/O of a mounted dataset or a volume: before compression, ARC hits included.
+
+    Rates are in bytes/s and requests/s.
+    """
+
+    name: str
+    read_rate: float
+    write_rate: float
+    read_ops: float
+    write_ops: float
 
 
 class Progress(NamedTuple):
@@ -425,6 +441,11 @@ class Sample:
     events: tuple[Event, ...] = ()
     tunables: Mapping[str, int] = field(default_factory=dict)
     """Module parameters for scans, if the source could read them."""
+    datasets: Mapping[tuple[str, str], IoCounters] = field(default_factory=dict)
+    """Logical I/O of mounted datasets and volumes, by name and time of mounting.
+
+    Empty if it was not read with this sample.
+    """
     enclosures: Collection[Enclosure] = ()
     """Enclosures of the machine, with their slots; () if unknown."""
     dated: bool = True

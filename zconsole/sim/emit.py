@@ -113,6 +113,22 @@ def _past(start: float, end: float | None, full: bool = True) -> dict[str, Any]:
     return {"start": int(start), "end": None if end is None else int(end), "full": full}
 
 
+def objsets(pool: PoolState) -> list[dict[str, str]]:
+    """Return ``objsets`` of ``zfs/raw.py``: the I/O of each dataset that the scenario names."""
+    return [
+        {
+            "crtime": "1",
+            "snaptime": f"{pool.t * 1e9:.0f}",
+            "dataset_name": dataset.name,
+            "writes": f"{dataset.written / pool.load.size:.0f}",
+            "nwritten": f"{dataset.written:.0f}",
+            "reads": f"{dataset.read / pool.load.size:.0f}",
+            "nread": f"{dataset.read:.0f}",
+        }
+        for dataset in pool.datasets
+    ]
+
+
 def _rebuild(rebuild: Rebuild | None) -> list[int]:
     if rebuild is None:
         return [0] * 13

@@ -96,6 +96,9 @@ def _apply_foreground(pool: PoolState, dt: float) -> None:
         _read(pool, top, read * top.alloc / held if held else 0.0)
         _write(top, write * share)
         top.alloc = min(top.space, top.alloc + write * share * top.inflation * dt * pool.load.kept)
+    for dataset in pool.datasets:
+        dataset.read += read * dataset.reads * dt
+        dataset.written += write * dataset.writes * dt
     _log(pool, write * pool.load.sync)
     _cache(pool, read, write)
     for top in pool.tops:

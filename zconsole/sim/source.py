@@ -110,6 +110,8 @@ def snapshot(pool: PoolState) -> Raw:
     found["sitting_out"] = [{"guid": str(x.guid), "path": x.path, "name": x.name} for x in sitting]
     found["autosit"] = _autosit(pool)
     found["history"] = emit.history(pool)
+    if pool.datasets:
+        found["objsets"] = emit.objsets(pool)
     return found
 
 

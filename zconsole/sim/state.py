@@ -90,6 +90,17 @@ class ForegroundLoad:
         return self.read * factor, self.write * factor
 
 
+@dataclass(slots=True)
+class SimulatedDataset:
+    """A dataset or volume, with its shares (0…1) of the load and the bytes that makes."""
+
+    name: str
+    reads: float
+    writes: float
+    read: float = 0.0
+    written: float = 0.0
+
+
 SCRUB, RESILVER = 1, 2
 """pool_scan_func_t (include/sys/fs/zfs.h)."""
 SCANNING, FINISHED, CANCELED, ERRORSCRUBBING = 1, 2, 3, 4
@@ -363,6 +374,7 @@ class PoolState:
     expansion: Relocation | None = None
     checkpoint: Checkpoint | None = None
     error_scrub: ErrorScrub | None = None
+    datasets: list[SimulatedDataset] = field(default_factory=list)
     directories: list[SimulatedDirectory] = field(default_factory=list)
     rewrite: Rewrite | None = None
     data_errors: float = 0.0

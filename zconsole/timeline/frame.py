@@ -20,6 +20,7 @@ from zconsole.pool.health import Health, SpareProblem
 from zconsole.pool.model import (
     NOTHING,
     Activity,
+    DatasetLoad,
     Event,
     HostLoad,
     IoRates,
@@ -241,6 +242,9 @@ class Frame:
     """REPLAY, DEMO, from the source."""
     limit: Verdict | None = None
     """What limits the running scan; None if none runs."""
+    busiest_datasets: tuple[DatasetLoad, ...] | None = None
+    """The few datasets and volumes with the most logical I/O, that first; None if unknown, or if no
+    scan runs."""
     ceiling: Ceiling | None = None
     """Estimated maximum rate of the running scan; None while unknown."""
     troubles: tuple[DeviceFault, ...] = ()

@@ -24,6 +24,7 @@ from zconsole.pool.health import health, spare_problems, unreachable, without_re
 from zconsole.pool.model import Placed, Sample, SampleFailure, Scan, placed
 from zconsole.pool.redundancy import redundancy, unmarked_repairs
 from zconsole.timeline.activities import ActivityTracker
+from zconsole.timeline.datasets import DatasetTracker
 from zconsole.timeline.eta.estimate import SUSPENDED, nothing
 from zconsole.timeline.events import LEAST_LEAP, Absences, EventLog, is_ahead
 from zconsole.timeline.frame import ActivityView, Frame, ScanView, VdevRow
@@ -65,6 +66,7 @@ class PoolTimeline:
         self.absences = Absences()
         self.damage = DamageTracker(zone)
         self.rates = PoolRates()
+        self.datasets = DatasetTracker()
         self.scans = ScanTracker(zone, goes_on)
         self.activities = ActivityTracker(goes_on)
         self.scrubs = ScrubTracker(scrub_overdue_after)
@@ -124,6 +126,8 @@ class PoolTimeline:
         self.events.merge(happened)
         rates = {view.key: (view.scan_rate, view.issue_rate) for view in scans}
         self.rates.series.put(SCAN_METRICS, rates)
+        is_scanning = any(view.scan.state == "running" for view in scans)
+        self.datasets.push(sample.clock, sample.datasets, is_scanning)
         activities = self.activities.push(sample)
         events = self.events.all
 
@@ -131,7 +135,8 @@ class PoolTimeline:
         if last is not None and sample.clock < last.clock:
             self._limit = BottleneckTracker()  # its state uses the clock from before a reboot
         watched = [WatchedScan(v.scan, v.stage, v.issue_rate) for v in scans]
-        self._limit.push(sample, tree, self.rates.now, watched)
+        busiest = self.datasets.busiest
+        self._limit.push(sample, tree, self.rates.now, watched, busiest or ())
         troubles = self._errors.faults(sample.t, tree, events, dated.pool.scans)
         back = self.absences.returned
         spares = spare_problems(pool.root, pool.scans, sample.t, back)
@@ -162,6 +167,7 @@ class PoolTimeline:
             events=events,
             flags=self._flags,
             limit=self._limit.verdict,
+            busiest_datasets=busiest,
             ceiling=self._limit.ceiling,
             troubles=troubles,
             failed_disks=self._errors.failed,
@@ -200,6 +206,7 @@ class PoolTimeline:
             failure=failure,
             series=self.rates.series,
             effects=self._limit.effects,
+            busiest_datasets=None if suspended else last.busiest_datasets,
             health=unreachable(failure, max(0.0, failure.t - last.t)),
             scans=tuple(map(_halted, last.scans)) if suspended else last.scans,
             activities=tuple(map(_halted, last.activities)) if suspended else last.activities,

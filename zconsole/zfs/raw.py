@@ -86,6 +86,9 @@ class Raw(TypedDict, total=False):
     enclosures: Sequence[Mapping[str, Any]]
     """The machine's enclosures: ``key``, ``name`` and ``slots``, each slot a list of its number,
     its name and the kernel's names of the disk in it."""
+    objsets: Sequence[Mapping[str, str]]
+    """Logical I/O of each mounted dataset and volume, if read with this sample: fields of its kstat
+    ``objset-0x…`` by the kernel's names, and ``crtime`` and ``snaptime`` of its first line."""
     utc_offset: float
     """Seconds to add to UTC for the dates without a zone inside ``text``; UTC if absent."""
     place: str
@@ -119,6 +122,23 @@ def config_vdevs(form: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         for group in ("l2cache", "spares", "children"):
             if group in node:
                 rest += reversed(node[group])
+
+
+_ACTIVE = 1
+"""DSS_SCANNING and VDEV_REBUILD_ACTIVE (include/sys/fs/zfs.h)."""
+
+
+def has_active_scan(form: Mapping[str, Any]) -> bool:
+    """Return whether any form of a pool shows a scan that runs or is paused."""
+    if "libzfs" in form:
+        tree = form["libzfs"].get("vdev_tree", {})
+        rebuilds = (top.get("org.openzfs:rebuild_stats", ()) for top in tree.get("children", ()))
+        states = (numbers(tree.get("scan_stats", ()))[1:2], *(numbers(r)[:1] for r in rebuilds))
+        return (_ACTIVE,) in states
+    if "status" in form:
+        scans = [pool.get("scan_stats") for pool in form["status"].get("pools", {}).values()]
+        return any(state in str(scans) for state in ("SCANNING", "ACTIVE"))
+    return "in progress since" in form.get("text", "")
 
 
 def plain(value: Mapping[str, Any] | Iterable[int] | bytes) -> object:

@@ -8,6 +8,7 @@ from tests.ui import frames
 from tests.ui.drawn import LOOK, plain, text
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.health import SpareProblem
+from zconsole.pool.model import DatasetLoad
 from zconsole.timeline.devices import LABELS, described
 from zconsole.ui.panes.device_detail import detail_lines
 
@@ -137,3 +138,20 @@ def test_where_a_disk_sits_and_which_it_is_is_said_once():
     ):
         assert wanted in said
     assert said.count("ZC1A") == 1
+
+
+def test_the_pools_own_row_names_the_datasets_with_the_most_io_and_says_what_is_counted():
+    loads = (
+        DatasetLoad("tank/vm\x1b[31m", 180 * 2**20, 5e3, 9.0, 9.0),
+        DatasetLoad("tank/db", 0.0, 2**20, 9.0, 9.0),
+    )
+    frame = replace(frames.resilver(), busiest_datasets=loads)
+    said = [plain(each).strip() for each in detail_lines(frame.rows[0], frame, (), LOOK, 80)]
+    assert said[-3:] == [
+        r"busiest      tank/vm\x1b[31m: reads 180M/s, writes 4.88K/s",
+        "tank/db: reads 0/s, writes 1M/s",
+        "logical I/O of mounted datasets and volumes, ARC hits included",
+    ]
+    assert "busiest" not in text(detail_lines(frame.rows[1], frame, (), LOOK, 80))
+    unknown = replace(frame, busiest_datasets=None)
+    assert "logical" not in text(detail_lines(frame.rows[0], unknown, (), LOOK, 80))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from tests.factory import frame, mirror_pool, view
 from zconsole.output.json import line, sample_object
 from zconsole.pool.chassis import LeafDisk
-from zconsole.pool.model import Scan
+from zconsole.pool.model import DatasetLoad, Scan
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.eta.past import Comparison
 from zconsole.timeline.session import Session
@@ -79,3 +79,12 @@ def test_a_leaf_says_where_it_is_and_what_is_not_known_is_null():
     names = ("bay", "enclosure", "slot", "serial", "wwn", "temperature_celsius")
     assert [a[name] for name in names] == ["A1", "0x5", "1", "S", None, 41.0]
     assert [b[name] for name in names] == [None] * 6
+
+
+def test_the_busiest_datasets_have_their_rates_and_are_null_if_unknown():
+    known = frame(mirror_pool(), busiest_datasets=(DatasetLoad("tank/\udcff", 4.0, 3.0, 2.0, 1.0),))
+    (found,) = sample_object(known)["busiest_datasets"]
+    rates = {"read_rate": 4.0, "write_rate": 3.0, "read_ops": 2.0, "write_ops": 1.0}
+    assert found == {"name": "tank/\udcff", **rates}
+    assert sample_object(frame(mirror_pool(), busiest_datasets=()))["busiest_datasets"] == ()
+    assert sample_object(frame(mirror_pool()))["busiest_datasets"] is None

@@ -542,3 +542,20 @@ def test_a_leaf_that_came_back_is_known_by_another_name_after_an_import():
     assert set(timeline.absences.returned) == {"sdc"}
     timeline.push(sample(21, named("sdc", "1"), named("sdb", "2"), scans=(resilver,)))
     assert set(timeline.absences.returned) == {"sdb"}
+
+
+def test_the_busiest_datasets_are_of_a_running_scan_of_a_pool_that_answers():
+    timeline, key = PoolTimeline(), ("tank/vm", "5")
+    scrub = Scan("scrub", "running", start=T)
+
+    def push(second: float, *scans: Scan):
+        counted = {key: IoCounters(second, 0, 0, int(second) * MIB, 0)}
+        return timeline.push(replace(sample(second, disk("a"), scans=scans), datasets=counted))
+
+    push(0, scrub)
+    (found,) = push(5, scrub).busiest_datasets
+    assert (found.name, found.read_rate) == ("tank/vm", MIB)
+    slow = SampleFailure("tank", T + 6, 6.0, "no answer", "ONLINE")
+    assert timeline.push_failure(slow).busiest_datasets == (found,)
+    assert timeline.push_failure(slow._replace(kstat="SUSPENDED")).busiest_datasets is None
+    assert push(7, scrub._replace(state="paused")).busiest_datasets is None

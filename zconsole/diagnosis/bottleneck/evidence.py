@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from zconsole.diagnosis.bottleneck.finding import TunableStep
-from zconsole.pool.model import DATA, IoRates, Placed, Scan, Vdev
+from zconsole.pool.model import DATA, DatasetLoad, IoRates, Placed, Scan, Vdev
 
 FRESH = 0.25
 """Weight of the newest sample in the running mean of queue depths."""
@@ -376,6 +376,8 @@ class Evidence(NamedTuple):
     """Largest share of the blocks left to issue that was sorted in memory, in the current stage."""
     foreground_writes: float = 0.0
     """Bytes/s written to the disks that the scan only reads."""
+    datasets: Sequence[DatasetLoad] = ()
+    """Datasets and volumes with the most logical I/O, that first; empty if unknown."""
     load: PoolLoad = PoolLoad()
     """Load of all devices together."""
     version: tuple[int, ...] = ()

@@ -10,7 +10,7 @@ limit is "unclear" rather than a guess. Thresholds are defined above the signs t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
@@ -25,8 +25,8 @@ from zconsole.diagnosis.bottleneck.evidence import (
     known_median,
 )
 from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Figure, Suggestion, Verdict
-from zconsole.pool.model import NOTHING
-from zconsole.units import duration, latency, percent, size
+from zconsole.pool.model import NOTHING, DatasetLoad
+from zconsole.units import duration, latency, percent, rate, size
 
 LEAST_SECONDS = 5.0
 """Seconds to watch a scan before judging it: at least a txg (zfs_txg_timeout)."""
@@ -303,8 +303,26 @@ def _applications(seen: Evidence) -> Signs | None:
     details: dict[str, float | str] = {"part": "nearly all" if nearly else percent(share)}
     if seen.foreground_writes > advice.FEW_WRITES:
         details["writes"] = seen.foreground_writes
+    if named := _named(seen.datasets):
+        details["named"] = named
     figures = {"others": share, "busy": busy, "other_writes": seen.foreground_writes}
     return Signs(0.8, figures, details=details)
+
+
+NAMED = 0.1
+"""Least rate of a dataset that is named, as a share of the highest."""
+
+
+def _named(datasets: Sequence[DatasetLoad]) -> str:
+    """Name the busiest datasets with the higher of their rates: ``tank/vm reads 180M/s, …``."""
+    higher = [max((each.read_rate, "reads"), (each.write_rate, "writes")) for each in datasets]
+    least = NAMED * max(higher, default=(0.0, ""))[0]
+    told = [
+        f"{each.name} {word} {rate(most)}"
+        for each, (most, word) in zip(datasets, higher, strict=True)
+        if most > least
+    ]
+    return ", ".join([f"{each} (logical, ARC included)" for each in told[:1]] + told[1:])
 
 
 def _held_back(seen: Evidence) -> Signs | None:
@@ -572,8 +590,9 @@ RULES = (
         "foreground",
         _applications,
         [
-            "other I/O: {part} of the requests in flight are from applications, "
-            "disks {busy:%} busy",
+            "other I/O: ",
+            "{named}; ",
+            "{part} of the requests in flight are from applications, disks {busy:%} busy",
             ", {writes:B/s} of other writes",
         ],
         advice.foreground,

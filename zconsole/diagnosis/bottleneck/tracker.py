@@ -25,7 +25,7 @@ from zconsole.diagnosis.bottleneck.finding import (
     TunableStep,
     Verdict,
 )
-from zconsole.pool.model import IoRates, Placed, Sample, Vdev, parse_version
+from zconsole.pool.model import DatasetLoad, IoRates, Placed, Sample, Vdev, parse_version
 from zconsole.tunables.effect import SETTLE, WINDOW, EffectSample, TunableEffect, measure
 from zconsole.units import rate
 
@@ -68,8 +68,9 @@ class BottleneckTracker:
         tree: Mapping[str, Placed],
         rates: Mapping[str, IoRates],
         scans: Sequence[WatchedScan],
+        datasets: Sequence[DatasetLoad] = (),
     ) -> None:
-        """Add a sample with its rates and scans."""
+        """Add a sample with its rates and scans, and the datasets with the most logical I/O."""
         watched = next((each for each in scans if each.scan.state == "running"), None)
         if watched is not None and watched.scan.key != self._scan:
             self._begin(watched.scan.key, sample.clock)
@@ -99,7 +100,7 @@ class BottleneckTracker:
             self.verdict = TOO_LITTLE  # the first sample of a scan has no rates to judge by
         elif len(tree) <= FEW or sample.clock - self._judged_at >= SELDOM:
             self._judged_at = sample.clock
-            self._judge(sample, watched, tree, rates)
+            self._judge(sample, watched, tree, rates, datasets)
         if self.ceiling is not None and watched.rate is not None:
             self.ceiling = self.ceiling.at(watched.rate)
 
@@ -109,6 +110,7 @@ class BottleneckTracker:
         watched: WatchedScan,
         tree: Mapping[str, Placed],
         rates: Mapping[str, IoRates],
+        datasets: Sequence[DatasetLoad],
     ) -> None:
         for key, place in tree.items():
             if not place.vdev.children and key in rates:
@@ -134,6 +136,7 @@ class BottleneckTracker:
             walked=walked / total if walked is not None and total and scan.two_stage else None,
             sorted_share=self._sorted,
             foreground_writes=sum(d.rates.write or 0.0 for d in disks if not d.target),
+            datasets=datasets,
             load=self._load,
             version=parse_version(sample.version),
             tunables=sample.tunables,

@@ -14,7 +14,15 @@ from zconsole.sim.disk import (
     SHINGLED_8T,
     ULTRASTAR_18T,
 )
-from zconsole.sim.state import RESILVER, SCRUB, DataLayout, Host, Incident, PoolState
+from zconsole.sim.state import (
+    RESILVER,
+    SCRUB,
+    DataLayout,
+    Host,
+    Incident,
+    PoolState,
+    SimulatedDataset,
+)
 
 
 def memory_limited(make: Build) -> PoolState:
@@ -38,6 +46,11 @@ def foreground_load(make: Build) -> PoolState:
     pool = make.pool(
         [make.raidz(2, [*disks, make.replacing(old, new)], fill=0.22)], load=load, layout=BULK
     )
+    pool.datasets = [
+        SimulatedDataset("prod/vm-101-disk-0", reads=0.7, writes=0.25),
+        SimulatedDataset("prod/home", reads=0.05, writes=0.05),
+        SimulatedDataset("prod/postgres", reads=0.25, writes=0.7),
+    ]
     scan.begin(pool, RESILVER)
     return pool
 

@@ -104,6 +104,13 @@ def _lasting(row: VdevRow, frame: Frame, look: DisplayFormat) -> Iterator[tuple[
         yield "comment", frame.seen.comment
         yield "read as", f"{frame.sample.source}{version}" if frame.sample else ""
         yield "machine", machine(frame.host, look)
+        label = "busiest"
+        for each in frame.busiest_datasets or ():
+            rates = f"reads {look.rate(each.read_rate)}, writes {look.rate(each.write_rate)}"
+            yield label, f"{each.name}: {rates}"
+            label = ""
+        if not label:
+            yield label, "logical I/O of mounted datasets and volumes, ARC hits included"
 
 
 def _now(row: VdevRow, frame: Frame, look: DisplayFormat, room: int) -> Iterator[tuple[str, str]]:

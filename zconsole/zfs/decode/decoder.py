@@ -24,6 +24,7 @@ from zconsole.pool.model import (
     SITTING_OUT,
     Event,
     HostLoad,
+    IoCounters,
     IoRates,
     Pool,
     Sample,
@@ -134,10 +135,24 @@ def _sample(raw: Raw, devices: Devices, form: str, pool: Pool, exact: bool) -> S
             str(name): int(value)
             for name, value in mapping(raw.get("tunables"), "tunables").items()
         },
+        datasets=dict(_datasets(raw)),
         enclosures=devices.enclosures,
         dated=raw.get("undated") is not True,
         age=max(0.0, _finite(raw.get("age")) or 0.0),
     )
+
+
+_OBJSET = ("snaptime", "reads", "writes", "nread", "nwritten")
+
+
+def _datasets(raw: Raw) -> Iterator[tuple[tuple[str, str], IoCounters]]:
+    """Yield name, creation time and counters of each dataset and volume."""
+    for row in raw.get("objsets") or ():
+        values = [value for key in _OBJSET if (value := number(row.get(key))) is not None]
+        if len(values) == len(_OBJSET):
+            read_at, *counted = values
+            key = str(row.get("dataset_name")), str(row.get("crtime"))
+            yield key, IoCounters(read_at / 1e9, *counted)
 
 
 def _failure(raw: Raw) -> SampleFailure:

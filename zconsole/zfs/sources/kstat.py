@@ -1,19 +1,21 @@
 """Facts about the machine that can be read even while every ``zpool`` command hangs.
 
-From the ZFS kernel module: imported pools, their state word, ARC (files below /proc/spl/kstat/zfs:
-module/zfs/spa_stats.c, module/zfs/arc.c) and module parameters. CPU and memory come from
-proc_stat(5) and proc_meminfo(5), or from psutil where these files do not exist.
+From the ZFS kernel module: imported pools, their state word, I/O of their datasets, ARC (files
+below /proc/spl/kstat/zfs: module/zfs/spa_stats.c, module/zfs/dataset_kstats.c, module/zfs/arc.c)
+and module parameters. CPU and memory come from proc_stat(5) and proc_meminfo(5), or from psutil
+where these files do not exist.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from zconsole.system.host import ROOT, bytes_in, number_in, text_in
+from zconsole.system.host import ROOT, bytes_in, names_in, number_in, text_in
 
 HANGING_STATES = frozenset({"SUSPENDED", "UNAVAIL", "FAULTED"})
 """State words under which a call could hang: zpool is not run, and the kernel is asked for the
@@ -142,6 +144,54 @@ class LoadMeter:
         found = {"cpu": cpu, **self._memory}
         host = {key: value for key, value in found.items() if value is not None}
         return {"host": host, "tunables": self._tunables}
+
+
+_OBJSET = re.compile(
+    r".* (?P<crtime>\d+) (?P<snaptime>\d+)\n.*\ndataset_name +\d+ ++(?P<dataset_name>.*)\n"
+    + "".join(rf"{key} +\d+ +(?P<{key}>\d+)\n" for key in ("writes", "nwritten", "reads", "nread")),
+    re.ASCII,
+)
+"""Beginning of the kstat of a dataset or volume: nanoseconds when it was created and when it was
+read, its name, and its I/O in between (module/zfs/dataset_kstats.c; kstat_seq_show_headers and
+kstat_seq_show_named in module/os/linux/spl/spl-kstat.c)."""
+_OBJSET_BYTES = 1024
+"""More than that takes, with a name of 255 bytes; many counters of the intent log follow."""
+
+
+def _objset(file: str) -> dict[str, str] | None:
+    """Return the fields of a kstat by name; None if it is gone, as of a dataset just unmounted."""
+    try:
+        text = bytes_in(file, _OBJSET_BYTES).decode("utf-8", "surrogateescape")
+    except OSError:
+        return None
+    match = _OBJSET.match(text)
+    return match and match.groupdict()
+
+
+BUSY_SHARE = 0.005
+"""Share of the time that may be spent on a pool's datasets: there may be thousands, each a file."""
+
+
+class DatasetMeter:
+    """Reads the logical I/O of datasets and volumes, less often where there are many."""
+
+    def __init__(self, root: Path, steady: Callable[[], float]) -> None:
+        self._root = root
+        self._steady = steady
+        self._next: dict[str, float] = {}
+        """When each pool is due, in steady seconds."""
+
+    def due(self, pool: str) -> bool:
+        """Return whether it is time to read a pool."""
+        return self._steady() >= self._next.get(pool, float("-inf"))
+
+    def read(self, pool: str) -> list[dict[str, str]]:
+        """Return ``objsets`` of ``zfs/raw.py``; empty where the kernel has none."""
+        began, folder = self._steady(), self._root / "proc/spl/kstat/zfs" / pool
+        files = (f"{folder}/{name}" for name in names_in(folder) if name.startswith("objset-"))
+        found = [fields for fields in map(_objset, files) if fields is not None]
+        self._next[pool] = began + max(EVERY, (self._steady() - began) / BUSY_SHARE)
+        return found
 
 
 def cpu_time(root: Path = ROOT) -> CpuTime | None:

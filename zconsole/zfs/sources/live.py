@@ -16,13 +16,14 @@ from zconsole.system.async_process import CommandRunner, ProcessRunner
 from zconsole.system.daemon_thread import FileThread
 from zconsole.system.host import ROOT, Clocks, boot_id, is_root
 from zconsole.system.process import DeadlineError, find_command
-from zconsole.zfs.raw import Raw
+from zconsole.zfs.raw import Raw, has_active_scan
 from zconsole.zfs.sources.base import NO_READER, Capabilities
 from zconsole.zfs.sources.blockdev import diskstats_names, diskstats_rows
 from zconsole.zfs.sources.events import EventFollower
 from zconsole.zfs.sources.kernel.client import KernelReader
 from zconsole.zfs.sources.kstat import (
     HANGING_STATES,
+    DatasetMeter,
     LoadMeter,
     module_version,
     pool_states,
@@ -99,6 +100,7 @@ class LiveSource:
         # words, a pool that is suspended later would be asked.
         self._disks = FileThread()
         self._load = LoadMeter(self._system.root)
+        self._datasets = DatasetMeter(self._system.root, self._system.clocks.steady)
         self._pollers: PoolPollers | None = None
         """None before the first sample."""
         self._probe: PoolPoller | None = None
@@ -138,7 +140,8 @@ class LiveSource:
         readings = {each: each.collect() for each in polled}
         # After the readings, because these say which disks there are.
         rows, machine = await self._survey(readings)
-        return tuple(self._raw(each, readings[each], rows, machine) for each in polled)
+        objsets = await self._read_objsets(readings)
+        return tuple(self._raw(each, readings[each], rows, machine, objsets) for each in polled)
 
     async def aclose(self) -> None:
         """Stop events and readers, then wait up to CLOSE_DEADLINE for their processes to end."""
@@ -281,12 +284,32 @@ class LiveSource:
                     poller.resolve(names, is_read=readings[poller] is not None)
         return rows, {"diskstats_clock": now, **self._load.read(now)}
 
+    async def _read_objsets(
+        self, readings: Mapping[PoolPoller, Raw | None]
+    ) -> Mapping[str, Sequence[Mapping[str, str]]]:
+        """Return the I/O of datasets by pool, where a scan runs and it is due."""
+        due = [
+            poller.name
+            for poller, reading in readings.items()
+            if reading is not None
+            and not poller.gate
+            and self._datasets.due(poller.name)
+            and has_active_scan(reading)
+        ]
+        if due:
+            with contextlib.suppress(DeadlineError):  # in a thread that state words do not wait for
+                return await self._disks.run(
+                    lambda: {name: self._datasets.read(name) for name in due}, FILES_DEADLINE
+                )
+        return {}
+
     def _raw(
         self,
         poller: PoolPoller,
         reading: Raw | None,
         rows: Mapping[str, str],
         machine: Mapping[str, Any],
+        objsets: Mapping[str, Sequence[Mapping[str, str]]],
     ) -> Raw:
         clocks = self._system.clocks
         names = [name for names in poller.devices.values() for name in names]
@@ -297,6 +320,7 @@ class LiveSource:
             **machine,
             "devices": poller.devices if rows else None,
             "diskstats": [rows[name].split() for name in names if name in rows],
+            "objsets": objsets.get(poller.name),
             "events": self._events.collect(poller.name) if self._events else None,
             "absent": reading is None and poller.gate == GONE,
         }

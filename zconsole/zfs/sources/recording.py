@@ -118,7 +118,7 @@ def _is_ours(key: str, value: object) -> bool:
     """
     if value is None or key in _OURS:
         return False
-    if key in ("events", "sitting_out", "autosit", "enclosures"):
+    if key in ("events", "sitting_out", "autosit", "enclosures", "objsets"):
         rows: list[Any] = value if isinstance(value, list) else [None]
         return all(isinstance(row, dict) for row in rows) and (
             key != "events" or all(is_time(event.get("t")) for event in rows)

@@ -14,7 +14,7 @@ from zconsole.diagnosis.bottleneck import advice
 from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence, LeafStats, PoolLoad, StageCycles
 from zconsole.diagnosis.bottleneck.finding import CAUSES as WORDS
 from zconsole.diagnosis.bottleneck.rules import RULES, SMALL, Figure, judge
-from zconsole.pool.model import IoRates, Scan, Vdev
+from zconsole.pool.model import DatasetLoad, IoRates, Scan, Vdev
 from zconsole.sim.source import World
 from zconsole.timeline.session import Session
 
@@ -597,3 +597,32 @@ def test_flash_that_always_has_a_write_in_flight_is_perhaps_at_its_limit(wait, s
     found = judged(new, disk("old", 65536.0, 2 / wait, 0.4), function="resilver")
     assert found.cause == "new-disk"
     assert (found.sure > 0.5) == sure
+
+
+SAID = "of the requests in flight are from applications, disks 70 % busy"
+
+
+@rows(
+    ("rates", "named"),
+    [
+        ((), ""),
+        (((0.0, 0.0),), ""),
+        (((180 * MIB, 5 * MIB),), "tank/0 reads 180M/s (logical, ARC included); "),
+        (
+            ((9 * MIB, 10 * MIB), (12 * MIB, 0.0), (0.5 * MIB, 0.5 * MIB)),
+            "tank/0 writes 10M/s (logical, ARC included), tank/1 reads 12M/s; ",
+        ),
+    ],
+)
+def test_the_applications_that_limit_a_scan_are_named_by_their_datasets(rates, named):
+    datasets = [DatasetLoad(f"tank/{n}", *both, 1.0, 1.0) for n, both in enumerate(rates)]
+    assert held_by_applications(datasets=datasets).text == f"other I/O: {named}nearly all {SAID}"
+
+
+def test_the_demo_names_the_datasets_that_compete_with_its_scan():
+    frame = watched("foreground", 1)
+    names = [each.name for each in frame.busiest_datasets]
+    assert set(names) == {"prod/postgres", "prod/vm-101-disk-0", "prod/home"}
+    assert names[0] in frame.limit.text
+    assert names[1] in frame.limit.text
+    assert names[2] not in frame.limit.text

@@ -14,7 +14,7 @@ from tests.records import replace
 from tests.table import rows
 from tests.unit.zfs.decode.expect import parsed
 from zconsole.errors import NotUnderstoodError
-from zconsole.pool.model import HostLoad, Pool, Sample, SampleFailure, Scan
+from zconsole.pool.model import HostLoad, IoCounters, Pool, Sample, SampleFailure, Scan
 from zconsole.zfs.decode import decode
 from zconsole.zfs.decode.decoder import IostatRow, latest, with_history
 
@@ -32,6 +32,33 @@ def read(**raw: Any) -> Sample:
 def status(state: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((state / "status.json").read_text())
     return found
+
+
+OBJSET: dict[str, Any] = {
+    "dataset_name": "tank/vm",
+    "crtime": "5",
+    "snaptime": "7000000000",
+    "reads": "1",
+    "nread": 2,
+    "writes": "3",
+    "nwritten": "4",
+}
+
+
+class TestDatasets:
+    """Logical I/O of datasets, next to any form."""
+
+    def test_each_is_known_by_its_name_and_the_time_it_was_mounted(self) -> None:
+        form = {"status": status(REPLACE)}
+        found = read(objsets=[OBJSET], **form).datasets
+        assert found == {("tank/vm", "5"): IoCounters(7.0, 1, 3, 2, 4)}
+        assert read(**form).datasets == {}
+
+    @rows("value", [None, "many", 10**40, [1], "9" * 5000])
+    def test_one_without_a_counter_is_left_out(self, value: object) -> None:
+        other = {**OBJSET, "dataset_name": "tank/db", "nread": value}
+        found = read(objsets=[other, OBJSET], status=status(REPLACE)).datasets
+        assert list(found) == [("tank/vm", "5")]
 
 
 class TestSittingOut:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from zconsole.system.host import Clocks
 from zconsole.system.process import Completed, DeadlineError
@@ -248,6 +249,33 @@ def machine(path: Path, pools: Mapping[str, str], version: str = "2.3.9-1") -> P
 def set_state(path: Path, pool: str, state: str) -> None:
     (path / f"proc/spl/kstat/zfs/{pool}").mkdir(exist_ok=True)
     (path / f"proc/spl/kstat/zfs/{pool}/state").write_text(f"{state}\n")
+
+
+OBJSET = """\
+63 1 0x01 24 6832 {created} {read_at}
+name                            type data
+dataset_name                    7    {name}
+writes                          4    {writes}
+nwritten                        4    {nwritten}
+reads                           4    {reads}
+nread                           4    {nread}
+nunlinks                        4    0
+nunlinked                       4    0
+zil_commit_count                4    7
+"""
+"""Kstat of a dataset since OpenZFS 2.2; before that it ends with ``nunlinked``."""
+
+
+def set_objset(
+    path: Path, pool: str, name: str, *, read_at: int = 0, created: int = 100, count: int = 0
+) -> Path:
+    """Write the kstat of a dataset, with as many reads of a byte, and twice as many writes."""
+    counts = {"reads": count, "nread": count, "writes": 2 * count, "nwritten": 2 * count}
+    said = OBJSET.format(name=name, created=created, read_at=read_at * 10**9, **counts)
+    number = crc32(name.encode(errors="surrogateescape"))
+    file = path / f"proc/spl/kstat/zfs/{pool}/objset-0x{number:x}"
+    file.write_bytes(said.encode(errors="surrogateescape"))
+    return file
 
 
 def system(

@@ -8,11 +8,14 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.table import rows
 from tests.unit.source import modules, tree_of
-from tests.unit.zfs.sources.source_fakes import machine
+from tests.unit.zfs.sources.source_fakes import machine, set_objset
 from zconsole.zfs.sources.kstat import (
+    BUSY_SHARE,
     EVERY,
     PARAMETERS,
+    DatasetMeter,
     LoadMeter,
     arc_bytes,
     module_version,
@@ -114,3 +117,47 @@ def test_with_neither_nothing_is_known(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "psutil", None)
     meter = LoadMeter(tmp_path)
     assert [meter.read(0.0)["host"], meter.read(0.0)["host"]] == [{}, {}]
+
+
+def test_the_io_of_each_dataset_is_in_its_kstat(tmp_path: Path) -> None:
+    machine(tmp_path, {"tank": "ONLINE", "other": "ONLINE"})
+    set_objset(tmp_path, "tank", "tank/a b\udcff", read_at=9, created=5, count=3)
+    set_objset(tmp_path, "tank", "n" * 255)
+    set_objset(tmp_path, "other", "other/c")
+    found = {row["dataset_name"]: row for row in DatasetMeter(tmp_path, lambda: 0.0).read("tank")}
+    assert found.keys() == {"tank/a b\udcff", "n" * 255}
+    assert found["tank/a b\udcff"] == {
+        "crtime": "5",
+        "snaptime": "9000000000",
+        "dataset_name": "tank/a b\udcff",
+        "reads": "3",
+        "nread": "3",
+        "writes": "6",
+        "nwritten": "6",
+    }
+
+
+def test_a_kstat_that_is_not_understood_or_leaves_meanwhile_is_left_out(tmp_path: Path) -> None:
+    folder = machine(tmp_path, {"tank": "ONLINE"}) / "proc/spl/kstat/zfs/tank"
+    set_objset(tmp_path, "tank", "tank")
+    (folder / "objset-0x1").write_text("")
+    (folder / "objset-0x2").write_text("63 1 0x01 24 6832 1 2\nname type data\n")
+    (folder / "objset-0x3").write_bytes(b"\xff\n" * 2000)
+    (folder / "objset-0x4").symlink_to("unmounted")
+    meter = DatasetMeter(tmp_path, lambda: 0.0)
+    assert [row["dataset_name"] for row in meter.read("tank")] == ["tank"]
+    assert meter.read("exported") == []
+
+
+@rows(("seconds", "wait"), [(0.001, EVERY), (0.1, 0.1 / BUSY_SHARE)])
+def test_the_longer_datasets_take_the_rarer_they_are_read(
+    tmp_path: Path, seconds: float, wait: float
+) -> None:
+    now = [10.0, 10.0 + seconds]
+    meter = DatasetMeter(tmp_path, lambda: now.pop(0) if len(now) > 1 else now[0])
+    assert DatasetMeter(tmp_path, lambda: 0.0).due("tank")
+    meter.read("tank")
+    now[0] = 10.0 + 0.99 * wait
+    assert (meter.due("tank"), meter.due("other")) == (False, True)
+    now[0] = 10.0 + wait
+    assert meter.due("tank")

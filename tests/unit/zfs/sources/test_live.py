@@ -15,13 +15,16 @@ import pytest
 from tests.unit.system.test_no_threads import refuse_threads
 from tests.unit.zfs.sources.sampled import JSON, PLAIN, config_of, source, spawner
 from tests.unit.zfs.sources.source_fakes import (
+    CONFIG,
     HANG,
+    STATUS,
     TEXT,
     CannedRunner,
     FakeProcess,
     FakeSpawner,
     helper,
     printed,
+    set_objset,
     set_state,
     settle,
     system,
@@ -538,3 +541,59 @@ def test_the_package_of_that_name_on_pypi_is_not_taken(monkeypatch):
     ours = SimpleNamespace(lzc_pool_checkpoint=None)
     monkeypatch.setitem(sys.modules, "libzfs_core", ours)
     assert load_lzc() is ours
+
+
+def scrubbing(reader, is_running=True):
+    """Return the options of a source that reads a pool with a scrub."""
+    if reader == "libzfs":
+        tree = {**CONFIG["vdev_tree"], "scan_stats": [1, 2 - is_running, 100, *[0] * 19]}
+        return {"spawn": spawner(lambda pool: {"config": {**CONFIG, "vdev_tree": tree}})}
+    scan = {"function": "SCRUB", "state": "SCANNING" if is_running else "FINISHED"}
+    pool = {**STATUS["pools"]["tank"], "scan_stats": scan}
+    said = "in progress since Sun Nov 22 10:00:00 2026" if is_running else "canceled"
+    lines = f" state: ONLINE\n  scan: scrub {said}\n"
+    answers = {
+        "json": {
+            **JSON,
+            ("zpool", "status", "-jP"): printed(json.dumps({"pools": {"tank": pool}})),
+        },
+        "text": {**PLAIN, ("zpool", "status"): printed(TEXT.replace(" state: ONLINE\n", lines))},
+    }
+    return {"answers": answers[reader], "prefer": reader}
+
+
+@pytest.mark.parametrize("reader", ["libzfs", "json", "text"])
+@pytest.mark.parametrize("is_running", [True, False])
+async def test_the_io_of_datasets_is_read_every_few_seconds_of_a_scan(tmp_path, reader, is_running):
+    now = [50.0]
+    made = source(tmp_path, steady=lambda: now[0], **scrubbing(reader, is_running))
+    set_objset(tmp_path, "tank", "tank/vm")
+    found = []
+    for now[0] in (50.0, 51.0, 55.0):
+        (raw,) = await made.sample()
+        assert raw["source"] == reader
+        found.append([row["dataset_name"] for row in raw.get("objsets", ())])
+    assert found == ([["tank/vm"], [], ["tank/vm"]] if is_running else [[], [], []])
+    await made.aclose()
+
+
+async def test_the_datasets_of_a_suspended_pool_are_not_read(tmp_path):
+    made = source(tmp_path, {"tank": "SUSPENDED"}, **scrubbing("libzfs"))
+    set_objset(tmp_path, "tank", "tank/vm")
+    (raw,) = await made.sample()
+    assert raw["libzfs"]
+    assert "objsets" not in raw
+    await made.aclose()
+
+
+async def test_datasets_that_cannot_be_read_in_time_hold_no_sample_up(tmp_path, monkeypatch):
+    gate = threading.Event()
+    monkeypatch.setattr(live.DatasetMeter, "read", lambda *_: gate.wait(60) and [])
+    made = source(tmp_path, **scrubbing("libzfs"))
+    monkeypatch.setattr(live, "FILES_DEADLINE", 0.2)
+    for _ in range(2):
+        (raw,) = await made.sample()
+        assert raw["libzfs"]
+        assert "objsets" not in raw
+    gate.set()
+    await made.aclose()

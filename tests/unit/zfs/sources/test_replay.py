@@ -17,9 +17,11 @@ from tests.table import rows
 from tests.unit.zfs.sources.source_fakes import STATUS, TEXT
 from tests.unit.zfs.sources.written import line, sample, write
 from zconsole.errors import NotFoundError, NotUnderstoodError, UsageError, ZconsoleError
+from zconsole.sim.source import World
+from zconsole.timeline.session import Session
 from zconsole.zfs.decode import decode
 from zconsole.zfs.sources import open_text, recording, replay
-from zconsole.zfs.sources.recording import Gaps, Recorder, pool_name
+from zconsole.zfs.sources.recording import Gaps, Recorder, line_of, pool_name, raw_of
 from zconsole.zfs.sources.replay import SPEEDS, Playback, ReplaySource, place_of, span_of
 
 
@@ -232,6 +234,9 @@ class TestReplay:
             ({"events": "none", "tunables": [1], "sitting_out": {"sda": 1}}, False),
             ({"events": ["resilver_start"], "tunables": {"zfs_scan_legacy": "off"}}, False),
             ({"sitting_out": ["sda"]}, False),
+            ({"objsets": {"0x36": {"nread": "1"}}}, False),
+            ({"objsets": [["0x36", 1]]}, False),
+            ({"objsets": [{"dataset_name": "tank", "nread": "many"}, {}]}, True),
             ({"events": [{"t": 1.0, "name": "resilver_start"}], "host": {"load": 0.5}}, True),
             ({"tunables": {"zfs_scan_legacy": 0}, "sitting_out": [{"guid": 7}]}, True),
             ({"clock": 2.0}, True),
@@ -498,3 +503,14 @@ async def test_a_pause_holds_until_it_is_over_and_a_speed_counts_at_once():
     playback.speed = 1e12
     playback.toggle()
     assert await waiting
+
+
+def test_a_recording_names_the_datasets_that_the_live_pool_named():
+    world, live, replayed = World("foreground", 1), Session(), Session()
+    for second in range(8):
+        world.advance(float(second))
+        raws = world.raws()
+        (seen,) = live.advance(raws)
+        (again,) = replayed.advance([raw_of(line_of(raw)) for raw in raws])
+        assert again.busiest_datasets == seen.busiest_datasets
+    assert seen.busiest_datasets
