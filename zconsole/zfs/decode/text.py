@@ -60,7 +60,7 @@ _NO_POOLS = re.compile(
 _POOL_INDENT = 2
 """Blanks before ``pool:`` in zpool's own output."""
 _CONFIG_INDENT = 1
-"""Blanks before ``config:`` in the output of zpool import; zpool status has none."""
+"""Most blanks before ``config:``: zpool import prints one, zpool status none."""
 _FARTHEST_TAG = 16
 """Most blanks before a tag."""
 _UNTAGGED = ""
