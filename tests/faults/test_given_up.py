@@ -56,7 +56,7 @@ class Unreached(FilesInUse):
 
     __slots__ = ()
 
-    def reach(self, directory: int) -> None:
+    def add_unreached(self, directory: int) -> None:
         for name in os.listdir(directory):
             if name.startswith(".zc-"):
                 status = os.stat(name, dir_fd=directory)

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.beside import beside
+from tests.faults.beside import beside, mount
 from tests.faults.harness import ALONE, FaultySys, Killed, create, descriptors_closed, run
+from tests.faults.holding import moved
 from tests.faults.test_meddlers import BASE
 from zconsole.rebalance.engine.file_locks import Users
 from zconsole.rebalance.engine.journal import Journal, State
@@ -83,6 +84,22 @@ def test_a_file_held_open_deeper_than_any_path_is_in_use(deep: int) -> None:
         assert f"(pid {other.process})" in used
 
 
+@pytest.mark.usefixtures("deep")
+def test_a_file_bind_mounted_deeper_than_any_path_is_in_use(area: Path) -> None:
+    (area / "mounted").touch()
+
+    def bind() -> None:
+        fd = os.open(area / "tree", os.O_RDONLY)
+        for _ in range(DEEP):
+            fd = os.open(PART, os.O_RDONLY, dir_fd=fd)
+        mount(f"/proc/self/fd/{fd}/plain", area / "mounted")
+
+    with beside(bind, own_mounts=True) as other:
+        create(area / "tree", area / "job.db", others=True)
+        outcome, reason = moved(area).pop("plain")
+    assert (outcome, reason) == ("skipped", f"in use by a mount (pid {other.process})")
+
+
 def test_a_directory_that_comes_back_is_settled_by_a_later_resume(area: Path) -> None:
     root = area / "tree"
     (root / "below").mkdir(parents=True)
@@ -122,8 +139,7 @@ def test_a_copy_begun_in_a_directory_that_comes_back_is_removed(area: Path) -> N
 
 def test_where_no_path_is_known_any_overlay_of_the_filesystem_counts(deep: int) -> None:
     look = Users().look(lambda: None)
-    mount, path = look._place(deep)
-    assert mount is not None
-    assert path is None
-    assert replace(look, layers=((Spot(mount.device, b"/else"), "1"),)).inside_overlay(deep)
+    device, place = look._place(deep)
+    assert place is None
+    assert replace(look, layers=((Spot(device, b"/else"), "1"),)).inside_overlay(deep)
     assert replace(look, layers=((Spot(b"0:0", b"/"), "1"),)).inside_overlay(deep) is None

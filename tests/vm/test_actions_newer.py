@@ -54,7 +54,7 @@ def test_a_device_sits_out_and_is_used_again(act, pool, vm):
     assert act("sit-out", "d1", "on", follow=True).end["ok"]
     get = "zpool get -H -o value sit_out tank all-vdevs"
     assert vm.run(get).stdout.split().count("on") == 1
-    assert "sit out or are incomplete" in act("sit-out", "d2", "on", plan=True).plan["refused"]
+    assert "sits out or is incomplete" in act("sit-out", "d2", "on", plan=True).plan["refused"]
     assert act("sit-out", "d1", "off", follow=True).end["ok"]
     assert "on" not in vm.run(get).stdout.split()
     assert act("autosit", "raidz1-0", "on").status == 0

@@ -256,7 +256,7 @@ def _suitable(layout: Layout, devices: int) -> tuple[Precondition, ...]:
     redundant = Precondition(
         "it is as redundant as the pool", lambda s: _too_weak(s, layout, layout.of(devices))
     )
-    return (*(feature,) * (layout.vclass != "normal"), redundant)
+    return (redundant,) if layout.vclass == "normal" else (feature, redundant)
 
 
 def _too_weak(situation: Situation, layout: Layout, new: Replication) -> str | None:

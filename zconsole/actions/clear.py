@@ -44,7 +44,7 @@ def plan_clear(situation: Situation, key: str | None = None) -> ActionPlan:
             Precondition("enough devices are back and their labels readable", _not_back),
             # A device that returns changes the scans, so these must be the ones in the
             # consequences.
-            *((must.same_scans(situation),) * (returns and not situation.suspended)),
+            *((must.same_scans(situation),) if returns and not situation.suspended else ()),
         ),
         alternatives=_back_first(situation),
         follow=when(

@@ -197,7 +197,7 @@ def _batch_consequences(
         once,
         _takes(estimate, sequential),
         *disturbances,
-        *((stay,) * bool(reading)),
+        *((stay,) if reading else ()),
         *_redundancy_meanwhile(situation, targets),
     )
 
@@ -263,7 +263,7 @@ def _common_conditions(sequential: bool) -> tuple[Precondition, ...]:
         must.NO_CHECKPOINT,
         must.no_activity("removal", "device removal"),
         must.nothing_runs(other),
-        *((rebuild,) * sequential),
+        *((rebuild,) if sequential else ()),
     )
 
 

@@ -11,6 +11,7 @@ from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, dec
 from zconsole.actions.target import Target, find, members
 from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import is_complete, parity
+from zconsole.units import counted
 
 SINCE = (2, 4)
 IN_PARITY = "it is in a raidz or dRAID"
@@ -23,6 +24,7 @@ def plan_sit_out(situation: Situation, key: str, on: bool) -> ActionPlan:
     if target is None:
         return refuse("sit-out", title, situation, must.NOT_THERE)
     name = target.name
+    parity_left = must.of_device(target, "parity is left for its data", _parity_used_up)
     plan = ActionPlan(
         action="sit-out",
         title=f"Let reads go around {name}" if on else f"Read from {name} again",
@@ -41,7 +43,7 @@ def plan_sit_out(situation: Situation, key: str, on: bool) -> ActionPlan:
             must.present(target),
             must.of_device(target, IN_PARITY, _without_parity),
             _not_yet(target, on),
-            *((must.of_device(target, "parity is left for its data", _parity_used_up),) * on),
+            *((parity_left,) if on else ()),
         ),
         follow=leaf_is(
             key,
@@ -121,12 +123,14 @@ def _not_yet(target: Target, on: bool) -> Precondition:
 
 
 def _parity_used_up(_: Situation, now: Target) -> str | None:
-    """Return why no further device can be left out: as many are out or missing as there is parity.
+    """Return why no parity is left for the device's data; None if some is.
 
-    The kernel counts only the devices that sit out.
+    Each other device that sits out or is incomplete uses up one. The kernel counts only those that
+    sit out.
     """
     others = [member for member in members(now.top) if now.vdev not in member.walk()]
     lost = sum(not is_complete(m) or any(v.sitting_out for v in m.leaves()) for m in others)
     if lost < parity(now.top):
         return None
-    return f"{lost} other devices of {now.top.name} sit out or are incomplete: no parity left"
+    do = "sits out or is" if lost == 1 else "sit out or are"
+    return f"{counted(lost, 'other device')} of {now.top.name} {do} incomplete: no parity left"

@@ -59,7 +59,7 @@ class LocatedSource:
         self._steady = steady
         self._places: _Background[Surroundings] = _Background()
         self._degrees: _Background[Mapping[str, float]] = _Background()
-        self._thermometer = Thermometer(root)
+        self._thermometer = Thermometer(root, steady)
         self._known = Surroundings()
         self._temperatures: Mapping[str, float] = {}
         self._looked = self._measured = float("-inf")
@@ -230,36 +230,40 @@ class _Background(Generic[_T]):
 MONITORS = ("drivetemp", "nvme")
 COLDEST, HOTTEST = -50.0, 150.0
 """Degrees Celsius; readings outside are faults."""
+AWAKE = 180.0
+"""Seconds after I/O for which a rotating disk is taken to be awake; usual timers are longer."""
 
 
 class Thermometer:
     """A reader of temperatures that leaves sleeping disks alone."""
 
-    def __init__(self, root: Path = ROOT) -> None:
+    def __init__(self, root: Path = ROOT, steady: Callable[[], float] = steady_clock) -> None:
         self._block = root / "sys/class/block"
+        self._steady = steady
         self._known: dict[str, float] = {}
-        self._did: dict[str, str] = {}
-        """I/O counters of each rotating disk when it was last asked."""
+        self._counters: dict[str, str] = {}
+        """I/O counters of each disk at the last call."""
+        self._called = float("-inf")
+        """Time of the last call (steady seconds)."""
 
     def read(self, disks: Iterable[str]) -> Mapping[str, float]:
-        """Return degrees Celsius by kernel name, old values for sleeping disks; may take long."""
-        for disk in disks:
-            if not self._awake(disk):
-                continue
-            degrees = temperature(self._block / disk)
-            if degrees is None:
-                self._known.pop(disk, None)
-            else:
-                self._known[disk] = degrees
-        return dict(self._known)
+        """Return degrees Celsius by kernel name; may take long.
 
-    def _awake(self, disk: str) -> bool:
-        """Return whether a read cannot disturb its sleep: it did I/O since, or does not rotate."""
-        if word(self._block / disk / "queue/rotational") == "0":
-            return True
-        did, before = word(self._block / disk / "stat"), self._did.get(disk)
-        self._did[disk] = did
-        return before is not None and did != before
+        A rotating disk is asked only if it did I/O since the last call, and that was at most AWAKE
+        seconds ago: otherwise it may sleep, and its last known temperature is returned, if any.
+        """
+        now, known, before = self._steady(), self._known, self._counters
+        recent = now - self._called <= AWAKE
+        self._called, self._known, self._counters = now, {}, {}
+        for disk in disks:
+            place = self._block / disk
+            did = self._counters[disk] = word(place / "stat")
+            rotates = word(place / "queue/rotational") != "0"
+            may_sleep = rotates and not (recent and disk in before and did != before[disk])
+            degrees = known.get(disk) if may_sleep else temperature(place)
+            if degrees is not None:
+                self._known[disk] = degrees
+        return self._known
 
 
 def temperature(disk: Path) -> float | None:

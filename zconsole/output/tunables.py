@@ -10,7 +10,16 @@ from zconsole.tunables.holds import grouped, promise
 
 
 def record(setting: Setting) -> dict[str, Any]:
-    """Return one tunable as ``zconsole tunables list --json`` prints it."""
+    """Return one tunable as ``zconsole tunables list --json`` prints it.
+
+    ``value`` is None if this kernel lacks it. ``affects`` is resilver, scrub, rebuild, scans,
+    writes or everything; with ``running_scan`` also a scan that runs already. ``settable`` is False
+    for one that zconsole never sets; ``note`` says why.
+
+    ``set_by_us`` is the value that was set with zconsole, and ``original`` the one before; both
+    None if it was not. ``held_by`` is what is to restore it: nobody if that is gone, None if the
+    value is to stay. ``promise`` says as a sentence when it is restored.
+    """
     tunable = setting.tunable
     return {
         "version": 1,
@@ -23,6 +32,7 @@ def record(setting: Setting) -> dict[str, Any]:
         "path": setting.path,
         "affects": tunable.affects,
         "running_scan": tunable.running_scan,
+        "settable": not tunable.never,
         "set_by_us": setting.set_by_us,
         "original": setting.original,
         "held_by": setting.hold.holder if setting.hold else None,

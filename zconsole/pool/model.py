@@ -239,6 +239,7 @@ class Scan(NamedTuple):
     zpool_issue_rate: float | None = None
     duration: float | None = None
     paused_since: float | None = None
+    """Start of the pause; a scan that was stopped in it keeps it, so that it counts as pause."""
     pass_start: float | None = None
     pass_scanned: int | None = None
     pass_issued: int | None = None

@@ -26,6 +26,8 @@ Overlays are not among them: their layers may be on a server, or be served by a 
 """
 LINKS = 40
 """Symbolic links followed in one path, as in the kernel (MAXSYMLINKS, linux/namei.h)."""
+PATH_MAX = 4096
+"""Bytes of a path that a system call takes, with the 0 at its end (linux/limits.h)."""
 SELF = Path("/proc/self")
 _STATFS = 256
 """Bytes, more than enough, for a struct statfs, whose first member is the type, a long."""
@@ -99,15 +101,20 @@ class View:
         """Return the mount of a path, which must have no symbolic links; None if it is not seen."""
         return self._way(path)[-1]
 
-    def path_to(self, spot: Spot) -> bytes | None:
-        """Return a path to a place that leads only through LOCAL filesystems; None without one."""
+    def local_path(self, spot: Spot) -> bytes | None:
+        """Return a path to a place that leads only through LOCAL filesystems.
+
+        None without one that is short enough to be used.
+        """
         for mount in self._by_device.get(spot.device, ()):
-            path = self.path_in(mount, spot)
-            if path and all(each and each.kind in LOCAL for each in self._way(path)):
+            path = self.path_through(mount, spot)
+            if path is None or len(path) >= PATH_MAX:
+                continue
+            if all(each and each.kind in LOCAL for each in self._way(path)):
                 return path
         return None
 
-    def path_in(self, mount: MountPoint, spot: Spot) -> bytes | None:
+    def path_through(self, mount: MountPoint, spot: Spot) -> bytes | None:
         """Return the path of a place through a mount; None if it is not in it, or covered."""
         if not is_inside(spot.path, mount.root):
             return None

@@ -288,7 +288,11 @@ SITS = disk("d00", 1000, note=SITTING_OUT)
             plan_sit_out(
                 raidz2(facts=V24, changes=(SITS, disk("d01", 1001, "OFFLINE"))), "1002", on=True
             ),
-            "2 other devices of raidz2-0 sit out or are incomplete",
+            "2 other devices of raidz2-0 sit out or are incomplete: no parity left",
+        ),
+        (
+            plan_sit_out(at(pool(top("raidz1", 0, 3, SITS)), V24), "1002", on=True),
+            "1 other device of raidz1-0 sits out or is incomplete: no parity left",
         ),
     ],
 )

@@ -138,6 +138,15 @@ def test_set_and_restore(module, capsys):
     assert value(module) == 3000
 
 
+def test_a_script_can_tell_what_may_not_be_set_and_why(capsys, module):
+    assert run(module, "list", "--json") == 0
+    records = lines(capsys)
+    assert records[TIME]["settable"] is True
+    fixed = [record for record in records.values() if not record["settable"]]
+    assert fixed
+    assert all(record["note"].startswith("never set: ") for record in fixed)
+
+
 @rows(
     "words",
     [

@@ -28,6 +28,27 @@ def test_a_rotating_disk_is_asked_only_after_it_did_something(tmp_path):
     assert thermometer.read(["sda"]) == {"sda": 35.0}
 
 
+@pytest.mark.parametrize(("passed", "degrees"), [(180.0, 35.0), (181.0, None)])
+def test_a_disk_that_did_something_long_ago_may_sleep(tmp_path, passed, degrees):
+    machine = monitored(tmp_path, 1, name="drivetemp", temp1_input=35000)
+    now = [0.0]
+    thermometer = Thermometer(tmp_path, lambda: now[0])
+    thermometer.read(["sda"])
+    machine.write(machine.block("sda"), stat="2 0 16")
+    now[0] += passed
+    assert thermometer.read(["sda"]).get("sda") == degrees
+
+
+def test_a_disk_that_is_gone_leaves_no_temperature_to_another_of_its_name(tmp_path):
+    machine = monitored(tmp_path, 1, name="drivetemp", temp1_input=35000)
+    thermometer = Thermometer(tmp_path)
+    thermometer.read(["sda"])
+    machine.write(machine.block("sda"), stat="2 0 16")
+    assert thermometer.read(["sda"]) == {"sda": 35.0}
+    assert thermometer.read([]) == {}
+    assert thermometer.read(["sda"]) == {}
+
+
 def test_flash_is_asked_at_once(tmp_path):
     monitored(tmp_path, 0, name="drivetemp", temp1_input=35000)
     assert Thermometer(tmp_path).read(["sda"]) == {"sda": 35.0}

@@ -184,8 +184,8 @@ def test_what_failed_says_why_it_is_thought_so():
     assert choice.draft.why == (
         "d00 is ONLINE",
         # Counted as in the last line, though 2 when the fault was seen.
-        "d00: likely the disk itself; 4 read errors in 1h00m (3 unreadable sectors; the disk itself"
-        " reports read errors; the kernel reports bad sectors)",
+        "d00: likely the disk itself; 4 read errors in 1h00m (3 unreadable sectors; reads fail"
+        " rather than return damaged data; the kernel reports bad sectors)",
         "sdc: Medium Error",
         "SMART: 3 pending",
     )

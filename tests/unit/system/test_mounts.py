@@ -63,18 +63,21 @@ def test_what_is_mounted_or_lies_under_a_mount_has_a_place_in_its_filesystem() -
     }
 
 
-def test_a_place_is_reached_where_nothing_covers_it() -> None:
-    reached = view().path_to
+def test_a_place_is_reached_where_nothing_covers_it_and_its_path_is_short_enough() -> None:
+    reached = view().local_path
     assert reached(Spot(b"0:51", b"/conf file\\")) == b"/tank/data/conf file\\"
     assert reached(Spot(b"0:51", b"/covered")) is None
     assert reached(Spot(b"0:51", b"/covered/more")) is None
     assert reached(Spot(b"9:9", b"/x")) is None
+    longest = b"/" + b"x" * (4095 - len(b"/tank/data/"))
+    assert reached(Spot(b"0:51", longest)) == b"/tank/data" + longest
+    assert reached(Spot(b"0:51", longest + b"x")) is None
 
 
 def test_no_server_is_passed_on_the_way_to_a_place() -> None:
     only = b"\n".join(line for line in HOST.splitlines() if line[:2] not in (b"22", b"25"))
-    assert view(only).path_to(Spot(b"0:51", b"/below/x")) is None
-    assert view(only).path_to(Spot(b"0:60", b"/x")) is None
+    assert view(only).local_path(Spot(b"0:51", b"/below/x")) is None
+    assert view(only).local_path(Spot(b"0:60", b"/x")) is None
 
 
 @rows(

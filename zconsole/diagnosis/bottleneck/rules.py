@@ -155,14 +155,22 @@ PROCESSOR = 0.9
 def _processor(seen: Evidence) -> Signs | None:
     """Detect a fully used processor while the disks have capacity left."""
     # A rotating disk at its limit would hold the scan up even with an idle processor.
-    full = any((d.busy or 0.0) >= SATURATED and not _is_flash(d) for d in seen.disks)
-    if seen.cpu is None or seen.cpu < PROCESSOR or full:
+    if seen.cpu is None or seen.cpu < PROCESSOR or any(map(_is_at_limit, seen.disks)):
         return None
-    return Signs(0.9, {"cpu": seen.cpu, "busy": seen.busiest})
+    return Signs(0.9, {"cpu": seen.cpu, "busy": seen.busiest}, details=_at_most(seen))
 
 
 def _is_flash(disk: Disk) -> bool:
     return disk.rates.latency is not None and disk.rates.latency < FLASH
+
+
+def _is_at_limit(disk: Disk) -> bool:
+    return (disk.busy or 0.0) >= SATURATED and not _is_flash(disk)
+
+
+def _at_most(seen: Evidence) -> dict[str, float | str]:
+    """Return how busy the busiest disk is, for the text, if that shows capacity left."""
+    return {"at_most": seen.busiest} if seen.busiest < SATURATED else {}
 
 
 STRAGGLING = 1.4
@@ -219,7 +227,7 @@ def _few_writes(seen: Evidence) -> Signs | None:
     """
     disk = _busiest_new(seen)
     busy = disk.busy or 0.0
-    if disk.pending < WAITING or busy <= AT_WORK or (busy >= SATURATED and not _is_flash(disk)):
+    if disk.pending < WAITING or busy <= AT_WORK or _is_at_limit(disk):
         return None
     if _per_mib(disk, disk.rates.latency) >= SLOW_REQUEST:
         return None
@@ -300,20 +308,21 @@ def _applications(seen: Evidence) -> Signs | None:
 
 
 def _held_back(seen: Evidence) -> Signs | None:
-    """Detect a tunable below its default that keeps the scan from using its disks' capacity.
+    """Detect that a tunable, set below its default, is the limit rather than the disks.
 
-    Applications that occupy the disks then do so because the scan was set to be gentle. Before
-    OpenZFS 0.8 a scan waits for other I/O by default.
+    The disks then have capacity left, or it is applications that use it, because the tunable makes
+    the scan give way to them. OpenZFS before 0.8 is left out: there scans give way by default.
     """
     held = None if seen.version < advice.FIRST_SORTED else advice.lowered_tunable(seen)
     others = _applications(seen)
-    if held is None or (others is None and seen.busiest >= SATURATED):
+    if held is None or (others is None and any(map(_is_at_limit, seen.disks))):
         return None
-    details: dict[str, float | str] = {"tunable": held.name, "value": str(held.value)}
+    details = {"tunable": held.name, "value": str(held.value), **_at_most(seen)}
     details["default"] = str(held.release.value)
+    sure = 0.9 if seen.busiest < SATURATED else 0.6
     if others is not None:
-        details["part"] = others.details["part"]
-    return Signs(0.9 if others is None else 0.8, {"busy": seen.busiest}, details=details)
+        sure, details["part"] = 0.8, others.details["part"]
+    return Signs(sure, {"busy": seen.busiest}, details=details)
 
 
 MANY = 4
@@ -503,7 +512,7 @@ RULES = (
     LimitRule(
         "cpu",
         _processor,
-        ["the processor: {cpu:%} busy, disks at most {busy:%}"],
+        ["the processor: {cpu:%} busy", ", disks at most {at_most:%}"],
         advice.says(
             "leave the scan more CPU (top shows who has it); "
             "a cheaper checksum affects new writes only"
@@ -553,7 +562,8 @@ RULES = (
         "throttle",
         _held_back,
         [
-            "a tunable: {tunable} is {value} (default {default}), disks at most {busy:%} busy",
+            "a tunable: {tunable} is {value} (default {default})",
+            ", disks at most {at_most:%} busy",
             "; {part} of the requests in flight are from applications",
         ],
         advice.throttle,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -65,6 +66,11 @@ class Deltas(NamedTuple):
     """
 
     @property
+    def own_cksum(self) -> int:
+        """Checksum errors that are evidence against this device."""
+        return 0 if self.is_shared else self.cksum
+
+    @property
     def total(self) -> int:
         """Sum of read, write and checksum errors; slow I/Os are not errors."""
         return self.read + self.write + self.cksum
@@ -125,22 +131,24 @@ class DeviceFault(NamedTuple):
 
 
 def likely_cause(
-    deltas: Deltas, disconnects: str = "", signs: ProbeResults | None = None
+    deltas: Deltas, disconnects: str = "", signs: ProbeResults | None = None, gone: bool = False
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the likely cause (``cable``, ``disk`` or ``unclear``), and the evidence.
+    """Return the likely cause (``cable``, ``disk`` or ``unclear``) and all evidence, its own first.
 
     A bad link damages transfers (CRC counts, checksum errors) and makes devices disconnect and
-    return; a bad disk has unreadable sectors and becomes slow. Counts that grow while the device is
-    watched weigh twice as much as lifetime counts. Too little or contradictory evidence is unclear.
-    ``disconnects`` are told as in ``DeviceFault.disconnects``.
+    return; a bad disk has unreadable sectors and becomes slow. A sign weighs 1; a count that grows
+    while the device is watched 2, because lifetime counts may be old; and a failing verdict of
+    SMART more than all signs of a link. The cause is unclear unless one side weighs 2 more.
+    ``disconnects`` are told as in ``DeviceFault.disconnects``, and ``gone`` is as there.
     """
     signs = signs or ProbeResults()
-    link, medium = list(_link_signs(deltas, disconnects, signs)), list(_disk_signs(deltas, signs))
+    link = list(_link_signs(deltas, disconnects, signs))
+    medium = list(_disk_signs(deltas, gone or bool(disconnects), signs))
     if medium and deltas.slow:  # slow I/Os alone may come from load, link or disk
         medium.append(_Sign(counted(deltas.slow, "slow I/O")))
     for cause, own, other in (("cable", link, medium), ("disk", medium, link)):
         if own and (not other or _weight(own) > _weight(other) + 1):
-            return cause, tuple(sign.words for sign in own)
+            return cause, tuple(sign.words for sign in (*own, *other))
     return "unclear", tuple(sign.words for sign in (*link, *medium))
 
 
@@ -155,6 +163,11 @@ def _weight(signs: Sequence[_Sign]) -> int:
     return sum(sign.weight for sign in signs)
 
 
+FAILING = 7
+"""Weight of a failing verdict of SMART: the disk has to be replaced, whatever else is wrong.
+
+All signs of a link together weigh 5.
+"""
 FAR_MORE = 3
 """Ratio between checksum and read errors that distinguishes a link from a disk.
 
@@ -165,33 +178,42 @@ A damaged transfer causes a checksum error, an unreadable sector a read error.
 def _link_signs(deltas: Deltas, disconnects: str, signs: ProbeResults) -> Iterator[_Sign]:
     if disconnects:
         yield _Sign(disconnects)
-    yield from _counted(signs, "crc", "CRC errors on its link")
-    lone = deltas.cksum > FAR_MORE * max(1, deltas.read) and not deltas.is_shared
+    yield from _counted(signs, "crc", "CRC error", " on its link")
+    lone = deltas.own_cksum > FAR_MORE * max(1, deltas.read)
     if lone and not (signs.smart and signs.smart.pending):
         yield _Sign("it returns damaged data without an error")
     if any(word in signs.log for word in LINK_WORDS):
         yield _Sign("the kernel resets its link")
 
 
-def _disk_signs(deltas: Deltas, signs: ProbeResults) -> Iterator[_Sign]:
+def _disk_signs(deltas: Deltas, was_away: bool, signs: ProbeResults) -> Iterator[_Sign]:
+    """Yield the evidence for a bad disk: its own verdict and counts, then what others saw of it.
+
+    Read errors are ZFS's count: they are no evidence if the device ``was_away``, as every read of a
+    disconnected device fails.
+    """
     if signs.smart is not None and signs.smart.passed is False:
-        yield _Sign("SMART reports a failing disk")
-    yield from _counted(signs, "pending", "unreadable sectors")
-    yield from _counted(signs, "uncorrectable", "uncorrectable errors")
-    yield from _counted(signs, "reallocated", "reallocated sectors")
-    if deltas.read > FAR_MORE * max(1, deltas.cksum):
-        yield _Sign("the disk itself reports read errors")
-    if any(word in signs.log for word in DISK_WORDS):
+        yield _Sign("SMART reports a failing disk", FAILING)
+    # ATA attributes 197 and 198 count the same sectors: use the one that grows, else the first.
+    unreadable = (
+        *_counted(signs, "pending", "unreadable sector"),
+        *_counted(signs, "uncorrectable", "uncorrectable error"),
+    )
+    yield from sorted(unreadable, key=lambda sign: -sign.weight)[:1]
+    yield from _counted(signs, "reallocated", "reallocated sector")
+    if deltas.read > FAR_MORE * max(1, deltas.own_cksum) and not was_away:
+        yield _Sign("reads fail rather than return damaged data")
+    if BAD_SECTOR.search(signs.log):
         yield _Sign("the kernel reports bad sectors")
 
 
-def _counted(signs: ProbeResults, name: str, words: str) -> Iterator[_Sign]:
+def _counted(signs: ProbeResults, name: str, noun: str, where: str = "") -> Iterator[_Sign]:
     """Yield evidence for a SMART count above 0, with more weight if it has grown."""
     now, before = getattr(signs.smart, name, None), getattr(signs.before, name, None)
     if now and before is not None and now > before:
-        yield _Sign(f"{now} {words}, {now - before} new", weight=2)
+        yield _Sign(f"{counted(now, noun)}{where}, {now - before} new", weight=2)
     elif now:
-        yield _Sign(f"{now} {words}")
+        yield _Sign(f"{counted(now, noun)}{where}")
 
 
 LINK_WORDS = (
@@ -209,8 +231,11 @@ LINK_WORDS = (
 )
 """Phrases of libata, SCSI and USB messages about a link (drivers/ata/libata-{core,eh}.c)."""
 
-DISK_WORDS = ("medium error", "unrecovered read error", "critical medium", "unc ", "{ unc }")
-"""Phrases of kernel messages about a bad medium (drivers/scsi/constants.c, block/blk-core.c)."""
+BAD_SECTOR = re.compile(r"medium error|unrecovered read error|\bunc\b")
+"""Kernel messages about a bad medium (drivers/scsi/constants.c, block/blk-core.c).
+
+UNC (uncorrectable) is among the words that libata prints in braces after ``error:``.
+"""
 
 
 SUSPECTS = {
@@ -233,7 +258,7 @@ def with_cause(fault: DeviceFault, signs: ProbeResults | None = None) -> DeviceF
     The text looks like ``sdc: likely cable, port or power; 40 checksum errors in 1h00m; the scan
     restarted``. Evidence that the counts already mention is not repeated.
     """
-    cause, found = likely_cause(fault.deltas, fault.disconnects, signs)
+    cause, found = likely_cause(fault.deltas, fault.disconnects, signs, fault.gone)
     parts = list(_counts(fault))
     more = [sign for sign in found if sign not in parts]
     if found:

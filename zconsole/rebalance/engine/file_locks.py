@@ -92,12 +92,15 @@ Tables = Mapping[tuple[str, str], Table]
 InUse = dict[tuple[int, int], str]
 """By device and inode of a file, the process that has it mounted; empty for this process."""
 Unreached = dict[bytes, list[tuple[Spot, str]]]
-"""By device, mounted places that no path reaches without asking a server, each with a process."""
+"""By device, the mounted places without a ``View.local_path``, each with a process."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilesInUse:
-    """A snapshot of the files in use by others, and by whom."""
+    """A snapshot of the files in use by others, and by whom.
+
+    Only ``mounted`` grows afterwards, as directories are opened (``add_unreached``).
+    """
 
     taken: float
     """When it was taken (steady seconds)."""
@@ -134,21 +137,26 @@ class FilesInUse:
         if not devices or device in devices:
             return bool(devices)
         mount = self.own.mounts.get(mounts.mount_number(directory))
-        named = f"{os.major(device)}:{os.minor(device)}".encode()
-        return mount is None or mount.kind in overlays.KINDS or mount.device != named
+        return mount is None or mount.kind in overlays.KINDS or mount.device != _number(device)
 
-    def reach(self, directory: int) -> None:
-        """Find files that are ``unreached`` by way of an open directory of their filesystem.
+    def add_unreached(self, directory: int) -> None:
+        """Add to ``mounted`` the ``unreached`` files that an open directory leads to.
 
-        Call it before ``user`` for every directory that a file has a name in.
+        Call it before ``user``, with each directory that has a name of the file. If the path of
+        the directory is unknown, its files with the names of unreached ones count.
         """
-        mount, here = self._place(directory) if self.unreached else (None, None)
-        if mount is None or here is None:
+        if not self.unreached:
             return
-        for spot, process in self.unreached.get(mount.device, ()):
-            path = self.own.path_in(mount, spot)
-            if path is not None:
-                self.mounted.update(_file(os.path.relpath(path, here), process, directory))
+        device, place = self._place(directory)
+        for spot, process in self.unreached.get(device, ()):
+            if place is None:
+                path: bytes | None = spot.path.rpartition(b"/")[2]
+            else:
+                mount, here = place
+                path = self.own.path_through(mount, spot)
+                path = path and os.path.relpath(path, here)
+            if path:
+                _add(self.mounted, _file(path, process, directory))
 
     def overlay(self, directory: int) -> str | None:
         """Return ``in use by …`` if an open directory is in a layer of an overlay, or contains one.
@@ -164,32 +172,32 @@ class FilesInUse:
     def _layer(self, directory: int, meets: Callable[[Spot, Spot], bool]) -> str | None:
         if not self.layers:
             return None
-        mount, path = self._place(directory)
-        if mount is None:  # in no table, as in a chroot whose root isn't a mount point
-            device = os.fstat(directory).st_dev
-            spot, path = Spot(b"%d:%d" % (os.major(device), os.minor(device)), b"/"), None
-        else:
-            # A path too long for the kernel to print may lead through any layer on its device.
-            spot = Spot(mount.device, b"/") if path is None else mount.spot(path)
+        device, place = self._place(directory)
+        # A directory whose path is unknown may be in any layer on its device.
+        spot = None if place is None else place[0].spot(place[1])
         met = (
             process
             for layer, process in self.layers
-            if (layer.device == spot.device if path is None else meets(layer, spot))
+            if (layer.device == device if spot is None else meets(layer, spot))
         )
         return next((_by("an overlay", process) for process in met), None)
 
-    def _place(self, directory: int) -> tuple[MountPoint | None, bytes | None]:
-        """Return the mount through which this process opened a directory, and the path of that.
+    def _place(self, directory: int) -> tuple[bytes, tuple[MountPoint, bytes] | None]:
+        """Return the device of an open directory, then its mount and path, or None if unknown.
 
-        The path is None if it is longer than the kernel prints (d_path, PATH_MAX).
+        The mount is in no table in a chroot whose root isn't a mount point. The path is unknown if
+        it is longer than the kernel prints (d_path, PATH_MAX).
         """
         mount = self.own.mounts.get(mounts.mount_number(directory))
+        if mount is None:
+            return _number(os.fstat(directory).st_dev), None
         try:
-            return mount, os.fsencode(Path(f"/proc/self/fd/{directory}").readlink())
+            path = os.fsencode(Path(f"/proc/self/fd/{directory}").readlink())
         except OSError as error:
             if error.errno != errno.ENAMETOOLONG:
                 raise
-            return mount, None
+            return mount.device, None
+        return mount.device, (mount, path)
 
     def _is_on(self, held: HeldFile, device: int) -> bool:
         """Whether a descriptor may be on the filesystem with this device.
@@ -198,10 +206,9 @@ class FilesInUse:
         differs from the device of the mount.
         """
         mount = _mount_of(held, self.views)
-        named = f"{os.major(device)}:{os.minor(device)}".encode()
         if mount is None:
             return not held.nameless
-        return mount.kind == b"btrfs" or mount.device == named
+        return mount.kind == b"btrfs" or mount.device == _number(device)
 
 
 @dataclass(slots=True)
@@ -271,22 +278,19 @@ class Users:
             self._tables[key] = _table(self.proc / place, process, before.get(key))
 
     def _mounted(self, own: View) -> tuple[InUse, Unreached]:
-        """Return the files that are mounted or covered by a mount, and the places not reached.
-
-        Of several processes that have the same one mounted, this one counts.
-        """
-        # Reversed, because this process's table is the first and the last entry wins.
+        """Return the files that are mounted or covered by a mount, and the places not reached."""
+        # Reversed: the table of this process is the first, and of equal keys the last one counts.
         seen = {
             s: table.process for table in list(self._tables.values())[::-1] for s in table.spots
         }
         files: InUse = {}
         unreached: Unreached = defaultdict(list)
         for spot, process in seen.items():
-            path = own.path_to(spot)
+            path = own.local_path(spot)
             if path is None:
                 unreached[spot.device].append((spot, process))
             else:
-                files |= _file(path, process)
+                _add(files, _file(path, process))
         return files, unreached
 
     def _images(self, own: View) -> InUse:
@@ -314,7 +318,7 @@ class Users:
                         else:
                             paths.add(backing.removesuffix(b"\n"))
         spots = (own.follow(path, sure=True) for path in paths)
-        found = (own.path_to(spot) for spot in spots if spot is not None)
+        found = (own.local_path(spot) for spot in spots if spot is not None)
         return images | {key: "" for path in found if path for key in _file(path, "")}
 
     def _overlaid(self, own: View) -> dict[Spot, str]:
@@ -366,6 +370,18 @@ def _file(path: bytes, process: str, directory: int | None = None) -> InUse:
         if stat.S_ISREG(status.st_mode):
             return {(status.st_dev, status.st_ino): process}
     return {}
+
+
+def _add(files: InUse, more: InUse) -> None:
+    """Add files in use: of several processes that have the same one mounted, this one counts."""
+    for file, process in more.items():
+        if files.get(file) != "":
+            files[file] = process
+
+
+def _number(device: int) -> bytes:
+    """Return a device as a mount table has it: ``8:1``."""
+    return b"%d:%d" % (os.major(device), os.minor(device))
 
 
 def _image_of(disk: str) -> tuple[int, int] | None:

@@ -151,11 +151,12 @@ def _complete(sys: Sys, fd: int, status: os.stat_result, marks: Marks, dos: int)
 
 
 def first_mode(wanted: Metadata, born: Metadata | None) -> int:
-    """Return the permissions with which to create a copy.
+    """Return the permissions with which to create a copy: the original's, or PRIVATE for now.
 
-    ``born`` is the metadata that new files in the directory begin with. The copy gets the
-    original's permissions at once if they allow nobody more than the original does and only the
-    owner may write; otherwise it is private until it has its owner and access lists.
+    To begin with the original's saves a chmod of each file. They allow nobody more than they do on
+    the original if the copy is created with the same owner and group, and neither has extended
+    attributes, as access lists are; and only the owner may write to a copy before it is checked.
+    ``born`` is the metadata that new files in the directory begin with, None if not known yet.
     """
     mode = stat.S_IMODE(wanted.mode)
     alike = born is not None and (born.uid, born.gid) == (wanted.uid, wanted.gid)

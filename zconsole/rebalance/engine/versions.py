@@ -108,7 +108,7 @@ class Versions:
         With ``directory``, an overlay with a layer there counts as well.
         """
         look = self.users.recent()
-        look.reach(version.directory)
+        look.add_unreached(version.directory)
         status = self.sys.fstat(version.fd)
         used = look.user(status.st_dev, status.st_ino)
         if used is None and directory is not None:

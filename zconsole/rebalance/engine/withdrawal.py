@@ -66,7 +66,7 @@ class Withdrawal:
     def spare_users(self, items: Iterable[Item], look: FilesInUse) -> None:
         """Give up items whose original others use; keep both versions if both are used."""
         items = list(items)
-        _reach(look, items)
+        _add_unreached(look, items)
         for item in items:
             device = item.status.st_dev
             reason = look.user(device, item.old)
@@ -100,7 +100,7 @@ class Withdrawal:
             return
         self.wait_grace((item for item, _ in self.given_back), service)
         look = self.users.look(service)
-        _reach(look, (item for item, _ in self.given_back))
+        _add_unreached(look, (item for item, _ in self.given_back))
         locks = file_locks.locked_inodes()
         while self.given_back:
             item, outcome = self.given_back.pop()
@@ -144,7 +144,7 @@ class Withdrawal:
             self.results.leave(item.names, "failed", f"{item.reason}; {error.strerror}")
 
 
-def _reach(look: FilesInUse, items: Iterable[Item]) -> None:
-    """Find mounted files without a local path by way of the directories of these items."""
+def _add_unreached(look: FilesInUse, items: Iterable[Item]) -> None:
+    """Add the mounted files that only the directories of these items lead to."""
     for directory in {place.directory.fd for item in items for place in item.places}:
-        look.reach(directory)
+        look.add_unreached(directory)

@@ -162,22 +162,24 @@ def _scan(scan: _Node, zone: tzinfo) -> Scan:
 
 
 def _error_scrub(scan: _Node, zone: tzinfo) -> Scan:
-    """Decode an error scrub, which counts error blocks, examined and left to examine, not bytes.
+    """Decode an error scrub, which counts blocks with errors instead of bytes.
 
-    Percent is examined / (examined + left), as in print_err_scrub_status in zpool_main.c (2.2.9).
+    Its ``to_examine`` is what is left, while that of other scans is the total
+    (print_err_scrub_status).
     """
     keys = ("start_time", "end_time", "pause")
     start, end, paused = (moment(scan.get(f"err_scrub_{key}"), zone) for key in keys)
     done, left = count(scan, "err_scrub_examined"), count(scan, "err_scrub_to_examine")
     state = _STATES[str(scan["err_scrub_state"])]
     active = state == "running"
+    end = None if active else end
     return Scan(
         function="errorscrub",
         state="paused" if paused and active else state,
         start=start,
-        end=None if active else end,
+        end=end,
         percent=100.0 * done / (done + left) if active and done + left else None,
-        duration=max(0.0, end - start) if start and end and state == "finished" else None,
+        duration=max(0.0, end - start) if start and end else None,
         paused_since=paused,
         two_stage=False,
     )

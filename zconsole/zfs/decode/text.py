@@ -59,6 +59,8 @@ _NO_POOLS = re.compile(
 )
 _POOL_INDENT = 2
 """Blanks before ``pool:`` in zpool's own output."""
+_CONFIG_INDENT = 1
+"""Most blanks before ``config:``: zpool import prints one, zpool status none."""
 _FARTHEST_TAG = 16
 """Most blanks before a tag."""
 _UNTAGGED = ""
@@ -200,15 +202,22 @@ def _tag_of(line: str, current: _Section | None, apart: bool) -> _Section | None
 
 
 def _continues(current: _Section, line: str, tag: str, indent: int, apart: bool) -> bool:
-    """Return whether a line that looks like a tag belongs to the section above it."""
-    if current.tag == "config" and not current.indent and line.startswith("\t"):
+    """Return whether a line that looks like a tag belongs to the section above it.
+
+    ``apart`` is as in ``_tag_of``.
+    """
+    if current.tag == "config" and current.indent <= _CONFIG_INDENT and line.startswith("\t"):
         return True  # rows begin with a TAB, tags never do: a pool may be called "errors: x"
-    if current.tag == _DETAILS and tag not in ("errors", "pool"):
-        return True
-    if not _is_listing(current) or (tag == "errors" and indent <= current.indent):
+    if current.tag == _DETAILS:
+        return tag not in ("errors", "pool")
+    if not _is_listing(current):
         return False
-    # Names of damaged files may look like tags; only a new pool ends their list.
-    return tag != "pool" or indent >= current.indent + _ENTRY_INDENT or not apart
+    # Names of damaged files may look like tags, too. Their list ends at another pool, or at a
+    # second errors: line of this one (see _errors).
+    if tag == "errors":
+        return indent > current.indent
+    begins_pool = tag == "pool" and apart and indent < current.indent + _ENTRY_INDENT
+    return not begins_pool
 
 
 def _is_listing(section: _Section | None) -> bool:

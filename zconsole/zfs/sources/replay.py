@@ -66,7 +66,7 @@ class Playback:
     """Controls of a replay; times are the recording's own (epoch seconds)."""
 
     speed: float | None = 1.0
-    """None plays as fast as possible."""
+    """None plays as fast as possible, for what is only read: it can't be paused or moved in."""
     paused: bool = False
     t: float | None = None
     """Time of the newest sample."""
@@ -208,9 +208,11 @@ class ReplaySource:
         )
 
     async def sample(self) -> tuple[Raw, ...] | None:
-        """Return the next round of samples. Raises NotUnderstoodError if no line can be read.
+        """Wait for the next round of samples and return it; None at the end.
 
-        A round that is due when a jump is requested is returned at once.
+        If a jump is requested meanwhile, the round is returned without further waiting: it is the
+        one that a step asks for, and before another jump this call has to end. Raises
+        NotUnderstoodError if no line can be read.
         """
         if self._rounds is None:
             self._rounds = self._group(0)
@@ -225,7 +227,8 @@ class ReplaySource:
     def go_to(self, at: float, known: Mapping[str, float] = MappingProxyType({})) -> None:
         """Continue shortly before time ``at``, without samples that are ``known``.
 
-        ``known`` has the time of each pool's newest known sample. Raises ZconsoleError.
+        Not to be called during ``sample``. ``known`` has the time of each pool's newest known
+        sample. Raises ZconsoleError.
         """
         self._gaps = Gaps()  # the gaps were counted when playing for the first time
         # No time yet: an unreadable line there must not get the time of the old position.

@@ -427,7 +427,8 @@ def test_flash_is_not_at_its_limit_because_some_request_always_is_in_flight(wait
 
 def test_flash_that_always_has_a_request_in_flight_may_wait_for_the_processor():
     disks = [disk(f"d{n}", 65536.0, 20_000.0, 0.97, 0.0002) for n in range(4)]
-    assert judged(*disks, cpu=0.97).cause == "cpu"
+    found = judged(*disks, cpu=0.97)
+    assert (found.cause, found.text) == ("cpu", "the processor: 97 % busy")
     heads = [disk(f"d{n}", MIB, 170.0, 0.97, 0.018) for n in range(4)]
     assert judged(*heads, cpu=0.97).cause == "disks"
 
@@ -437,11 +438,11 @@ def test_the_processor_is_busy_with_nobody_knows_what():
     assert found.text == "the processor: 97 % busy, disks at most 30 %"
 
 
-def held_by_applications(**changes):
+def held_by_applications(busy=0.7, **changes):
     past = LeafStats(
         active={"sync_r": 2.0, "scrub": 0.1}, active_mean={"sync_r": 2.0, "scrub": 0.1}
     )
-    return judged(*(disk(f"d{n}", 65536.0, 100.0, 0.7, past=past) for n in range(2)), **changes)
+    return judged(*(disk(f"d{n}", 65536.0, 100.0, busy, past=past) for n in range(2)), **changes)
 
 
 @rows("stage", ["scanning", "issuing"])
@@ -552,6 +553,29 @@ def test_a_scan_that_was_set_to_be_gentle_is_held_by_that_rather_than_by_applica
             found.suggestion.text
             == "zconsole tunables set zfs_vdev_scrub_max_active=3 (its default)"
         )
+
+
+LOW = {"version": (2, 3, 0), "tunables": {"zfs_vdev_scrub_max_active": 1}}
+
+
+@rows(("busy", "told"), [(0.7, ", disks at most 70 % busy"), (0.99, "")])
+def test_disks_that_applications_keep_fully_busy_are_not_told_to_have_capacity(busy, told):
+    found = held_by_applications(busy, **LOW)
+    assert found.text == (
+        f"a tunable: zfs_vdev_scrub_max_active is 1 (default 3){told};"
+        " nearly all of the requests in flight are from applications"
+    )
+
+
+@rows(("wait", "rate", "cause"), [(0.0001, 9900.0, "throttle"), (0.01, 99.0, "random")])
+def test_flash_is_held_back_by_a_tunable_though_it_always_has_a_request_in_flight(
+    wait, rate, cause
+):
+    found = judged(*(disk(f"d{n}", 65536.0, rate, 0.99, wait) for n in range(4)), **LOW)
+    assert found.cause == cause
+    if cause == "throttle":
+        assert found.text == "a tunable: zfs_vdev_scrub_max_active is 1 (default 3)"
+        assert 0.5 < found.sure < 0.8
 
 
 def test_no_least_is_suggested_above_the_most():

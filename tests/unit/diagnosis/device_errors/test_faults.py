@@ -45,10 +45,54 @@ LOG = """\
         (Deltas(write=2), "", None, (), "unclear"),
         (Deltas(slow=2), "", None, (), "unclear"),
         (Deltas(slow=2, read=1), "", SmartCounts(pending=3), (), "disk"),
+        # Every read of a device fails while it is disconnected.
+        (Deltas(read=50), returned(1), None, (), "cable"),
+        (Deltas(read=50), returned(1), SmartCounts(pending=4), (), "unclear"),
+        # A failing disk has to be replaced, whatever else is wrong.
+        (Deltas(), returned(1), SmartCounts(False, crc=9), ("ata3: SATA link down",), "disk"),
+        # Two attributes of the same sectors are one sign.
+        (Deltas(), "", SmartCounts(True, 5, 8, 8, 9), (), "unclear"),
+        # Checksum errors that its siblings have as well say nothing.
+        (Deltas(read=20, cksum=40, is_shared=True), "", None, (), "disk"),
+        (Deltas(read=20, cksum=40), "", None, (), "unclear"),
+        (Deltas(write=2), "", None, ("sd 2:0:0:0: [sdc] timed out in func 0x12",), "unclear"),
+        (Deltas(write=2), "", None, ("sdc: trunc failed",), "unclear"),
+        (Deltas(write=2), "", None, ("ata3.00: error: { UNC }",), "disk"),
+        (Deltas(write=2), "", None, ("ata3.00: error: { UNC ABRT }",), "disk"),
     ],
 )
 def test_signs_tell_a_cable_from_a_disk(deltas, moves, smart, kernel, cause):
     assert likely_cause(deltas, moves, ProbeResults(smart, kernel))[0] == cause
+
+
+def test_a_device_that_is_gone_is_not_blamed_for_its_failed_reads():
+    fault = DeviceFault("1", "sdc", Deltas(read=50), last=0.0, gone=True)
+    assert with_cause(fault).cause == "unclear"
+    assert with_cause(fault).text == "sdc: 50 read errors in 1h00m; disconnected"
+    assert with_cause(fault._replace(gone=False)).cause == "disk"
+
+
+def test_of_two_attributes_of_the_same_sectors_the_one_that_grows_counts():
+    before = SmartCounts(pending=1, uncorrectable=1)
+    signs = ProbeResults(SmartCounts(pending=1, uncorrectable=8), before=before)
+    assert likely_cause(Deltas(), signs=signs)[1] == ("8 uncorrectable errors, 7 new",)
+
+
+def test_what_speaks_against_the_likely_cause_is_told_last():
+    signs = ProbeResults(SmartCounts(True, 5, 0, 0, 40), before=SmartCounts(True, 5, 0, 0, 12))
+    assert likely_cause(Deltas(), returned(1), signs) == (
+        "cable",
+        ("disconnected, returned", "40 CRC errors on its link, 28 new", "5 reallocated sectors"),
+    )
+
+
+def test_a_single_sector_is_not_called_sectors():
+    signs = ProbeResults(SmartCounts(pending=1, reallocated=1, crc=1))
+    assert likely_cause(Deltas(), signs=signs)[1] == (
+        "1 CRC error on its link",
+        "1 unreadable sector",
+        "1 reallocated sector",
+    )
 
 
 def ata(**counts):

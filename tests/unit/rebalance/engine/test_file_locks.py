@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from zconsole.rebalance.engine.file_locks import RECENT, Users, locked_inodes
+from zconsole.rebalance.engine.file_locks import RECENT, FilesInUse, Users, locked_inodes
 from zconsole.rebalance.engine.holders import Holders, name_of
+from zconsole.system import mounts
+from zconsole.system.mounts import Spot, View
 
 DEVICE = os.makedev(0, 51)
 TABLE = """\
@@ -235,6 +237,49 @@ def test_an_overlay_that_one_view_finds_all_of_is_not_lost(proc: Proc, tmp_path:
     (proc.path / "5/mountinfo").write_text(TABLE + line)
     look = Users(proc.path).look()
     assert (look.lost, len(look.layers)) == (0, 3)
+
+
+@pytest.mark.parametrize("names", [("held", "held", "too"), ("held", "too", "held")])
+def test_of_several_that_have_one_file_mounted_this_process_is_named(
+    proc: Proc, tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    (tmp_path / "held").touch()
+    (tmp_path / "too").hardlink_to(tmp_path / "held")
+    proc.add(7, namespace="mnt:[7]")
+    proc.add(8, namespace="mnt:[8]")
+    for number, name in zip((5, 7, 8), names, strict=True):
+        (proc.path / f"{number}/mountinfo").write_text(
+            f"{TABLE}29 20 0:77 / {tmp_path} rw - zfs a rw\n30 22 0:77 /{name} /x rw - zfs a rw\n"
+        )
+    status = (tmp_path / "held").stat()
+    assert user(proc, status.st_ino, status.st_dev) == "in use by a mount"
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["mount known", "mount unknown"])
+@pytest.mark.parametrize(("mounted", "pid"), [(None, " (pid 7)"), ("8", " (pid 7)"), ("", "")])
+def test_a_mounted_file_without_a_local_path_is_found_in_its_directory(
+    tmp_path: Path, known: bool, mounted: str | None, pid: str
+) -> None:
+    (tmp_path / "held").touch()
+    (tmp_path / "free").touch()
+    status = (tmp_path / "held").stat()
+    own = View(mounts.SELF, mounts.parse(mounts.table_of(mounts.SELF)))
+    top = own.top(bytes(tmp_path))
+    assert top is not None
+    spot = top.spot(bytes(tmp_path / "held"))
+    if not known:
+        own = View(mounts.SELF, {})
+        spot = Spot(b"%d:%d" % (os.major(status.st_dev), os.minor(status.st_dev)), spot.path)
+    before = {} if mounted is None else {(status.st_dev, status.st_ino): mounted}
+    unreached = {spot.device: [(spot, "7")]}
+    look = FilesInUse(0.0, own, (), Holders(), before, unreached, (), 0)
+    directory = os.open(tmp_path, os.O_RDONLY)
+    try:
+        look.add_unreached(directory)
+    finally:
+        os.close(directory)
+    assert look.user(status.st_dev, status.st_ino) == f"in use by a mount{pid}"
+    assert look.user(status.st_dev, (tmp_path / "free").stat().st_ino) is None
 
 
 def test_a_look_is_used_again_while_it_is_recent(proc: Proc) -> None:

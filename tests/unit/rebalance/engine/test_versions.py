@@ -89,7 +89,7 @@ class Seen(FilesInUse):
 
     __slots__ = ()
 
-    def reach(self, directory: int) -> None:
+    def add_unreached(self, directory: int) -> None:
         """Find what is mounted where this descriptor leads."""
         self.mounted.update({(0, directory): ""})
 

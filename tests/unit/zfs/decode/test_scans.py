@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.zfs.decode.configs import MIB, START, config, disk, read, stats, top
 from zconsole.pool.model import Scan
+from zconsole.timeline.frame import time_taken
 
 
 def scan_stats(length: int, **at: int) -> list[int]:
@@ -83,6 +84,12 @@ class TestScan:
         more |= {"_21": START + 97}
         paused = read(config(top(), scan_stats=scan_stats(22, **more))).scans[0]
         assert (paused.state, paused.paused_since) == ("paused", START + 97.0)
+
+    def test_an_error_scrub_that_was_canceled_while_paused_took_time_like_any_scan(self) -> None:
+        more = {"_15": 3, "_16": 3, "_17": START, "_18": START + 90, "_21": START + 60}
+        scrub = read(config(top(), scan_stats=scan_stats(22, **more))).scans[1]
+        assert (scrub.function, scrub.state, scrub.duration) == ("errorscrub", "canceled", 90.0)
+        assert time_taken(scrub, "took") == "ran 1m00s"
 
     def test_of_the_same_second_the_error_scrub_is_the_newer(self) -> None:
         more = {"_15": 3, "_16": 2, "_17": START, "_18": START}

@@ -134,6 +134,31 @@ def test_names_that_look_like_lines_of_the_output_stay_names() -> None:
     assert odd.error_count == 0
 
 
+IMPORTABLE = """\
+   pool: errors: a.b
+     id: 12345678901234567890
+  state: ONLINE
+ action: The pool can be imported using its name or numeric identifier.
+ config:
+
+\terrors: a.b    ONLINE
+\t  scan: b      ONLINE
+"""
+
+
+def test_names_in_a_list_of_pools_to_import_stay_names_too() -> None:
+    odd = pool(IMPORTABLE)
+    assert (odd.root.name, odd.root.state, odd.lacks) == ("errors: a.b", "ONLINE", None)
+    assert [disk.name for disk in odd.root.leaves()] == ["scan: b"]
+
+
+def test_tags_of_an_output_that_is_indented_as_a_whole_are_no_rows() -> None:
+    table = ODD.replace("errors: a.b", "tank").replace("scan: b", "sda").replace("pool: c", "sdb")
+    indented = pool("".join(f"\t{line}" for line in table.splitlines(keepends=True)))
+    assert [disk.name for disk in indented.root.leaves()] == ["sda", "sdb"]
+    assert (indented.name, indented.error_count) == ("tank", 0)
+
+
 class TestBrokenRows:
     """Rows as wrapped by a window of 40 columns or by a mail program."""
 
