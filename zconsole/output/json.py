@@ -90,6 +90,7 @@ def _trouble(found: DeviceFault) -> dict[str, Any]:
         "device": found.name,
         **_picked(found.deltas, "read write cksum slow seconds"),
         **_picked(found, "last flaps gone restarts cause text"),
+        "common": found.common and _picked(found.common, "kind hub since devices"),
         "smart": smart._asdict() if smart else None,
         "kernel": list(found.signs.kernel) if found.signs else None,
     }

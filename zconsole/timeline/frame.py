@@ -42,7 +42,7 @@ from zconsole.timeline.scrubs import UNKNOWN, ScrubAge
 
 if TYPE_CHECKING:
     from zconsole.diagnosis.bottleneck.finding import Ceiling, Verdict
-    from zconsole.diagnosis.device_errors.faults import DeviceFault
+    from zconsole.diagnosis.device_errors.faults import CommonCause, DeviceFault
     from zconsole.timeline.eta.past import PastScan
     from zconsole.tunables.effect import TunableEffect
 
@@ -320,6 +320,15 @@ class Frame:
         """Return the outcome of one of the pool's scans, including scans no longer shown."""
         waited = None if self.over_since is None else self.t - self.over_since
         return scan_outcome(scan, self.root, self.health.word, waited)
+
+    @property
+    def common_causes(self) -> tuple[CommonCause, ...]:
+        """What several devices in trouble have in common."""
+        return tuple(dict.fromkeys(fault.common for fault in self.troubles if fault.common))
+
+    def common_cause(self, vdev: Vdev) -> CommonCause | None:
+        """Return what a device has in common with others in trouble; None for nothing."""
+        return next((each for each in self.common_causes if vdev.name in each.devices), None)
 
     @property
     def t(self) -> float:

@@ -224,7 +224,13 @@ def _alert(frame: Frame, kind: str, severity: str, text: str, subject: str = "")
 
 
 def _of_device(frame: Frame, vdev: Vdev, text: str, subject: str) -> Alert:
-    """Return an alert about a device, with the swap command if the device can be swapped."""
+    """Return an alert about a device, with the swap command if the device can be swapped.
+
+    If others have trouble by the same cause, that is told instead: a new disk would not help.
+    """
+    if (common := frame.common_cause(vdev)) is not None:
+        text += f"; {common.where}: {common.suspects}"
+        return _alert(frame, "device-error", "error", text, subject)
     alert = _alert(frame, "device-error", "error", text, subject)
     if vdev.vclass in APART or vdev.kind != "disk":
         return alert
@@ -324,7 +330,8 @@ def _new_errors(frame: Frame, seen: _Watched) -> Iterator[Alert]:
         text = f"{vdev.located}: {new} new error{'s' if new > 1 else ''} (now "
         text += f"{counters.read or 0} read, {counters.write or 0} write, "
         text += f"{counters.cksum or 0} checksum)"
-        text += "".join(f"; {SUSPECTS[t.cause]}" for t in frame.troubles if t.key == key)
+        alone = (t for t in frame.troubles if t.key == key and t.common is None)
+        text += "".join(f"; {SUSPECTS[fault.cause]}" for fault in alone)
         yield _of_device(frame, vdev, text, key)
 
 
