@@ -148,6 +148,20 @@ def spare_in_use(pool: PoolFactory) -> None:
     pool.wait_status("resilvered .* with 0 errors")
 
 
+def test_a_spare_that_stands_idle_is_told_with_the_command_that_uses_it(pool, vm):
+    """ZED does not run in the guest, so that nothing lets a spare stand in."""
+    pool.create("raidz1 d0 d1 d2 spare d8")
+    pool.fill(40)
+    pool.zpool("offline", "-f", "tank", "d0")
+    (seen,) = samples(vm.run(f"{ZCONSOLE} status --json tank").stdout)
+    (told,) = seen["spares"]
+    assert (told["kind"], told["zed"]) == ("unused", False)
+    vm.run(told["command"])
+    pool.wait_status("LABDISK8 +INUSE")
+    (seen,) = samples(vm.run(f"{ZCONSOLE} status --json tank").stdout)
+    assert seen["spares"] == []
+
+
 def test_a_spare_is_made_permanent(act, pool, vm):
     spare_in_use(pool)
     run = act("detach", "d0", typed="virtio-LABDISK0", follow=True)

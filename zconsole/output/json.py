@@ -72,7 +72,9 @@ def sample_object(frame: Frame) -> dict[str, Any]:
         "scrub_hours": next((hours for kind, hours in work if kind == SCRUB_HOURS), None),
         "activities": [_activity_object(view) for view in frame.activities],
         "troubles": [_trouble(trouble) for trouble in frame.troubles],
-        "spares": [_picked(spare, "name kind severity text") for spare in frame.spares],
+        "spares": [
+            _picked(spare, "name kind severity text device command zed") for spare in frame.spares
+        ],
         "redundancy": {entry.vdev: entry.left for entry in frame.redundancy},
         "topology": _tree(frame.rows),
         "balance": balance_object(frame.balance),

@@ -27,6 +27,7 @@ def failed_disk(make: Build) -> PoolState:
         spares=[make.leaf(RED_4T)],
     )
     pool.host.shelf = [make.leaf(RED_4T), make.leaf(RED_8T), make.leaf(SSD_400G)]
+    pool.host.zed = False
     finished(pool, SCRUB, 6 * DAY, 9.3 * HOUR)
     return pool
 

@@ -58,8 +58,13 @@ def all_reasons(
     if frame.suspended:
         others = (reason for reason in reasons if reason not in more)
         reasons = [resume_advice(frame, look, room), *more, *others]
-    elif step := _next_step(frame, look, bays):
-        reasons.append(step)
+    elif not frame.problem:
+        unused = next((each.name for each in frame.spares if each.kind == "unused"), None)
+        if unused is not None:
+            spare = look.text(bays.get(unused, unused))
+            reasons.insert(1, f"use spare {spare} ({look.keys.shown('actions')})")
+        elif step := _next_step(frame, look, bays):
+            reasons.append(step)
     if not reasons and frame.health.severity != "ok" and frame.seen.message:
         reasons.append(look.text(frame.seen.message))
     return reasons
@@ -67,7 +72,7 @@ def all_reasons(
 
 def _next_step(frame: Frame, look: DisplayFormat, bays: Mapping[str, str]) -> str:
     """Return ``replace bay05 (C)`` if disks have failed and none is being replaced, else empty."""
-    if frame.root is None or frame.problem:
+    if frame.root is None:
         return ""
     vdevs = [vdev for top in data_vdevs(frame.root) for vdev in top.walk()]
     failed = [vdev for vdev in vdevs if not vdev.children and vdev.state in BROKEN]
@@ -318,7 +323,7 @@ def _troubles(rows: int, ink: Ink) -> list[Line]:
         since = ink.frame.quiet_since
         none = "none" if since is None else f"none since {ink.look.when(since, ink.frame.t)}"
         return fixed("new errors", none, rows, ink, "dim")
-    # What several have in common is told once; where there is room for all, each of them as well.
+    # What several have in common is one line; where there is room for all, each has its own, too.
     alone = (fault for fault in found if ink.whole or fault.common is None)
     told: list[Callable[[int, Ink], list[Line]]]
     told = [partial(_cause, each) for each in ink.frame.common_causes]

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from zconsole.system.host import ROOT, bytes_in, number_in, text_in
+from zconsole.system.host import ROOT, bytes_in, names_in, number_in, text_in
 
 HANGING_STATES = frozenset({"SUSPENDED", "UNAVAIL", "FAULTED"})
 """State words under which a call could hang: zpool is not run, and the kernel is asked for the
@@ -65,6 +65,18 @@ def module_version(root: Path = ROOT) -> str | None:
     """Return the version of the loaded OpenZFS module (``2.3.9``); None if it is not loaded."""
     word = text_in(root / "sys/module/zfs/version")
     return word.partition("-")[0] or None
+
+
+def zed_runs(root: Path = ROOT) -> bool | None:
+    """Return whether ZED, the ZFS event daemon, runs, by the names of all processes.
+
+    None if not all of them can be seen: in a container, or where /proc is mounted with hidepid, the
+    kernel's own thread with PID 2 is hidden, too.
+    """
+    proc = root / "proc"
+    if text_in(proc / "2/comm") != "kthreadd":
+        return None
+    return any(text_in(proc / name / "comm") == "zed" for name in names_in(proc) if name.isdigit())
 
 
 PARAMETERS = (
