@@ -10,6 +10,7 @@ import pytest
 from tests.vm.machine import TREE_IN_GUEST, Machine
 from tests.vm.pools import PoolFactory
 from tests.vm.stuck import suspend
+from tests.vm.terminal import ZCONSOLE, samples
 from zconsole.actions.executor import explain
 
 

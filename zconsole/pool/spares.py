@@ -48,17 +48,19 @@ def unfit_spare(spare: Vdev, device: Vdev, top: Vdev) -> str | None:
         original = group.children[0] if group.kind == "spare" and group.children else None
         if original is not None and device in original.walk():
             return f"{group.children[-1].called} stands in already: choose a disk that is no spare"
-    return None if spare.kind == "dspare" else _unfit_disk(spare, top)
-
-
-def _unfit_disk(spare: Vdev, top: Vdev) -> str | None:
-    least, room, ashift = least_bytes(top), spare.size_bytes, ashift_of(top)
-    if least and room and room < least:
+    least, ashift, room = least_bytes(top) or 0, ashift_of(top), spare.size_bytes
+    if spare.kind == "dspare" or _is_disk_for(spare, least, ashift):
+        return None
+    if room and room < least:
         return f"too small: {size(room)}, this place needs {size(least)}"
-    if ashift and (spare.logical_ashift or 0) > ashift:
-        sectors = 1 << (spare.logical_ashift or 0)
-        return f"its sectors are {sectors} bytes, {top.name} is laid out for {1 << ashift}"
-    return None
+    sectors, own = 1 << (spare.logical_ashift or 0), 1 << (ashift or 0)
+    return f"its sectors are {sectors} bytes, {top.name} is laid out for {own}"
+
+
+def _is_disk_for(spare: Vdev, least: int, ashift: int | None) -> bool:
+    """Whether size and sectors of a spare are enough, as far as they are known."""
+    is_large = not spare.size_bytes or spare.size_bytes >= least
+    return is_large and not (ashift and (spare.logical_ashift or 0) > ashift)
 
 
 def idle_spares(
@@ -81,11 +83,13 @@ def idle_spares(
         apart = device.vclass in APART or top.state in LOST_STATES or pool.suspended
         if apart or now - since < PATIENCE or is_group(tree[parent or key].vdev):
             continue
+        least, ashift = least_bytes(top) or 0, ashift_of(top)
         for path, spare in free.items():
-            known = spare.kind == "dspare" or (spare.size_bytes and least_bytes(top))
-            if known and unfit_spare(spare, device, top) is None:
+            known = spare.size_bytes and least and _is_disk_for(spare, least, ashift)
+            # Cheap checks come first: an odd text may list hundreds of spares and failures.
+            if (known or spare.kind == "dspare") and unfit_spare(spare, device, top) is None:
                 del free[path]
-                yield _idle(pool, device, spare, path, ashift_of(top), zed)
+                yield _idle(pool, device, spare, path, ashift, zed)
                 break
 
 

@@ -324,11 +324,13 @@ class Frame:
     @property
     def common_causes(self) -> tuple[CommonCause, ...]:
         """What several devices in trouble have in common."""
-        return tuple(dict.fromkeys(fault.common for fault in self.troubles if fault.common))
+        found = self.common_cause_of.values()
+        return tuple({(cause.hub, cause.since): cause for cause in found}.values())
 
-    def common_cause(self, vdev: Vdev) -> CommonCause | None:
-        """Return what a device has in common with others in trouble; None for nothing."""
-        return next((each for each in self.common_causes if vdev.name in each.devices), None)
+    @property
+    def common_cause_of(self) -> Mapping[str, CommonCause]:
+        """What a device has in common with others in trouble, by its name."""
+        return {fault.name: fault.common for fault in self.troubles if fault.common}
 
     @property
     def t(self) -> float:

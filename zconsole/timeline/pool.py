@@ -136,8 +136,8 @@ class PoolTimeline:
         troubles = self._errors.faults(sample.t, tree, events, dated.pool.scans)
         back = self.absences.returned
         # No spare is advised for devices that most likely are good.
-        good = {fault.key for fault in troubles if fault.common}
-        failed = {key: t for key, t in self.absences.failed.items() if key in tree.keys() - good}
+        judged = tree.keys() - {fault.key for fault in troubles if fault.common}
+        failed = {key: t for key, t in self.absences.failed.items() if key in judged}
         zed = sample.host.zed if sample.host else None
         spares = (
             *spare_problems(pool.root, pool.scans, sample.t, back),

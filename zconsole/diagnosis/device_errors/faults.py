@@ -92,6 +92,8 @@ class ProbeResults(NamedTuple):
         return "\n".join(self.kernel).lower()
 
 
+NAMED = 8
+"""Most devices with one cause to name; the others are counted."""
 HUBS = {
     "expander": "expander",
     "ata": "port multiplier",
@@ -130,7 +132,9 @@ class CommonCause(NamedTuple):
 
     def text(self, since: str) -> str:
         """Return all of it in one line; ``since`` is the time in words."""
-        return f"{self.where} since {since}: {self.suspects} ({', '.join(self.devices)})"
+        names = ", ".join(self.devices[:NAMED])
+        more = f" and {len(self.devices) - NAMED} more" if len(self.devices) > NAMED else ""
+        return f"{self.where} since {since}: {self.suspects} ({names}{more})"
 
 
 def _hub_kind(hub: str) -> str:
@@ -346,17 +350,17 @@ def with_common_causes(faults: Iterable[DeviceFault]) -> tuple[DeviceFault, ...]
     """
     alone = [with_cause(fault._replace(common=None), fault.signs) for fault in faults]
     able = sorted(filter(_may_share, alone), key=lambda fault: fault.began)
-    groups: list[tuple[str, list[DeviceFault]]] = []
-    for hub in dict.fromkeys(hub for fault in able for hub in reversed(fault.hubs)):
-        group: list[DeviceFault] = []
-        for fault in (fault for fault in able if hub in fault.hubs):
-            if not group or fault.began - group[0].began > TOGETHER:
-                group = []
-                groups.append((hub, group))
-            group.append(fault)
+    groups: dict[str, list[list[DeviceFault]]] = {}
+    for fault in able:
+        for hub in reversed(fault.hubs):
+            behind = groups.setdefault(hub, [])
+            if not behind or fault.began - behind[-1][0].began > TOGETHER:
+                behind.append([])
+            behind[-1].append(fault)
     # The largest comes last and counts, of equal ones the nearest.
     common: dict[str, CommonCause] = {}
-    for hub, group in sorted(groups, key=lambda found: len(found[1])):
+    found = [(hub, group) for hub, behind in groups.items() for group in behind]
+    for hub, group in sorted(found, key=lambda each: len(each[1])):
         if len(group) > 1:
             cause = CommonCause(hub, group[0].began, tuple(fault.name for fault in group))
             common |= dict.fromkeys((fault.key for fault in group), cause)

@@ -78,10 +78,11 @@ def _next_step(frame: Frame, look: DisplayFormat, bays: Mapping[str, str]) -> st
     failed = [vdev for vdev in vdevs if not vdev.children and vdev.state in BROKEN]
     if not failed or any(vdev.kind == "replacing" for vdev in vdevs):
         return ""
-    common = frame.common_cause(failed[0])
-    failed = [vdev for vdev in failed if frame.common_cause(vdev) is None]
-    if common is not None and not failed:
-        return as_called(_common(common, frame, look), bays)
+    common = frame.common_cause_of
+    alone = [vdev for vdev in failed if vdev.name not in common]
+    if not alone:
+        return as_called(_common(common[failed[0].name], frame, look), bays)
+    failed = alone
     key = look.keys.shown("swap")
     if len(failed) > 1:
         return f"replace the failed disks ({key})"
@@ -184,9 +185,9 @@ UNEVEN = 0.2
 def wanted_action(frame: Frame) -> str:
     """Return the title of the most useful action for a pool; empty for none."""
     leaves = (row.vdev for row in frame.rows if not row.vdev.children)
-    bad = (leaf for leaf in leaves if leaf.state in BROKEN or leaf.errors.total)
+    bad = (leaf.name for leaf in leaves if leaf.state in BROKEN or leaf.errors.total)
     alone = any(fault.common is None for fault in frame.troubles)
-    if alone or any(frame.common_cause(leaf) is None for leaf in bad):
+    if alone or not frame.common_cause_of.keys() >= {*bad}:
         return "swap"
     is_calm = frame.health.word == "OK" and frame.work is None
     return "rebalance" if is_calm and (frame.balance.spread or 0.0) >= UNEVEN else ""
