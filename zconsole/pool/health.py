@@ -65,9 +65,9 @@ class SpareProblem(NamedTuple):
     name: str
     text: str
     """The problem and what to do about it, in one line."""
-    device: str = ""
+    device: str | None = None
     """For ``unused``: name of the device that failed."""
-    command: str = ""
+    command: str | None = None
     """For ``unused``: the command that lets it stand in."""
     zed: bool | None = None
     """For ``unused``: whether ZED runs; None if unknown."""

@@ -62,7 +62,7 @@ def all_reasons(
         unused = next((each.name for each in frame.spares if each.kind == "unused"), None)
         if unused is not None:
             spare = look.text(bays.get(unused, unused))
-            reasons.insert(1, f"use spare {spare} ({look.keys.shown('actions')})")
+            reasons.insert(1, f"use {spare} ({look.keys.shown('actions')})")
         elif step := _next_step(frame, look, bays):
             reasons.append(step)
     if not reasons and frame.health.severity != "ok" and frame.seen.message:
