@@ -10,6 +10,7 @@ import pytest
 from tests.vm.machine import TREE_IN_GUEST, Machine
 from tests.vm.pools import PoolFactory
 from tests.vm.stuck import suspend
+from tests.vm.terminal import ZCONSOLE, samples
 from zconsole.actions.executor import explain
 
 
@@ -146,6 +147,20 @@ def spare_in_use(pool: PoolFactory) -> None:
     pool.zpool("offline", "tank", "d0")
     pool.zpool("replace", "tank", "d0", "d8")
     pool.wait_status("resilvered .* with 0 errors")
+
+
+def test_a_spare_that_stands_idle_is_told_with_the_command_that_uses_it(pool, vm):
+    """ZED does not run in the guest, so that nothing lets a spare stand in."""
+    pool.create("raidz1 d0 d1 d2 spare d8")
+    pool.fill(40)
+    pool.zpool("offline", "-f", "tank", "d0")
+    (seen,) = samples(vm.run(f"{ZCONSOLE} status --json tank").stdout)
+    (told,) = seen["spares"]
+    assert (told["kind"], told["zed"]) == ("unused", False)
+    vm.run(told["command"])
+    pool.wait_status("LABDISK8 +INUSE")
+    (seen,) = samples(vm.run(f"{ZCONSOLE} status --json tank").stdout)
+    assert seen["spares"] == []
 
 
 def test_a_spare_is_made_permanent(act, pool, vm):

@@ -10,7 +10,8 @@ from zconsole.actions.plan import Facts
 from zconsole.actions.target import Target, find_path, partition_in, partition_of
 from zconsole.hardware.device import Device
 from zconsole.pool.health import LEAST_DEVICE, least_bytes
-from zconsole.pool.model import Pool, Vdev
+from zconsole.pool.model import Pool
+from zconsole.pool.spares import ashift_of
 from zconsole.system.printable import clean
 from zconsole.units import size
 
@@ -69,7 +70,7 @@ def judge_device(pool: Pool, target: Target, device: Device, facts: Facts) -> Ca
         *_only_by_a_spare(target),
         *_on_one_disk(target, device, facts),
         *_size(target, device, facts),
-        *_under(ashift_of(target), target.top.name, device, "only a new vdev can use it"),
+        *_under(ashift_of(target.top), target.top.name, device, "only a new vdev can use it"),
     )
     return _judged(device, found)
 
@@ -114,11 +115,6 @@ def cautions(pool: Pool, target: Target, new: str, facts: Facts) -> tuple[str, .
     return (whole, *found)
 
 
-def ashift_of(target: Target) -> int | None:
-    """Return the ashift of the top-level vdev of the place; None when unknown."""
-    return next((vdev.ashift for vdev in target.top.walk() if vdev.ashift), None)
-
-
 def own_ashift(target: Target, new: str, facts: Facts) -> tuple[str, ...]:
     """Return ``-o ashift`` if zpool would otherwise ask for more than the vdev has.
 
@@ -126,7 +122,7 @@ def own_ashift(target: Target, new: str, facts: Facts) -> tuple[str, ...]:
     it, some releases choose by the new device's sectors, and the kernel refuses a higher alignment
     than the vdev's.
     """
-    ashift, wanted = ashift_of(target), facts.properties.get("ashift", "0")
+    ashift, wanted = ashift_of(target.top), facts.properties.get("ashift", "0")
     device = facts.named(new)
     physical = device.physical if device is not None else None
     more = wanted.isdigit() and ashift is not None and int(wanted) > ashift
@@ -244,30 +240,6 @@ def held(pool: Pool, device: Device) -> list[str]:
         whose = "this pool" if found.zfs_pool == pool.name else whose
         said.append(f"has a label of {whose}; if you don't need that: zpool labelclear")
     return said
-
-
-def spares(pool: Pool) -> dict[str, Vdev]:
-    """Return the pool's available hot spares by the name to give to zpool.
-
-    The name is the whole disk's path, or the name of a distributed spare.
-    """
-    free = (v for v in pool.root.children if v.vclass == "spare" and v.state == "AVAIL")
-    # A spare that is a whole disk is listed by the partition that zpool made on it.
-    return {(v.path or v.name).removesuffix("-part1"): v for v in free}
-
-
-def unfit_spare(spare: Vdev, target: Target) -> str | None:
-    """Return why zpool would refuse a hot spare in this place (spa_vdev_attach, spa.c), or None."""
-    if target.top.vclass == "log":
-        return "a hot spare cannot replace a log device"
-    # Named draid<parity>-<top-level vdev>-<number> (vdev_draid_spare_name, vdev_draid.c).
-    if spare.kind == "dspare" and spare.name.split("-")[1] != target.top.name.rpartition("-")[2]:
-        return "spares are distributed over a dRAID vdev, for its own devices"
-    for group in target.top.walk():
-        original = group.children[0] if group.kind == "spare" and group.children else None
-        if original is not None and target.vdev in original.walk():
-            return f"{group.children[-1].called} stands in already: choose a disk that is no spare"
-    return None
 
 
 def _only_by_a_spare(target: Target) -> Iterator[Objection]:

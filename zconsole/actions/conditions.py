@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from zconsole.actions.candidates import judge_device, spares, unfit_spare
+from zconsole.actions.candidates import judge_device
 from zconsole.actions.plan import Precondition, Situation
 from zconsole.actions.running_scans import describe
 from zconsole.actions.target import Target, find
 from zconsole.hardware.device import Device
 from zconsole.pool.model import Version
 from zconsole.pool.scan_outcome import has_checkpoint
+from zconsole.pool.spares import spares, unfit_spare
 from zconsole.timeline.scans import WORDS
 from zconsole.units import size
 
@@ -177,7 +178,7 @@ def fits(situation: Situation, target: Target, new: str, spare_serves: bool) -> 
 
     def _why_not(fresh: Situation, now: Target) -> str | None:
         if spare_serves and (spare := spares(fresh.pool).get(new)) is not None:
-            problem = unfit_spare(spare, now)
+            problem = unfit_spare(spare, now.vdev, now.top)
             return f"{new}: {problem}" if problem else None
         device = fresh.facts.named(new)
         # Without any device the list could not be read, which says nothing about this one.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zconsole.actions import conditions as must
-from zconsole.actions.candidates import cautions, own_ashift, spares
+from zconsole.actions.candidates import cautions, own_ashift
 from zconsole.actions.follow import replaced
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, called, decide, refuse
 from zconsole.actions.running_scans import disturbed, takes
@@ -17,6 +17,7 @@ from zconsole.actions.target import Swap, Target, doubts, find
 from zconsole.keyed_text import KeyedText
 from zconsole.pool.model import FAILED, Vdev, is_group
 from zconsole.pool.redundancy import is_complete, may_fail, parity, redundancy
+from zconsole.pool.spares import spares
 from zconsole.timeline.eta.estimate import Estimate
 
 SEQUENTIAL_KINDS = ("mirror", "draid", "disk", "file")

@@ -44,16 +44,8 @@ class Target:
 
     @property
     def argument(self) -> str:
-        """The name to give to zpool: GUID, else absolute path, else the printed name.
-
-        A GUID can't look like an option, has no control characters, and stays the same when device
-        names change (zpool-replace(8): "device or GUID").
-        """
-        if self.vdev.guid:
-            return self.vdev.guid
-        if self.vdev.path and self.vdev.path.startswith("/"):
-            return self.vdev.path
-        return self.vdev.name
+        """The name to give to zpool: ``Vdev.argument``."""
+        return self.vdev.argument
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
-from zconsole.hardware.location import Locations, disks_below, identity, locations
+from zconsole.hardware.location import Locations, disks_below, hubs, identity, locations
 from zconsole.pool.chassis import Enclosure, LeafDisk
 from zconsole.pool.model import NOTHING
 from zconsole.system.daemon_thread import in_daemon_thread
@@ -173,10 +173,10 @@ def leaf_disk(disks: Sequence[tuple[str, ...]], places: Locations, root: Path = 
     for names in disks:
         who = identity(root / "sys/class/block" / names[-1], root)
         where = places.of(names)
-        found.append((*where[:4], who.serial, who.wwn, who.model))
+        found.append((*where[:4], who.serial, who.wwn, who.model, hubs(names, root)))
     columns = zip(*found, strict=True)
     words: list[Any] = [", ".join(dict.fromkeys(filter(None, each))) for each in columns]
-    return LeafDisk(*words)
+    return LeafDisk(*words[:-1])._replace(hubs=words[-1])
 
 
 def _devices(root: Path) -> object:

@@ -236,6 +236,30 @@ def disks_below(path: str, root: Path = ROOT) -> tuple[tuple[str, ...], ...]:
     return () if name is None else tuple(dict.fromkeys(_below(name.replace("/", "!"), root)))
 
 
+_HUB = re.compile(r"/(?:(expander-\d+:\d+|ata\d+|host\d+(?=/rport-))|(\d+-\d+(?:\.\d+)*))(?=/)")
+"""A device that several disks may be behind, in the path of a disk in /sys.
+
+SAS expanders (drivers/scsi/scsi_transport_sas.c), ATA ports (libata-transport.c), ports of Fibre
+Channel (scsi_transport_fc.c), and USB hubs and bridges (drivers/usb/core/usb.c).
+"""
+
+
+def hubs(names: Sequence[str], root: Path = ROOT) -> str:
+    """Return the hubs of a disk, as ``LeafDisk.hubs``; ``names`` as from ``disks_below``.
+
+    Of a multipath disk only those of all its paths: it goes on working without the others.
+    """
+    ways = [
+        [
+            plain or f"usb-{usb}"
+            for plain, usb in _HUB.findall(str(real(root / "sys/class/block" / disk)))
+        ]
+        for disk in names[1:] or names
+    ]
+    shared = [hub for hub in reversed(ways[0]) if all(hub in way for way in ways)]
+    return ", ".join(shared)
+
+
 def is_multipath(name: str, root: Path = ROOT) -> bool:
     """Return whether a dm device joins the paths to one disk (``dm/uuid``, multipath-tools)."""
     return word(root / "sys/class/block" / name / "dm/uuid").startswith("mpath-")

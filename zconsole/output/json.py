@@ -73,7 +73,9 @@ def sample_object(frame: Frame) -> dict[str, Any]:
         "activities": [_activity_object(view) for view in frame.activities],
         "busiest_datasets": busiest and [load._asdict() for load in busiest],
         "troubles": [_trouble(trouble) for trouble in frame.troubles],
-        "spares": [_picked(spare, "name kind severity text") for spare in frame.spares],
+        "spares": [
+            _picked(spare, "name kind severity text device command zed") for spare in frame.spares
+        ],
         "redundancy": {entry.vdev: entry.left for entry in frame.redundancy},
         "topology": _tree(frame.rows),
         "balance": balance_object(frame.balance),
@@ -91,6 +93,7 @@ def _trouble(found: DeviceFault) -> dict[str, Any]:
         "device": found.name,
         **_picked(found.deltas, "read write cksum slow seconds"),
         **_picked(found, "last flaps gone restarts cause text"),
+        "common": found.common and _picked(found.common, "kind hub since devices"),
         "smart": smart._asdict() if smart else None,
         "kernel": list(found.signs.kernel) if found.signs else None,
     }

@@ -47,6 +47,7 @@ def status_report(frame: Frame) -> str:
     if frame.balance.vdevs:
         parts.extend(("", *balance_lines(frame.balance)))
     parts.extend(_errors(frame))
+    parts += (f"one cause: {c.text(_day_clock(c.since, frame.t))}" for c in frame.common_causes)
     parts.extend(f"{trouble.label}: {trouble.text}" for trouble in frame.troubles)
     return "\n".join(clean_lines(parts)) + "\n"
 

@@ -29,6 +29,12 @@ class LeafDisk(NamedTuple):
     model: str = ""
     temperature: float | None = None
     """Degrees Celsius."""
+    hubs: str = ""
+    """Hubs on the way to it, which other disks may share, nearest first, separated by commas.
+
+    By the kernel's names: ``expander-0:1``, ``ata3`` (several disks: a port multiplier), ``host7``
+    (of Fibre Channel, a port), ``usb-2-1``.
+    """
 
     def called(self, name: str) -> str:
         """Return how to find the disk of the device ``name`` by hand: ``Slot 05 (serial ZC1A)``.

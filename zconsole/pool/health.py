@@ -60,15 +60,22 @@ class SpareProblem(NamedTuple):
     - ``small``: too small for a vdev that no other spare fits, or for all
     - ``elsewhere``: in use, but not in this pool
     - ``several``: in use for several devices, or for one with another spare or a replacement, too
+    - ``unused``: free, though a device that it fits has failed (``pool.spares``)
     """
     name: str
     text: str
     """The problem and what to do about it, in one line."""
+    device: str | None = None
+    """For ``unused``: name of the device that failed."""
+    command: str | None = None
+    """For ``unused``: the command that lets it stand in."""
+    zed: bool | None = None
+    """For ``unused``: whether ZED runs; None if unknown."""
 
     @property
     def severity(self) -> str:
-        """``warning`` for a spare that failed or should be available again; else ``notice``."""
-        return "warning" if self.kind in ("failed", "idle") else "notice"
+        """``warning`` for a spare that failed, or should be available again or in use."""
+        return "warning" if self.kind in ("failed", "idle", "unused") else "notice"
 
 
 def spare_problems(

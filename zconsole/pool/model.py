@@ -154,6 +154,8 @@ class Vdev(NamedTuple):
     scan_processed: int | None = None
     """Bytes the running scan repaired onto this leaf (healing) or rebuilt (sequential)."""
     ashift: int | None = None
+    logical_ashift: int | None = None
+    """The least that its device allows."""
     physical_ashift: int | None = None
     data_disks: int | None = None
     """dRAID only: data devices per redundancy group."""
@@ -191,6 +193,15 @@ class Vdev(NamedTuple):
     def sitting_out(self) -> bool:
         """Whether reads avoid this leaf (property ``sit_out``, 2.4)."""
         return SITTING_OUT in self.note
+
+    @property
+    def argument(self) -> str:
+        """The name to give to zpool: GUID, else absolute path, else the printed name.
+
+        A GUID can't look like an option, has no control characters, and stays the same when device
+        names change (zpool-replace(8): "device or GUID").
+        """
+        return self.guid or (self.path if (self.path or "").startswith("/") else None) or self.name
 
     @property
     def located(self) -> str:
@@ -404,6 +415,8 @@ class HostLoad(NamedTuple):
     memory_total: int | None = None
     memory_available: int | None = None
     arc_bytes: int | None = None
+    zed: bool | None = None
+    """Whether ZED runs, which lets hot spares stand in; None if unknown."""
 
 
 class Event(NamedTuple):

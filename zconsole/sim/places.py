@@ -111,6 +111,7 @@ def _disk(pool: PoolState, leaf: Leaf, bays: Mapping[tuple[str, str], str]) -> L
         wwn=f"naa.5000c5{leaf.guid & 0xFF_FFFF_FFFF:010x}",
         model=leaf.model.name.partition("-")[2],
         temperature=_temperature(leaf),
+        hubs="" if leaf.is_nvme else f"expander-0:{(leaf.slot - 1) // pool.host.slots}",
     )
 
 

@@ -138,6 +138,7 @@ def _host(pool: PoolState) -> dict[str, float]:
         "memory_total": memory,
         "memory_available": max(memory // 16, free),
         "arc_bytes": pool.host.arc,
+        **({} if pool.host.zed is None else {"zed": pool.host.zed}),
     }
 
 

@@ -332,6 +332,8 @@ class Host:
     arc: int = 96 << 30
     shelf: list[Leaf] = field(default_factory=list)
     """Devices of the machine that belong to no pool and could replace one."""
+    zed: bool | None = None
+    """Whether ZED runs; the simulated one does nothing."""
     slots: int = 24
     """Slots in each of its shelves."""
     alias: str = ""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from zconsole.actions.candidates import ranked, spares, unfit_spare
+from zconsole.actions.candidates import ranked
 from zconsole.actions.conditions import NO_CHECKPOINT, OTHER_HOST, present
 from zconsole.actions.plan import Situation
 from zconsole.actions.target import Target, partition_of, stands_in
@@ -24,6 +24,7 @@ from zconsole.keyed_text import KeyedText
 from zconsole.pool.model import FAILED
 from zconsole.pool.redundancy import may_fail
 from zconsole.pool.scan_outcome import left_behind
+from zconsole.pool.spares import spares, unfit_spare
 from zconsole.swap.disk import (
     PULL_FIRST,
     REPLACE_FIRST,
@@ -243,7 +244,7 @@ def _ways(
     standing = spares(view.pool) if target.group is None else {}
     for path, spare in standing.items():
         leaf = next((each for each in leaves_of(view.pool) if each.vdev is spare), None)
-        if leaf is not None and unfit_spare(spare, target) is None:
+        if leaf is not None and unfit_spare(spare, target.vdev, target.top) is None:
             new = replace(view.disk(leaf), whole=path)
             why = (
                 f"hot spare {new.words} stands in first; it returns once the new disk is filled."

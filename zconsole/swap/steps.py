@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from zconsole.actions import locate
-from zconsole.actions.candidates import spares
 from zconsole.actions.checkpoint import plan_discard
 from zconsole.actions.follow import leftover
 from zconsole.actions.offline import plan_detach
@@ -25,6 +24,7 @@ from zconsole.keyed_text import KeyedText
 from zconsole.pool.model import FAILED, Pool, Scan
 from zconsole.pool.redundancy import REPAIRS, is_complete
 from zconsole.pool.scan_outcome import settling
+from zconsole.pool.spares import spares
 from zconsole.swap.disk import (
     PULL_FIRST,
     REPLACE_FIRST,

@@ -6,7 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 
-from zconsole.diagnosis.device_errors.faults import DeviceFault, ProbeResults, with_cause
+from zconsole.diagnosis.device_errors.faults import (
+    DeviceFault,
+    ProbeResults,
+    with_common_causes,
+)
 from zconsole.diagnosis.device_errors.probes import signs_of
 from zconsole.hardware.location import device_facts, lights
 from zconsole.pool.chassis import Lights
@@ -56,8 +60,8 @@ class DeviceProber:
             if path is not None and not frame.problem:
                 self._begin(path, trouble, frame.t)
             signs = self._known.get(path or "")
-            found.append(with_cause(trouble, signs) if signs else trouble)
-        return replace(frame, troubles=tuple(found))
+            found.append(trouble._replace(signs=signs) if signs else trouble)
+        return replace(frame, troubles=with_common_causes(found))
 
     def _begin(self, path: str, trouble: DeviceFault, now: float) -> None:
         asked = self._asked.get(path, float("-inf"))

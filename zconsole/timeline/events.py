@@ -181,6 +181,9 @@ class Absences:
     def __init__(self) -> None:
         self.missing: dict[str, float] = {}
         """Epoch seconds at which a vdev was seen to leave ONLINE, by its key."""
+        self.failed: dict[str, float] = {}
+        """Epoch seconds at which leaves that have failed were first seen so, by key; minus infinity
+        for those of the first sample, which may have failed long before."""
         self.regrouped: float | None = None
         """When a replacing or spare vdev, or a device waiting for a resilver, last appeared."""
         self._t = -inf
@@ -196,6 +199,7 @@ class Absences:
         self._t += seconds
         self.regrouped = self.regrouped and self.regrouped + seconds
         self.missing = {key: t + seconds for key, t in self.missing.items()}
+        self.failed = {key: t + seconds for key, t in self.failed.items()}
         self.returned = {
             name: (away + seconds, back + seconds) for name, (away, back) in self.returned.items()
         }
@@ -210,6 +214,9 @@ class Absences:
         for key in missing & old.keys():
             if old[key].vdev.state == "ONLINE":
                 self.missing.setdefault(key, sample.t)
+        since = sample.t if old else -inf
+        leaves = (key for key, vdev in away.items() if not vdev.children and vdev.state in BROKEN)
+        self.failed = {key: self.failed.get(key, since) for key in leaves}
         were_away = (key for key, place in old.items() if place.vdev.state != "ONLINE")
         back = (tree[key].vdev for key in were_away if key in tree and key not in away)
         if self.returned:  # names may change on import

@@ -43,7 +43,7 @@ from zconsole.timeline.scrubs import UNKNOWN, ScrubAge
 
 if TYPE_CHECKING:
     from zconsole.diagnosis.bottleneck.finding import Ceiling, Verdict
-    from zconsole.diagnosis.device_errors.faults import DeviceFault
+    from zconsole.diagnosis.device_errors.faults import CommonCause, DeviceFault
     from zconsole.timeline.eta.past import PastScan
     from zconsole.tunables.effect import TunableEffect
 
@@ -324,6 +324,17 @@ class Frame:
         """Return the outcome of one of the pool's scans, including scans no longer shown."""
         waited = None if self.over_since is None else self.t - self.over_since
         return scan_outcome(scan, self.root, self.health.word, waited)
+
+    @property
+    def common_causes(self) -> tuple[CommonCause, ...]:
+        """What several devices in trouble have in common."""
+        found = self.common_cause_of.values()
+        return tuple({(cause.hub, cause.since): cause for cause in found}.values())
+
+    @property
+    def common_cause_of(self) -> Mapping[str, CommonCause]:
+        """What a device has in common with others in trouble, by its name."""
+        return {fault.name: fault.common for fault in self.troubles if fault.common}
 
     @property
     def t(self) -> float:

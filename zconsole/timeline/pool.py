@@ -23,6 +23,7 @@ from zconsole.pool.balance import balance
 from zconsole.pool.health import health, spare_problems, unreachable, without_redundancy
 from zconsole.pool.model import Placed, Sample, SampleFailure, Scan, placed
 from zconsole.pool.redundancy import redundancy, unmarked_repairs
+from zconsole.pool.spares import idle_spares
 from zconsole.timeline.activities import ActivityTracker
 from zconsole.timeline.datasets import DatasetTracker
 from zconsole.timeline.eta.estimate import SUSPENDED, nothing
@@ -139,7 +140,14 @@ class PoolTimeline:
         self._limit.push(sample, tree, self.rates.now, watched, busiest or ())
         troubles = self._errors.faults(sample.t, tree, events, dated.pool.scans)
         back = self.absences.returned
-        spares = spare_problems(pool.root, pool.scans, sample.t, back)
+        # No spare is advised for devices that most likely are good.
+        judged = tree.keys() - {fault.key for fault in troubles if fault.common}
+        failed = {key: t for key, t in self.absences.failed.items() if key in judged}
+        zed = sample.host.zed if sample.host else None
+        spares = (
+            *spare_problems(pool.root, pool.scans, sample.t, back),
+            *idle_spares(pool, tree, failed, sample.t, zed),
+        )
         left = redundancy(pool, back)
         word = health(
             pool,

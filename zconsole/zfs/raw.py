@@ -98,7 +98,8 @@ class Raw(TypedDict, total=False):
     version: str
     """OpenZFS version of the sampled machine (``2.3.9``)."""
     host: Mapping[str, Any]
-    """``cpu`` (share), ``memory_total``, ``memory_available``, ``arc_bytes``."""
+    """``cpu`` (share), ``memory_total``, ``memory_available``, ``arc_bytes``; ``zed`` (whether ZED
+    runs), where a pool may need it."""
     tunables: Mapping[str, int]
     """Module parameters of scans that could be read, by name."""
     events: Sequence[Mapping[str, Any]]

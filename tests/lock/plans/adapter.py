@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tests.lock.plans import situations as made
 from zconsole.actions.add import Layout, layouts, plan_add
-from zconsole.actions.candidates import ranked, spares
+from zconsole.actions.candidates import ranked
 from zconsole.actions.checkpoint import plan_discard
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
@@ -34,6 +34,7 @@ from zconsole.actions.target import Swap, Target, find
 from zconsole.actions.trim import CHANGES, plan_work
 from zconsole.pool.model import FAILED, Vdev, placed
 from zconsole.pool.scrub_window import ScrubWindow
+from zconsole.pool.spares import spares
 from zconsole.swap.effects import plan_offline_safely
 
 DETAILS = ("check first", "where", "effect", "never undone", "bug", "warning", "needs")

@@ -101,6 +101,21 @@ async def test_every_entry_says_what_it_would_do_or_why_it_cannot():
         assert entry_about(entry, LOOK, 80), entry.text
 
 
+@rows("row", ["bay05", "bay01", "tank"])
+async def test_a_free_hot_spare_is_offered_for_the_failed_device_from_any_row(row):
+    ui = ScriptedSession("failed-disk", "Let hot spare bay11", AGREED)
+    await actions_flow(ui, ui.key(row))
+    assert "Let hot spare bay11 stand in for bay05" in ui.shown[0]
+    assert "hot spare bay11 only stands in" in " ".join(ui.plan.split())
+    assert re.search(r"the resilver takes about \d+h\d+m", " ".join(ui.plan.split()))
+    (command,) = ui.commands
+    assert (command[0], command[-1]) == ("replace", "/dev/disk/by-vdev/bay11")
+    ui.pass_time(60.0)
+    assert ui.frame.spares == ()
+    again = row_entries(await ui.situation_now(), ui.key("bay05"))
+    assert not [entry for entry in again if "Let hot spare" in entry.text]
+
+
 async def test_what_is_not_possible_stands_behind_one_line_that_opens_it():
     async with acting("failed-disk", (80, 24)) as a:
         await a.to("bay05")

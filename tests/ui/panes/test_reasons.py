@@ -16,7 +16,13 @@ from zconsole.pool.redundancy import Redundancy
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.events import pane_lines
 from zconsole.ui.panes.overview import overview_about
-from zconsole.ui.panes.reasons import all_reasons, as_called, called_names, resume_advice
+from zconsole.ui.panes.reasons import (
+    all_reasons,
+    as_called,
+    called_names,
+    resume_advice,
+    wanted_action,
+)
 from zconsole.ui.panes.scan import scan_lines
 
 
@@ -53,6 +59,51 @@ def test_a_failed_disk_that_nobody_replaces_has_its_next_step_and_key(states, re
     health = Health("DEGRADED", "warning", ("a FAULTED",))
     reasons = all_reasons(frame(root, health=health), DisplayFormat(), 80)
     assert reasons == ["a FAULTED", *([told] if told else [])]
+
+
+@rows("size", [(60, 15), (80, 24), (120, 40)])
+async def test_a_spare_that_stands_idle_is_told_with_the_key_that_uses_it(size):
+    async with acting("failed-disk", size) as a:
+        assert "bay05 FAULTED (too many errors) · use bay11 (A)" in a.screen
+        why = "spare bay11 fits bay05 and is not used: zfs-zed is not running"
+        assert (why in a.screen) == (size != (60, 15))
+        assert "replace bay05" not in a.screen
+        for row in ("bay05", "bay11"):
+            await a.to(row)
+            await a.press("enter")
+            assert "trouble      spare bay11 fits bay05" in a.screen
+            await a.press("enter")
+
+
+@rows(
+    ("size", "told"),
+    [
+        ((60, 15), "one cause   3 disks behind one expander since 11:06:…"),
+        ((80, 24), "one cause   3 disks behind one expander since 11:06: suspect cable, …"),
+        (
+            (120, 40),
+            "3 disks behind one expander since 11:06: suspect cable, power or expander, not the"
+            " disks",
+        ),
+    ],
+)
+async def test_disks_with_one_cause_are_told_together_and_none_is_to_be_replaced(size, told):
+    async with acting("loose-cable", size) as a:
+        await a.pass_time(70.0, 5.0)
+        assert told in a.screen
+        assert "one cause" in a.screen
+        assert "trouble" not in a.screen
+        assert "eplace bay" not in a.screen
+        assert wanted_action(a.app.view_state.frame) == ""
+
+
+async def test_the_whole_pane_tells_of_each_disk_too():
+    async with acting("loose-cable", (120, 40)) as a:
+        await a.pass_time(70.0, 5.0)
+        a.app.main_screen.action_show_pane("scan")
+        await a.press("z")
+        assert "one cause" in a.screen
+        assert a.screen.count(": likely cable, port or power; disconnected") == 3
 
 
 def test_disks_are_named_by_their_bays_and_the_key_is_told():

@@ -6,8 +6,9 @@ import os
 
 import pytest
 
-from tests.unit.hardware.chassis import Machine, expander_24, jbod_60, nvme_12
-from zconsole.hardware.location import disks_below, locations
+from tests.unit.hardware.chassis import PCI, Machine, expander_24, jbod_60, nvme_12
+from zconsole.hardware.located_source import leaf_disk
+from zconsole.hardware.location import disks_below, hubs, locations
 from zconsole.pool.chassis import LeafDisk
 
 
@@ -149,3 +150,40 @@ def test_the_place_of_a_disk_that_was_gone_before(tmp_path, path, slot, found):
     (tmp_path / "etc/zfs/vdev_id.conf").write_text(conf)
     where = locations(tmp_path).of_leaf(path, slot)
     assert (where.bay, where.port) == found
+
+
+SAS = "0000:01:00.0/host0/port-0:0/expander-0:0"
+HOST = "target2:0:0/2:0:0:0"
+
+
+@pytest.mark.parametrize(
+    ("way", "found"),
+    [
+        (f"{SAS}/port-0:0:5/end_device-0:0:5/{HOST}", "expander-0:0"),
+        (
+            f"{SAS}/port-0:0:24/expander-0:1/port-0:1:3/end_device-0:1:3/{HOST}",
+            "expander-0:1, expander-0:0",
+        ),
+        (f"0000:01:00.0/host0/port-0:3/end_device-0:3/{HOST}", ""),  # a port of its own
+        (f"0000:00:17.0/ata3/host2/{HOST}", "ata3"),
+        (f"0000:05:00.0/host7/rport-7:0-3/{HOST}", "host7"),
+        (f"0000:00:14.0/usb2/2-1/2-1.4/2-1.4:1.0/host6/{HOST}", "usb-2-1.4, usb-2-1"),
+        (f"0000:03:00.0/virtio1/host2/{HOST}", ""),
+    ],
+)
+def test_the_hubs_on_the_way_to_a_disk(tmp_path, way, found):
+    machine = Machine(tmp_path)
+    machine.disk("sda", tmp_path / PCI / way, "S1")
+    assert hubs(("sda",), tmp_path) == found
+    assert leaf_disk([("sda",)], locations(tmp_path), tmp_path).hubs == found
+
+
+def test_a_multipath_disk_has_the_hubs_of_all_its_paths(tmp_path):
+    machine = Machine(tmp_path)
+    for disk, host in (("sda", 0), ("sdb", 1)):
+        way = f"0000:0{host}:00.0/host{host}/port-{host}:0/expander-{host}:0/{HOST}"
+        machine.disk(disk, tmp_path / PCI / way, "S1")
+    assert hubs(("dm-0", "sda", "sdb"), tmp_path) == ""
+    assert hubs(("dm-0", "sda"), tmp_path) == "expander-0:0"
+    both = leaf_disk([("sda",), ("sdb",)], locations(tmp_path), tmp_path)
+    assert both.hubs == "expander-0:0, expander-1:0"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import ErrorCounters, Event, Placed, Scan
 from zconsole.units import counted, duration, percent
 
@@ -91,6 +92,55 @@ class ProbeResults(NamedTuple):
         return "\n".join(self.kernel).lower()
 
 
+NAMED = 8
+"""Most devices with one cause to name; the others are counted."""
+HUBS = {
+    "expander": "expander",
+    "ata": "port multiplier",
+    "host": "HBA port",
+    "usb": "USB port",
+    "enclosure": "enclosure",
+}
+"""Words for hubs by the beginnings of their names (``LeafDisk.hubs``, or ``enclosure`` and key)."""
+
+
+class CommonCause(NamedTuple):
+    """A hub behind which several devices began to have trouble within TOGETHER seconds."""
+
+    hub: str
+    """Its name: ``expander-0:1``."""
+    since: float
+    """When the first of them did (epoch seconds)."""
+    devices: tuple[str, ...]
+    """Their names, in the order in which they did."""
+
+    @property
+    def kind(self) -> str:
+        """Word for the hub: ``expander``."""
+        return HUBS[_hub_kind(self.hub)]
+
+    @property
+    def where(self) -> str:
+        """The devices that have trouble: ``3 disks behind one expander``."""
+        beside = "in" if self.kind == "enclosure" else "behind"
+        return f"{len(self.devices)} disks {beside} one {self.kind}"
+
+    @property
+    def suspects(self) -> str:
+        """What to look at instead of the disks."""
+        return f"suspect cable, power or {self.kind}, not the disks"
+
+    def text(self, since: str) -> str:
+        """Return all of it in one line; ``since`` is the time in words."""
+        names = ", ".join(self.devices[:NAMED])
+        more = f" and {len(self.devices) - NAMED} more" if len(self.devices) > NAMED else ""
+        return f"{self.where} since {since}: {self.suspects} ({names}{more})"
+
+
+def _hub_kind(hub: str) -> str:
+    return re.split(r"[\d-]", hub, maxsplit=1)[0]
+
+
 class DeviceFault(NamedTuple):
     """A device that has new errors or has disconnected."""
 
@@ -115,6 +165,12 @@ class DeviceFault(NamedTuple):
     """Whether it is still disconnected."""
     signs: ProbeResults | None = None
     """Reports of the device and the kernel; None if not probed."""
+    began: float = 0.0
+    """Time of its first error or disconnect after an hour without any (epoch seconds)."""
+    hubs: tuple[str, ...] = ()
+    """Hubs that other devices may share, nearest first; () if unknown."""
+    common: CommonCause | None = None
+    """What it has in common with other devices that began when it did; None for nothing."""
 
     @property
     def label(self) -> str:
@@ -131,7 +187,11 @@ class DeviceFault(NamedTuple):
 
 
 def likely_cause(
-    deltas: Deltas, disconnects: str = "", signs: ProbeResults | None = None, gone: bool = False
+    deltas: Deltas,
+    disconnects: str = "",
+    signs: ProbeResults | None = None,
+    gone: bool = False,
+    shared: str = "",
 ) -> tuple[str, tuple[str, ...]]:
     """Return the likely cause (``cable``, ``disk`` or ``unclear``) and all evidence, its own first.
 
@@ -139,10 +199,13 @@ def likely_cause(
     return; a bad disk has unreadable sectors and becomes slow. A sign weighs 1; a count that grows
     while the device is watched 2, because lifetime counts may be old; and a failing verdict of
     SMART more than all signs of a link. The cause is unclear unless one side weighs 2 more.
-    ``disconnects`` are told as in ``DeviceFault.disconnects``, and ``gone`` is as there.
+    ``disconnects`` are told as in ``DeviceFault.disconnects``, and ``gone`` is as there. ``shared``
+    tells of other devices that began to have trouble at the same time, behind the same hub.
     """
     signs = signs or ProbeResults()
     link = list(_link_signs(deltas, disconnects, signs))
+    if shared:
+        link.insert(0, _Sign(shared, COINCIDENCE))
     medium = list(_disk_signs(deltas, gone or bool(disconnects), signs))
     if medium and deltas.slow:  # slow I/Os alone may come from load, link or disk
         medium.append(_Sign(counted(deltas.slow, "slow I/O")))
@@ -163,11 +226,13 @@ def _weight(signs: Sequence[_Sign]) -> int:
     return sum(sign.weight for sign in signs)
 
 
-FAILING = 7
+FAILING = 12
 """Weight of a failing verdict of SMART: the disk has to be replaced, whatever else is wrong.
 
-All signs of a link together weigh 5.
+All signs of a link together weigh 10.
 """
+COINCIDENCE = 5
+"""Weight of trouble that others have, too: more than old counts and failed reads together."""
 FAR_MORE = 3
 """Ratio between checksum and read errors that distinguishes a link from a disk.
 
@@ -258,13 +323,62 @@ def with_cause(fault: DeviceFault, signs: ProbeResults | None = None) -> DeviceF
     The text looks like ``sdc: likely cable, port or power; 40 checksum errors in 1h00m; the scan
     restarted``. Evidence that the counts already mention is not repeated.
     """
-    cause, found = likely_cause(fault.deltas, fault.disconnects, signs, fault.gone)
+    shared = fault.common.where if fault.common else ""
+    cause, found = likely_cause(fault.deltas, fault.disconnects, signs, fault.gone, shared)
     parts = list(_counts(fault))
     more = [sign for sign in found if sign not in parts]
     if found:
         parts.insert(0, SUSPECTS[cause])
     text = f"{fault.name}: {'; '.join(parts)}" + (f" ({'; '.join(more)})" if more else "")
     return fault._replace(cause=cause, text=text, signs=signs)
+
+
+TOGETHER = 120.0
+"""Seconds within which devices begin to have trouble that has one cause.
+
+A disk whose commands time out is given up after some attempts of 30 s each (SD_TIMEOUT,
+drivers/scsi/sd.h), and not all disks are read at the same time.
+"""
+
+
+def with_common_causes(faults: Iterable[DeviceFault]) -> tuple[DeviceFault, ...]:
+    """Judge faults together: devices behind one hub that began within TOGETHER have one cause.
+
+    Of several hubs, it is the one with most devices, the nearest of these. A device whose own
+    medium is bad by SMART or the kernel's log has its own cause, as has one that is only slow.
+    Where hubs are unknown, each device is judged alone.
+    """
+    alone = [with_cause(fault._replace(common=None), fault.signs) for fault in faults]
+    able = sorted(filter(_may_share, alone), key=lambda fault: fault.began)
+    groups: dict[str, list[list[DeviceFault]]] = {}
+    for fault in able:
+        for hub in reversed(fault.hubs):
+            behind = groups.setdefault(hub, [])
+            if not behind or fault.began - behind[-1][0].began > TOGETHER:
+                behind.append([])
+            behind[-1].append(fault)
+    # The largest comes last and counts, of equal ones the nearest.
+    common: dict[str, CommonCause] = {}
+    found = [(hub, group) for hub, behind in groups.items() for group in behind]
+    for hub, group in sorted(found, key=lambda each: len(each[1])):
+        if len(group) > 1:
+            cause = CommonCause(hub, group[0].began, tuple(fault.name for fault in group))
+            common |= dict.fromkeys((fault.key for fault in group), cause)
+    return tuple(
+        with_cause(fault._replace(common=common[fault.key]), fault.signs)
+        if fault.key in common
+        else fault
+        for fault in alone
+    )
+
+
+def _may_share(fault: DeviceFault) -> bool:
+    """Whether a fault has evidence that is its own, and none of a bad medium that is new."""
+    deltas, signs = fault.deltas, fault.signs or ProbeResults()
+    errors = deltas.read or deltas.write or deltas.own_cksum
+    grown = any(sign.weight > 1 for sign in _disk_signs(Deltas(), was_away=True, signs=signs))
+    evident = errors or fault.flaps or fault.gone
+    return bool(evident) and not grown and not BAD_SECTOR.search(signs.log)
 
 
 def _counts(fault: DeviceFault) -> Iterator[str]:
@@ -340,6 +454,12 @@ class _Device:
     """Serial number of its disk; empty if unknown."""
     most: int = 0
     """Most errors that the pool counted for it at a time."""
+    hubs: tuple[str, ...] = ()
+    """As in ``DeviceFault``, of the disk with this serial number."""
+    began: float = float("-inf")
+    """As in ``DeviceFault``."""
+    ailed: float = float("-inf")
+    """When it last had errors or disconnected (epoch seconds)."""
 
     @property
     def failure(self) -> str:
@@ -360,6 +480,7 @@ class _Device:
         new = [max(0, (b or 0) - (a or 0)) if a is not None else 0 for a, b in pairs]
         self.counters = now
         if any(new[:3]):
+            self._ails(at)
             # Errors may be due to an earlier return unless there were none for an hour.
             errors = (change.t for change in self.changes if any(change.new[:3]))
             if at - max((*errors, *self.back[-1:]), default=at) > HOUR:
@@ -372,6 +493,7 @@ class _Device:
         was, self.state = self.state, state
         if was in (*HERE, "FAULTED") and state in AWAY and not self.is_away:
             self.left, self.is_away = [*self.left, at][-KEPT:], True
+            self._ails(at)
         elif self.is_away and state in HERE:
             self.is_away = False
             # From FAULTED, zpool clear brought it back: it need not have been disconnected.
@@ -379,6 +501,11 @@ class _Device:
                 self.left.pop()
             else:
                 self.back = [*self.back, at][-KEPT:]
+
+    def _ails(self, at: float) -> None:
+        if at - self.ailed > HOUR:
+            self.began = at
+        self.ailed = at
 
     def fault(self, key: str, name: str, at: float, restarts: Iterable[float]) -> DeviceFault:
         """Summarize its history of the hour before ``at`` (epoch seconds)."""
@@ -400,6 +527,8 @@ class _Device:
                 any(-AFTER / 4 <= restart - move <= AFTER for move in moves) for restart in restarts
             ),
             gone=self.is_away and self.state != "OFFLINE",
+            began=self.began,
+            hubs=self.hubs,
         )
 
 
@@ -429,6 +558,8 @@ class DeviceErrorTracker:
             device.left = [t + seconds for t in device.left]
             device.back = [t + seconds for t in device.back]
             device.filling += seconds
+            device.began += seconds
+            device.ailed += seconds
 
     def push(self, at: float, tree: Mapping[str, Placed]) -> None:
         """Add the counters and states of a sample taken at ``at`` (epoch seconds)."""
@@ -455,7 +586,7 @@ class DeviceErrorTracker:
                 self._devices[key] = device
             # The path of a disk that is gone may be that of the new disk in its bay.
             if vdev.disk is not None and (vdev.state not in DEAD or not device.serial):
-                device.serial = vdev.disk.serial
+                device.serial, device.hubs = vdev.disk.serial, _hubs(vdev.disk)
             if vdev.errors != device.counters:
                 device.count(since, at, vdev.errors)
                 device.most = max(device.most, vdev.errors.total)
@@ -512,8 +643,9 @@ class DeviceErrorTracker:
             deltas = fault.deltas._replace(is_shared=shared)
             # A device that only disconnected and was then set OFFLINE by hand is not reported.
             if deltas.total or deltas.slow or fault.flaps or fault.gone:
-                told.append(with_cause(fault._replace(deltas=deltas, copied_to=copies)))
-        return tuple(sorted(told, key=lambda x: (-x.flaps, -x.deltas.total, x.name)))
+                told.append(fault._replace(deltas=deltas, copied_to=copies))
+        judged = with_common_causes(told)
+        return tuple(sorted(judged, key=lambda x: (-x.flaps, -x.deltas.total, x.name)))
 
     def damaged(self, scans: Sequence[Scan]) -> Iterator[tuple[str, int]]:
         """Yield devices that returned damaged data to the last finished resilver, and how often.
@@ -531,6 +663,13 @@ class DeviceErrorTracker:
             count = sum(change.new[2] for change in during)
             if count and not any(t >= last.start for t in device.left):
                 yield device.name, count
+
+
+def _hubs(disk: LeafDisk) -> tuple[str, ...]:
+    """Return the hubs of a disk whose kind is known, nearest first."""
+    enclosure = (f"enclosure-{disk.enclosure}",) if disk.enclosure else ()
+    found = (*filter(None, disk.hubs.split(", ")), *enclosure)
+    return tuple(hub for hub in found if _hub_kind(hub) in HUBS)
 
 
 def _may_be_copied(one: DeviceFault, source: DeviceFault) -> bool:

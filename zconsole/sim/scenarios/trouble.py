@@ -27,6 +27,7 @@ def failed_disk(make: Build) -> PoolState:
         spares=[make.leaf(RED_4T)],
     )
     pool.host.shelf = [make.leaf(RED_4T), make.leaf(RED_8T), make.leaf(SSD_400G)]
+    pool.host.zed = False
     finished(pool, SCRUB, 6 * DAY, 9.3 * HOUR)
     return pool
 
@@ -144,6 +145,23 @@ def swap(make: Build) -> PoolState:
     return pool
 
 
+def loose_cable(make: Build) -> PoolState:
+    """Three disks behind one expander disconnect in a minute, and return."""
+    disks = make.leaves(12, RED_4T)
+    pool = make.pool(
+        [make.raidz(2, disks[:6], fill=0.41), make.raidz(2, disks[6:], fill=0.38)],
+        load=make.load(read=3e6, write=1e6, bursty=0.5, sequential=4.0),
+        layout=BULK,
+    )
+    finished(pool, SCRUB, 4 * DAY, 8.4 * HOUR)
+    for number, after in ((2, 8.0), (8, 21.0), (3, 46.0)):
+        begins = 60.0 + after
+        pool.incidents.append(Incident(begins, partial(lifecycle.lose, leaf=disks[number])))
+        back = partial(lifecycle.come_back, leaf=disks[number], missed=0.0002)
+        pool.incidents.append(Incident(begins + 90.0, back))
+    return pool
+
+
 SCENARIOS = (
     Scenario("failed-disk", "tank", failed_disk, 60.0, bays=True),
     Scenario("second-replace", "tank", second_replace, 2 * HOUR),
@@ -153,4 +171,5 @@ SCENARIOS = (
     Scenario("damaged", "photos", damaged, 60.0),
     Scenario("hot-spare", "tank", hot_spare, 3 * HOUR),
     Scenario("swap", "tank", swap, 60.0),
+    Scenario("loose-cable", "tank", loose_cable, 60.0, bays=True),
 )

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from zconsole.diagnosis.device_errors.faults import SUSPECTS
+from zconsole.diagnosis.device_errors.faults import SUSPECTS, CommonCause
 from zconsole.pool.health import LOST_STATES
 from zconsole.pool.model import APART, Vdev
 from zconsole.pool.scan_outcome import WELL, is_end
@@ -223,8 +223,16 @@ def _alert(frame: Frame, kind: str, severity: str, text: str, subject: str = "")
     return Alert(kind, frame.pool, t, text, severity, subject)
 
 
-def _of_device(frame: Frame, vdev: Vdev, text: str, subject: str) -> Alert:
-    """Return an alert about a device, with the swap command if the device can be swapped."""
+def _of_device(
+    frame: Frame, vdev: Vdev, text: str, subject: str, common: CommonCause | None
+) -> Alert:
+    """Return an alert about a device, with the swap command if the device can be swapped.
+
+    What it has in ``common`` with others in trouble is told instead: a new disk would not help.
+    """
+    if common is not None:
+        text += f"; {common.where}: {common.suspects}"
+        return _alert(frame, "device-error", "error", text, subject)
     alert = _alert(frame, "device-error", "error", text, subject)
     if vdev.vclass in APART or vdev.kind != "disk":
         return alert
@@ -272,10 +280,12 @@ def _damaged(frame: Frame) -> Iterator[Alert]:
 
 def _gone(frame: Frame) -> Iterator[Alert]:
     """Yield alerts for missing devices, with or without earlier errors; spares are left out."""
+    common = frame.common_cause_of
     for row in frame.rows:
         vdev = row.vdev
         if not vdev.children and vdev.vclass != "spare" and vdev.state in BROKEN:
-            yield _of_device(frame, vdev, f"{vdev.located} is {vdev.state} now", f"{row.key}{GONE}")
+            text = f"{vdev.located} is {vdev.state} now"
+            yield _of_device(frame, vdev, text, f"{row.key}{GONE}", common.get(vdev.name))
 
 
 def _unprotected(frame: Frame) -> Iterator[Alert]:
@@ -313,7 +323,7 @@ def _scrub_overdue(frame: Frame) -> Iterator[Alert]:
 
 
 def _new_errors(frame: Frame, seen: _Watched) -> Iterator[Alert]:
-    before = seen.errors
+    before, common = seen.errors, frame.common_cause_of
     leaves = {row.key: row.vdev for row in frame.rows if not row.vdev.children}
     seen.errors = {key: vdev.errors.total for key, vdev in leaves.items()}
     for key, vdev in leaves.items():
@@ -324,8 +334,9 @@ def _new_errors(frame: Frame, seen: _Watched) -> Iterator[Alert]:
         text = f"{vdev.located}: {new} new error{'s' if new > 1 else ''} (now "
         text += f"{counters.read or 0} read, {counters.write or 0} write, "
         text += f"{counters.cksum or 0} checksum)"
-        text += "".join(f"; {SUSPECTS[t.cause]}" for t in frame.troubles if t.key == key)
-        yield _of_device(frame, vdev, text, key)
+        alone = (t for t in frame.troubles if t.key == key and t.common is None)
+        text += "".join(f"; {SUSPECTS[fault.cause]}" for fault in alone)
+        yield _of_device(frame, vdev, text, key, common.get(vdev.name))
 
 
 def _restarted(frame: Frame, view: ScanView, seen: _Watched) -> Iterator[Alert]:

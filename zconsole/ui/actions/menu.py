@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -16,12 +16,14 @@ from zconsole.actions.growth import plan_autoexpand, plan_expand
 from zconsole.actions.locate import plan_lights_off, plan_locate
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import Situation
+from zconsole.actions.replace import plan_replace
 from zconsole.actions.sit_out import has_parity, plan_autosit, plan_sit_out
-from zconsole.actions.target import Target, find, key_of
+from zconsole.actions.target import Swap, Target, failed, find, key_of
 from zconsole.actions.trim import CHANGES, plan_work
 from zconsole.pool.model import MULTIHOST
+from zconsole.pool.spares import spares, unfit_spare
 from zconsole.ui.actions.add_flow import add_flow
-from zconsole.ui.actions.replace_flow import attach_flow, batch_flow, replace_flow
+from zconsole.ui.actions.replace_flow import attach_flow, batch_flow, replace_flow, replace_with
 from zconsole.ui.actions.session import FlowSession, Planner
 from zconsole.ui.dialogs.screens import PickList
 from zconsole.ui.display_format import DisplayFormat
@@ -251,6 +253,20 @@ def _of_leaf(key: str) -> list[Entry]:
     ]
 
 
+def _of_spares(situation: Situation) -> Iterator[Entry]:
+    """Yield an entry for each failed device that a free hot spare fits."""
+    free = spares(situation.pool)
+    for old in failed(situation.pool):
+        fitting = (p for p, v in free.items() if unfit_spare(v, old.vdev, old.top) is None)
+        if (path := next(fitting, None)) is not None:
+
+            async def _use(ui: FlowSession, _: str, key: str = old.key, new: str = path) -> bool:
+                return await replace_with(ui, key, new)
+
+            text = f"Let hot spare {free[path].called} stand in for {old.name}"
+            yield Entry(text, (partial(plan_replace, swap=Swap(old.key, path)),), _use)
+
+
 async def change_disk(ui: FlowSession, key: str) -> bool:
     """Run the guided swap; its screens are imported on demand."""
     from zconsole.ui.swap.flow import swap_flow
@@ -272,6 +288,7 @@ def _of_pool(situation: Situation) -> list[Entry]:
     title = resume if situation.suspended else "Clear the errors of the pool"
     clear = Entry(title, (plan_clear,), wanted=resumes)
     others = [
+        *_of_spares(situation),
         Entry(
             "Add a vdev, log, cache, hot spare or special vdev",
             flow=add_flow,

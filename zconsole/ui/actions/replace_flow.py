@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from zconsole.actions.candidates import Candidate, order, ranked, spares, unfit_spare
+from zconsole.actions.candidates import Candidate, order, ranked
 from zconsole.actions.executor import ExecutionEvent
 from zconsole.actions.facts import with_smart
 from zconsole.actions.follow import leftover
@@ -17,6 +17,7 @@ from zconsole.actions.target import Swap, Target, failed, find, key_of
 from zconsole.errors import ZconsoleError
 from zconsole.hardware.device import Device
 from zconsole.pool.model import FAILED
+from zconsole.pool.spares import spares, unfit_spare
 from zconsole.scan_report.resilver_time import longest
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.ui.actions.plan_lines import (
@@ -48,14 +49,20 @@ async def replace_flow(ui: FlowSession, key: str) -> bool:
     target = _device(ui, situation, key)
     title = f"REPLACE {_taken(situation, target, key)} WITH"
     while (new := await _pick_device(ui, target, title)) is not None:
-        time, swap = await _estimate(ui, (target,)), Swap(target.key, new)
-        ways = (
-            partial(plan_replace, swap=swap, sequential=sequential, estimate=time)
-            for sequential in (False, True)
-        )
-        if await ui.confirm(*ways, paths=(new,)):
+        if await replace_with(ui, target.key, new):
             return True
     return False
+
+
+async def replace_with(ui: FlowSession, key: str, new: str) -> bool:
+    """Confirm the plan that replaces a device by a chosen one; return False if it was left."""
+    _, target = _vdev(ui, key)
+    time, swap = await _estimate(ui, (target,)), Swap(key, new)
+    ways = (
+        partial(plan_replace, swap=swap, sequential=sequential, estimate=time)
+        for sequential in (False, True)
+    )
+    return await ui.confirm(*ways, paths=(new,))
 
 
 async def attach_flow(ui: FlowSession, key: str) -> bool:
@@ -195,7 +202,7 @@ async def _candidates(
     listed += [
         Candidate(
             Device(path, model="hot spare of this pool", size=spare.size_bytes),
-            (problem,) if (problem := unfit_spare(spare, target)) else (),
+            (problem,) if (problem := unfit_spare(spare, target.vdev, target.top)) else (),
         )
         for path, spare in free.items()
     ]

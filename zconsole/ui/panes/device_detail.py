@@ -138,9 +138,11 @@ def _now(row: VdevRow, frame: Frame, look: DisplayFormat, room: int) -> Iterator
 def _troubles(row: VdevRow, frame: Frame, look: DisplayFormat) -> Iterator[tuple[str, str]]:
     """Yield new errors and flaps of the last hour, when the last was, and the likely cause."""
     found = next((trouble for trouble in frame.troubles if trouble.key == row.key), None)
+    is_spare = row.vdev.vclass == "spare"
+    for spare in frame.spares:
+        if row.vdev.name == (spare.name if is_spare else spare.device):
+            yield "trouble", look.text(look.said(spare.text))
     if found is None:
-        spares = frame.spares if row.vdev.vclass == "spare" else ()
-        yield from (("trouble", look.text(s.text)) for s in spares if s.name == row.vdev.name)
         return
     said = look.text(found.text).removeprefix(f"{look.text(found.name)}: ")
     yield found.label, f"{said}; last {look.when(found.last, frame.t)}"

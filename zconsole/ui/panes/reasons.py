@@ -7,7 +7,8 @@ suggestion, and devices in trouble.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -23,7 +24,7 @@ from zconsole.units import percent
 
 if TYPE_CHECKING:
     from zconsole.diagnosis.bottleneck.finding import Suggestion
-    from zconsole.diagnosis.device_errors.faults import DeviceFault
+    from zconsole.diagnosis.device_errors.faults import CommonCause, DeviceFault
 
 
 _GONE_NAME = 24
@@ -57,8 +58,13 @@ def all_reasons(
     if frame.suspended:
         others = (reason for reason in reasons if reason not in more)
         reasons = [resume_advice(frame, look, room), *more, *others]
-    elif step := _next_step(frame, look, bays):
-        reasons.append(step)
+    elif not frame.problem:
+        unused = next((each.name for each in frame.spares if each.kind == "unused"), None)
+        if unused is not None:
+            spare = look.text(bays.get(unused, unused))
+            reasons.insert(1, f"use {spare} ({look.keys.shown('actions')})")
+        elif step := _next_step(frame, look, bays):
+            reasons.append(step)
     if not reasons and frame.health.severity != "ok" and frame.seen.message:
         reasons.append(look.text(frame.seen.message))
     return reasons
@@ -66,12 +72,17 @@ def all_reasons(
 
 def _next_step(frame: Frame, look: DisplayFormat, bays: Mapping[str, str]) -> str:
     """Return ``replace bay05 (C)`` if disks have failed and none is being replaced, else empty."""
-    if frame.root is None or frame.problem:
+    if frame.root is None:
         return ""
     vdevs = [vdev for top in data_vdevs(frame.root) for vdev in top.walk()]
     failed = [vdev for vdev in vdevs if not vdev.children and vdev.state in BROKEN]
     if not failed or any(vdev.kind == "replacing" for vdev in vdevs):
         return ""
+    common = frame.common_cause_of
+    alone = [vdev for vdev in failed if vdev.name not in common]
+    if not alone:
+        return as_called(_common(common[failed[0].name], frame, look), bays)
+    failed = alone
     key = look.keys.shown("swap")
     if len(failed) > 1:
         return f"replace the failed disks ({key})"
@@ -174,7 +185,9 @@ UNEVEN = 0.2
 def wanted_action(frame: Frame) -> str:
     """Return the title of the most useful action for a pool; empty for none."""
     leaves = (row.vdev for row in frame.rows if not row.vdev.children)
-    if frame.troubles or any(leaf.state in BROKEN or leaf.errors.total for leaf in leaves):
+    bad = (leaf.name for leaf in leaves if leaf.state in BROKEN or leaf.errors.total)
+    alone = any(fault.common is None for fault in frame.troubles)
+    if alone or not frame.common_cause_of.keys() >= {*bad}:
         return "swap"
     is_calm = frame.health.word == "OK" and frame.work is None
     return "rebalance" if is_calm and (frame.balance.spread or 0.0) >= UNEVEN else ""
@@ -311,10 +324,23 @@ def _troubles(rows: int, ink: Ink) -> list[Line]:
         since = ink.frame.quiet_since
         none = "none" if since is None else f"none since {ink.look.when(since, ink.frame.t)}"
         return fixed("new errors", none, rows, ink, "dim")
-    if len(found) == 1 or (rows == 1 and not ink.whole):
-        return _trouble(found[0], rows, ink)
-    shown = found if ink.whole else found[:rows]
-    return [line for trouble in shown for line in _trouble(trouble, 1, ink)]
+    # What several have in common is one line; where there is room for all, each has its own, too.
+    alone = (fault for fault in found if ink.whole or fault.common is None)
+    told: list[Callable[[int, Ink], list[Line]]]
+    told = [partial(_cause, each) for each in ink.frame.common_causes]
+    told += [partial(_trouble, each) for each in alone]
+    if len(told) == 1 or (rows == 1 and not ink.whole):
+        return told[0](rows, ink)
+    return [line for tell in (told if ink.whole else told[:rows]) for line in tell(1, ink)]
+
+
+def _cause(cause: CommonCause, rows: int, ink: Ink) -> list[Line]:
+    text = as_called(_common(cause, ink.frame, ink.look), ink.names)
+    return fixed("one cause", text, rows, ink, "warning")
+
+
+def _common(cause: CommonCause, frame: Frame, look: DisplayFormat) -> str:
+    return cause.text(look.when(cause.since, frame.t))
 
 
 def _trouble(trouble: DeviceFault, rows: int, ink: Ink) -> list[Line]:

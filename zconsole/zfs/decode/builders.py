@@ -236,6 +236,7 @@ class Figures(NamedTuple):
     """Not in JSON."""
     resilver_deferred: int | None
     configured_ashift: int | None
+    logical_ashift: int | None
     physical_ashift: int | None
 
 
@@ -388,6 +389,7 @@ def _derived_fields(
         "awaiting_resilver": deferred and marker != "(resilvering)",
         "removing": removing,
         "ashift": figures.configured_ashift or None,
+        "logical_ashift": figures.logical_ashift or None,
         "physical_ashift": figures.physical_ashift or None,
     }
     if place.top and figures.total_space:

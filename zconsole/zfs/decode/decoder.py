@@ -170,7 +170,9 @@ def _failure(raw: Raw) -> SampleFailure:
 def _moment(raw: Raw) -> dict[str, Any]:
     """Return the fields that samples and failures share: times, the kernel's state word, load."""
     clock, host = _finite(raw.get("clock")), mapping(raw.get("host"), "host")
-    known = {name: number(host.get(name)) for name in HostLoad._fields if name != "cpu"}
+    sizes = ("memory_total", "memory_available", "arc_bytes")
+    known: dict[str, Any] = {name: number(host.get(name)) for name in sizes}
+    known["zed"] = zed if isinstance(zed := host.get("zed"), bool) else None
     return {
         "t": float(raw["t"]),
         "clock": float(raw["t"]) if clock is None else clock,

@@ -66,6 +66,7 @@ _PLACES = {
     "rebuild_processed": 41,
     "resilver_deferred": 33,
     "configured_ashift": 42,
+    "logical_ashift": 43,
     "physical_ashift": 44,
 }
 """Indices in ``vdev_stats`` (layout: ``_stats``) of the values that zpool prints under these
@@ -148,8 +149,8 @@ def _stats(node: Node) -> tuple[int, Sequence[int]]:
     timestamp, 1 state, 2 aux, 3 alloc, 4 space, 6 rsize, 9 and 10 reads and writes, 15 and 16 bytes
     read and written, 20 to 22 read, write and checksum errors, 23 initialize_errors, 25 removing,
     26 scan_processed, 27 fragmentation, 28 to 31 initialize, 33 resilver_deferred, 34 slow_ios, 35
-    trim_errors, 36 trim_notsup, 37 to 40 trim, 41 rebuild_processed, 42 and 44 configured and
-    physical ashift, 45 noalloc, 46 pspace.
+    trim_errors, 36 trim_notsup, 37 to 40 trim, 41 rebuild_processed, 42 to 44 configured, logical
+    and physical ashift, 45 noalloc, 46 pspace.
     """
     values = integers(node.get("vdev_stats") or (), "vdev_stats")
     length = len(values)

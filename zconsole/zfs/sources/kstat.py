@@ -69,6 +69,18 @@ def module_version(root: Path = ROOT) -> str | None:
     return word.partition("-")[0] or None
 
 
+def zed_runs(root: Path = ROOT) -> bool | None:
+    """Return whether ZED, the ZFS event daemon, runs, by the names of all processes.
+
+    None if not all of them can be seen: in a container, or where /proc is mounted with hidepid, the
+    kernel's own thread with PID 2 is hidden, too.
+    """
+    proc = root / "proc"
+    if text_in(proc / "2/comm") != "kthreadd":
+        return None
+    return any(text_in(proc / name / "comm") == "zed" for name in names_in(proc) if name.isdigit())
+
+
 PARAMETERS = (
     "zfs_resilver_min_time_ms",
     "zfs_scrub_min_time_ms",

@@ -27,6 +27,7 @@ from zconsole.zfs.sources.kstat import (
     LoadMeter,
     module_version,
     pool_states,
+    zed_runs,
 )
 from zconsole.zfs.sources.occasional import LINES
 from zconsole.zfs.sources.pool_poller import GONE, PoolPoller, PoolPollers
@@ -57,6 +58,9 @@ CLOSE_DEADLINE = 0.3
 
 FILES_DEADLINE = 1.0
 """Seconds for reads of /proc and /sys in a thread, and for ``zpool list`` where they lack ZFS."""
+
+ZED_EVERY = 30.0
+"""Seconds between two looks whether ZED runs: there may be thousands of processes to look at."""
 
 LOCK_HELD = "the kernel's pool lock is held: no pool answers; kstat and disk counters only"
 
@@ -101,6 +105,9 @@ class LiveSource:
         self._disks = FileThread()
         self._load = LoadMeter(self._system.root)
         self._datasets = DatasetMeter(self._system.root, self._system.clocks.steady)
+        self._zed: bool | None = None
+        self._zed_at = float("-inf")
+        """When ``_zed`` was looked at, on the steady clock."""
         self._pollers: PoolPollers | None = None
         """None before the first sample."""
         self._probe: PoolPoller | None = None
@@ -282,7 +289,21 @@ class LiveSource:
                 )
                 for poller, names in found.items():
                     poller.resolve(names, is_read=readings[poller] is not None)
-        return rows, {"diskstats_clock": now, **self._load.read(now)}
+        load = self._load.read(now)
+        if (zed := await self._zed_runs(now)) is not None:
+            load = {**load, "host": {**load["host"], "zed": zed}}
+        return rows, {"diskstats_clock": now, **load}
+
+    async def _zed_runs(self, now: float) -> bool | None:
+        """Return whether ZED runs, looked at only while a pool is not ONLINE; None if unknown."""
+        if all(state == "ONLINE" for state in self._states.values()):
+            return None
+        if now - self._zed_at >= ZED_EVERY:
+            self._zed, self._zed_at = None, now
+            with contextlib.suppress(DeadlineError):
+                root = self._system.root
+                self._zed = await self._disks.run(lambda: zed_runs(root), FILES_DEADLINE)
+        return self._zed
 
     async def _read_objsets(
         self, readings: Mapping[PoolPoller, Raw | None]

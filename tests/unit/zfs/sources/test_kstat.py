@@ -20,6 +20,7 @@ from zconsole.zfs.sources.kstat import (
     arc_bytes,
     module_version,
     pool_states,
+    zed_runs,
 )
 
 
@@ -37,6 +38,28 @@ def test_without_the_module_nothing_is_known(tmp_path):
     assert pool_states(tmp_path) == {}
     assert arc_bytes(tmp_path) is None
     assert module_version(tmp_path) is None
+
+
+def processes(root: Path, names: dict[int, str]) -> Path:
+    for pid, name in names.items():
+        (root / "proc" / str(pid)).mkdir(parents=True)
+        (root / "proc" / str(pid) / "comm").write_text(f"{name}\n")
+    (root / "proc/self").mkdir(parents=True, exist_ok=True)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("names", "runs"),
+    [
+        ({1: "systemd", 2: "kthreadd", 712: "zed"}, True),
+        ({1: "systemd", 2: "kthreadd", 712: "zedlet", 713: "zfs"}, False),
+        ({1: "systemd", 712: "zed"}, None),  # a container, or hidepid: others may be hidden
+        ({1: "bash", 2: "zed"}, None),
+        ({}, None),
+    ],
+)
+def test_whether_zed_runs_is_told_only_where_all_processes_are_seen(tmp_path, names, runs):
+    assert zed_runs(processes(tmp_path, names)) is runs
 
 
 STAT = "cpu  {user} 0 100 {idle} {iowait} 0 0 0 {user} 0\ncpu0 1 2 3 4 5 6 7 8 9 0\nintr 1\n"

@@ -57,6 +57,25 @@ async def test_a_sample_has_what_the_machine_knows_beside_the_pool(tmp_path):
     await made.aclose()
 
 
+async def test_whether_zed_runs_is_looked_up_now_and_then_while_a_pool_is_not_whole(tmp_path):
+    now = [50.0]
+    made = source(tmp_path, steady=lambda: now[0])
+    for pid, name in ((2, "kthreadd"), (712, "zed")):
+        (tmp_path / f"proc/{pid}").mkdir()
+        (tmp_path / f"proc/{pid}/comm").write_text(f"{name}\n")
+    known = []
+    for state, seconds in (("ONLINE", 1), ("DEGRADED", 1), ("DEGRADED", 1), ("DEGRADED", 30)):
+        set_state(tmp_path, "tank", state)
+        now[0] += seconds
+        (raw,) = await made.sample()
+        (sample,) = decode(raw)
+        known.append((raw["host"].get("zed"), sample.host.zed))
+        if state == "DEGRADED":
+            (tmp_path / "proc/712/comm").write_text("other\n")
+    assert known == [(None, None), (True, True), (True, True), (False, False)]
+    await made.aclose()
+
+
 @pytest.mark.parametrize("state", ["ONLINE", "SUSPENDED"])
 async def test_a_disk_that_is_back_under_another_name_is_seen_by_the_next_sample(tmp_path, state):
     """Earlier it was missing for up to half a minute more, until links were looked up again."""
