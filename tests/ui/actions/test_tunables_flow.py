@@ -3,13 +3,13 @@ from __future__ import annotations
 from tests.factory import frame, mirror_pool
 from tests.table import rows
 from tests.ui.actions.scripted import AGREED, ESC, ScriptedSession, asking
-from tests.ui.drawn import LOOK, plain
+from tests.ui.drawn import LOOK, flat, plain, text
 from zconsole.cli.options import LIMITED_BY
 from zconsole.diagnosis.bottleneck.finding import ACTS, CAUSES, OUT_OF_REACH, Suggestion, Verdict
 from zconsole.pool.model import Scan
 from zconsole.tunables.catalog import LIMITS
 from zconsole.ui.actions.tunables_flow import hopeless, likely_limit, tunables_flow
-from zconsole.ui.actions.tunables_pane import TunablesScreen
+from zconsole.ui.actions.tunables_pane import TunablesScreen, about_lines
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.reasons import suggested
 
@@ -47,6 +47,43 @@ async def test_the_faster_preset_names_and_sets_the_tunable_that_limits():
     assert "Aims at the likely limit: zfs_scrub_delay is 4." in ui.plan
     assert "zfs_scrub_delay 4 → 0 ticks" in ui.plan
     assert ui.backend.parameters.read("zfs_scrub_delay") == 0
+
+
+def changed(plan: str) -> set[str]:
+    """Return the names of the tunables that a plan sets."""
+    return {line.split()[0] for line in plan.splitlines() if "→" in line}
+
+
+async def test_after_what_fits_the_limit_the_faster_preset_offers_the_rest_of_it(monkeypatch):
+    """It said "nothing to change, all values are set already", with nine of eleven at default."""
+    monkeypatch.setattr("zconsole.ui.actions.tunables_flow.likely_limit", lambda _: "txg-time")
+    faster, hints = asking("faster-resilver"), []
+
+    def _look(screen: TunablesScreen) -> int:
+        (row, *_) = screen._now
+        hints.append(flat(text(about_lines(row, LOOK, 80, fast=screen._fast))))
+        return faster(screen)
+
+    ui = ScriptedSession("foreground", _look, AGREED, _look, AGREED, _look)
+    await tunables_flow(ui, "")
+    narrow, rest = ui.plans
+    assert changed(narrow) == {"zfs_resilver_min_time_ms", "zfs_scrub_min_time_ms"}
+    assert "Aims at the likely limit: other I/O takes the scan's time." in flat(narrow)
+    assert len(changed(rest)) == 9
+    assert not changed(rest) & changed(narrow)
+    assert "Goes beyond the likely limit: what lifts that is set already." in flat(rest)
+    assert ui.messages == ["preset faster-resilver: nothing to change, all of it is set already"]
+    limit = "for the likely limit: other I/O takes the scan's time"
+    assert f"F sets 2 tunables {limit}" in hints[0]
+    assert "F sets 9 tunables beyond the likely limit: what lifts that is set already" in hints[1]
+    assert "F sets nothing: the whole faster preset is set already" in hints[2]
+
+
+async def test_where_no_limit_is_known_it_is_said_that_all_of_the_faster_preset_is_set():
+    hints = []
+    ui = ScriptedSession("foreground", lambda screen: hints.append(screen._fast))
+    await tunables_flow(ui, "")
+    assert hints == ["F sets 11 tunables, the whole faster preset"]
 
 
 async def test_the_list_has_what_is_suggested_in_an_old_release():

@@ -87,25 +87,27 @@ class TunablesScreen(PickScreen, groups=("Tunables",)):
         shown: Callable[[], Sequence[TunableRow]],
         start: int,
         held: Callable[[], str],
+        fast: Callable[[], str],
         renew: Work,
         pool_guid: str,
     ) -> None:
         """The callables are called at each drawing, as values may change meanwhile.
 
-        ``held`` describes the autopilot. ``renew`` rereads the values. ``pool_guid``: of the pool
-        at the end of whose scan they may be restored.
+        ``held`` describes the autopilot, ``fast`` what the key of the faster preset would set.
+        ``renew`` rereads the values. ``pool_guid``: of the pool at the end of whose scan they may
+        be restored.
         """
         self._now: Sequence[TunableRow] = ()
-        self._held = ""
+        self._held = self._fast = ""
         self._renew = renew
         self._guid = pool_guid
 
         def _lines(look: DisplayFormat, width: int) -> Lines:
-            self._now, self._held = shown(), held()
+            self._now, self._held, self._fast = shown(), held(), fast()
             return tunable_lines(self._now, look, width)
 
         def _about(index: int, look: DisplayFormat, width: int) -> Lines:
-            return about_lines(self._now[index], look, width, self._held)
+            return about_lines(self._now[index], look, width, self._held, self._fast)
 
         super().__init__(PickList("TUNABLES", _lines, start, _about))
         self.request = "set"
@@ -196,10 +198,13 @@ def _said(shown: TunableRow, room: int) -> str:
     return "; ".join(filter(None, (said + ends, tunable.meaning)))
 
 
-def about_lines(shown: TunableRow, look: DisplayFormat, width: int, pilot: str = "") -> Lines:
+def about_lines(
+    shown: TunableRow, look: DisplayFormat, width: int, pilot: str = "", fast: str = ""
+) -> Lines:
     """Return details on a tunable: when it is restored, its range, and its newest change.
 
     ``pilot`` describes the autopilot; empty if none runs: then the last line says how to start it.
+    ``fast`` is what the key of the faster preset would set.
     """
     setting, tunable = shown.setting, shown.setting.tunable
     said = f"{SET_HERE} set here, was {tunable.exact(setting.original)}: {shown.promise}"
@@ -222,6 +227,7 @@ def about_lines(shown: TunableRow, look: DisplayFormat, width: int, pilot: str =
         lines += look.wrapped(said, width, "notice")
     meaning = "; ".join(filter(None, (harm, tunable.meaning)))
     lines += look.wrapped(meaning, width)
+    lines += look.wrapped(fast, width, "dim") if fast else ()
     if not pilot:
         key = look.keys.shown("hold-latency")
         said = f"{key} starts the autopilot: scans go as fast as a latency you set allows"
