@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import re
+
+import pytest
+
 from tests.factory import frame, mirror_pool
 from tests.table import rows
 from tests.ui.actions.scripted import AGREED, ESC, ScriptedSession, asking
@@ -218,3 +222,41 @@ def test_an_act_is_told_whole_to_whoever_asks(act):
 
 def test_the_command_line_knows_every_limit():
     assert set(LIMITED_BY) == set(LIMITS)
+
+
+async def effect_of_faster(monkeypatch: pytest.MonkeyPatch, seconds: float) -> tuple[str, ...]:
+    """Return what the pane says of the faster preset soon after it was set, and minutes later.
+
+    ``seconds``: for how long the console was open when it was set.
+    """
+    monkeypatch.setattr("zconsole.ui.actions.tunables_flow.likely_limit", lambda _: None)
+    said: list[str] = []
+
+    def _look(screen: TunablesScreen) -> None:
+        (row, *_) = screen._now
+        said.append(flat(text(about_lines(row, LOOK, 100))))
+
+    ui = ScriptedSession("foreground")
+    ui.pass_time(seconds, 1.0)
+    ui.answers.extend((asking("faster-resilver"), AGREED, ESC))
+    await tunables_flow(ui, "")
+    for time in (20.0, 400.0):
+        ui.pass_time(time, 10.0)
+        ui.answers.append(_look)
+        await tunables_flow(ui, "")
+    return tuple(said)
+
+
+async def test_of_what_was_set_before_the_scan_was_watched_no_effect_is_promised(monkeypatch):
+    """It said "wait: what 6000 brings shows in some minutes", and no figure ever came."""
+    for said in await effect_of_faster(monkeypatch, 3.0):
+        assert "11 tunables set" in said
+        assert "effect unknown, no scan watched long enough before it" in said
+        assert "shows" not in said
+
+
+async def test_what_was_set_after_the_first_rates_of_a_scan_has_a_rough_effect(monkeypatch):
+    soon, later = await effect_of_faster(monkeypatch, 12.0)
+    assert "11 tunables set" in soon
+    assert "its effect shows after some minutes of a running scan" in soon
+    assert re.search(r"issued about \S+ before, \S+ in the minutes after \(about \+\d+ %\)", later)

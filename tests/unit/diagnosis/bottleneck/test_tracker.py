@@ -274,7 +274,7 @@ class Play:
         self.effects, self.clock, self.tunables = TunableEffects(), 0.0, dict(tunables)
         self.every = every
 
-    def go_on(self, seconds: int, rate: float = RATE, **tunables: int) -> None:
+    def go_on(self, seconds: int, rate: float | None = RATE, **tunables: int) -> None:
         self.tunables |= tunables
         for _ in range(0, seconds, self.every):
             self.effects.add(EffectSample(self.clock, rate, None), self.tunables)
@@ -347,6 +347,30 @@ def test_a_gain_within_what_the_rate_varies_by_leads_to_no_further_step(gain: fl
 def test_until_it_is_measured_the_advice_is_to_wait():
     found = foreground(played(TIME, 3000, 6000, 0.0, seconds=JUDGED).seen)
     assert found == Suggestion("{act} shows in some minutes", "wait", TIME, 6000)
+
+
+def test_where_nothing_was_watched_before_a_step_nobody_is_told_to_wait():
+    """It said "wait: what 6000 brings shows in some minutes", and no figure ever came."""
+    play = Play({TIME: 3000})
+    play.go_on(5, None)
+    play.go_on(1, **{TIME: 6000})
+    assert foreground(play.seen).tunable == LEAST
+    play = Play({TIME: 3000})
+    play.go_on(1)
+    play.go_on(1, **{TIME: 6000})
+    assert foreground(play.seen).act == "wait"
+    play.go_on(JUDGED, 2 * RATE)
+    assert play.effects.steps[TIME].helped, "roughly"
+
+
+def test_zpools_average_of_a_pass_is_no_rate_before_a_step():
+    found, scan = BottleneckTracker(), Scan("resilver", state="running")
+    for second in range(10):
+        one = replace(sample(second, scan), tunables={TIME: 3000 if second < 9 else 6000})
+        found.push(one, {}, {}, [WatchedScan(scan, "issuing", RATE, averaged=True)])
+    effect = found.effects.steps[TIME].effect
+    assert effect is not None
+    assert (effect.issue_before, effect.over) == (None, True)
 
 
 def test_what_was_tried_and_put_back_is_not_suggested_again():
