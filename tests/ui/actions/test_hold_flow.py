@@ -68,7 +68,7 @@ async def test_an_autopilot_from_the_question_to_the_log_of_its_end():
     assert row.split(NAME)[1].split()[0] == str(value()), "the open list shows what it sets"
     assert "scans are tuned above default" in said[1]
     assert "restored by the autopilot when it ends: with the scans, or with the console" in said[1]
-    assert "when the scan ends: E" not in said[1]
+    assert "E: restored" not in said[1]
     assert f"application requests wait at most {latency(ui.effects.latency())}." in said[1]
 
     ui.answers.extend((asking("restore"), ESC, ESC))

@@ -149,16 +149,13 @@ def _promised(ui: FlowSession, hold: Hold | None) -> str:
     """Describe when a value is restored, and the keys that change that; empty if it was not set."""
     if hold is None:
         return ""
-    keys = ui.look.keys
-    said = f"{promise(hold, ui.scans())}; to restore it now: {keys.shown('restore')}"
-    if not hold.can_switch:
-        return said
-    others = ui.past.holds.values()
-    way = next_way((hold, *others), _guid(ui))
-    if way is Restoring.AT_END and hold.until is not None:  # the key changes others
-        return said
-    as_others = way is Restoring.AT_END and any(other.own and other.until for other in others)
-    return f"{said}, {way}{', as those set before' * as_others}: {keys.shown('restore-at-end')}"
+    keys, said = ui.look.keys, promise(hold, ui.scans())
+    now = f"{keys.shown('restore')}: restored now"
+    way = next_way((hold, *ui.past.holds.values()), _guid(ui))
+    # The key may also change others only.
+    if not hold.can_switch or (way is Restoring.AT_END and hold.until is not None):
+        return f"{said}; {now}"
+    return f"{said}; {keys.shown('restore-at-end')}: {way}, {now}"
 
 
 def _guid(ui: FlowSession) -> str:
@@ -259,7 +256,8 @@ async def _confirm_values(
     said = part("Warnings", (_ends_autopilot(ui, values), *warnings), "warning")
     said += part("Notes", (note, *_tried(ui, values)), "")
     held = {name: value for name, value in values.items() if named(name).guarded and value}
-    here = Hold(Setter.CONSOLE, "here", own=True)
+    until = next((hold.until for hold in ui.past.holds.values() if hold.own and hold.until), None)
+    here = Hold(Setter.CONSOLE, "here", own=True, until=until)
     guard = Hold(Setter.GUARD, "here", own=True, seconds=FROZEN)
     would = [
         "back to the value before: nothing to restore later"
