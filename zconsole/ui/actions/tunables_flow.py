@@ -406,13 +406,14 @@ def running(ui: FlowSession) -> str:
     key, status = ui.look.keys.shown("hold-latency"), ui.autopilot
     if status is None:
         return ""
-    reached = ui.effects.latency()
-    if status.misses(reached, ui.backend.clock()):
+    reached, at = ui.effects.latency(), ui.backend.clock()
+    if status.misses(reached, at):
         return (
             f"Autopilot: target {status.held} can't be reached, scans can't go slower; now"
             f" {present(reached)}. {_cost(ui, status)} {key} stops it."
         )
-    said = f"Autopilot: {status}; now {present(reached)}."
+    rests = ", near the target: nothing to change" * status.rests(reached, at)
+    said = f"Autopilot: {status}; now {present(reached)}{rests}."
     return f"{said} {key} stops it; it also ends when you set a tunable that it sets."
 
 
