@@ -135,7 +135,7 @@ class PoolTimeline:
         # Problems: what limits the scan, devices, spares, redundancy.
         if last is not None and sample.clock < last.clock:
             self._limit = BottleneckTracker()  # its state uses the clock from before a reboot
-        watched = [WatchedScan(v.scan, v.stage, v.issue_rate) for v in scans]
+        watched = [WatchedScan(v.scan, v.stage, v.issue_rate, v.window is None) for v in scans]
         busiest = self.datasets.busiest
         self._limit.push(sample, tree, self.rates.now, watched, busiest or ())
         troubles = self._errors.faults(sample.t, tree, events, dated.pool.scans)

@@ -27,7 +27,7 @@ from zconsole.system.record_file import LockedStore, encoded, record
 from zconsole.system.records import from_json
 from zconsole.system.state_dir import StateError, remove
 from zconsole.tunables.control import Control
-from zconsole.tunables.hold_latency import AIM, FASTEST, GENTLEST, INTERVAL, STEP
+from zconsole.tunables.hold_latency import AIM, FASTEST, GENTLEST, INTERVAL, STEP, correction
 from zconsole.tunables.parameters import Parameters
 from zconsole.tunables.pilot import ACTION, HoldOrder, Pilot, histograms, levers, scanning, targets
 from zconsole.tunables.store import PILOT
@@ -77,6 +77,10 @@ class Status:
         """Whether latency (seconds) is above the target at ``at`` and scans can't go slower."""
         aim = AIM * targets(self.targets).at(at)
         return self.slowest and reached is not None and reached > aim
+
+    def rests(self, reached: float | None, at: float) -> bool:
+        """Whether latency (seconds) is so near the target at ``at`` that nothing is changed."""
+        return reached is not None and not correction(targets(self.targets).at(at), reached)
 
     @property
     def held(self) -> str:

@@ -370,9 +370,12 @@ class Control:
     ) -> None:
         """Save the originals, have them watched, then write: a crash at any time loses none.
 
-        The order must not change. ``SavedTunables.has_set`` relies on it.
+        They go back at the end of a scan if what this owner set before does. The order must not
+        change. ``SavedTunables.has_set`` relies on it.
         """
         previous, changes = dict(saved.values), []
+        ours = [e for e in saved.values.values() if e.owner is not None and e.owner == self._owner]
+        until = next((entry.until for entry in ours if entry.until is not None), None)
         for name, value in values.items():
             before, entry = self._parameters.read(name), saved.values.get(name)
             if before is None or before == value:
@@ -381,7 +384,7 @@ class Control:
             # A value that somebody else set meanwhile is the new original.
             original = entry.original if entry and saved.has_set(name, before) else before
             if value != original:
-                saved.values[name] = SavedTunable(original, value, record.t, self._owner)
+                saved.values[name] = SavedTunable(original, value, record.t, self._owner, until)
         try:
             saved.save()
             self._have_watched(saved)

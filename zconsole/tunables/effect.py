@@ -19,7 +19,20 @@ LONGEST = 900.0
 """Most seconds compared on each side."""
 
 ENOUGH = 5
-"""Fewest samples on each side from which an effect is computed."""
+"""Fewest samples on each side that show how much its rate varies by itself."""
+
+BRIEF = 60.0
+"""Seconds of rates before a change that show how much they vary by themselves.
+
+A rate is measured over up to a minute (``timeline/scan_rate.py``): within less, it is the same
+measurement again and again.
+"""
+
+LARGE = 1.5
+"""Least factor between a rough rate and the later one that counts as an effect.
+
+In simulated scans, the rate of a scan's first seconds is 0.7 to 1.35 times that of later minutes.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +57,12 @@ class TunableEffect:
     latency_before: float | None
     latency_after: float | None
     issue_clear: bool = False
-    """Whether each side's median of the issue rate lies outside the other side's whole range."""
+    """Whether the issue rate's ranges on both sides do not overlap; if rough, whether the change is
+    large."""
     latency_clear: bool = False
-    """Whether each side's median of the latency lies outside the other side's whole range."""
+    """Whether the latency's ranges on both sides do not overlap."""
+    rough: bool = False
+    """Whether the scan was watched so briefly before that its issue rate then is a rough figure."""
     doubt: str = ""
     """Why the issue rates say nothing about the tunable."""
     over: bool = False
@@ -86,19 +102,26 @@ def measure(
     before, after = sides = _sides(kept, changed, last)
     rates = [_known(p.issue_rate for p in side) for side in sides]
     waits = [_known(p.latency for p in side) for side in sides]
-    were_enough = len(_known(p.issue_rate for p in near if p.t < changed)) >= ENOUGH
-    clear = _is_clear(*rates)
-    doubt = _across(before, after) or (_doubt(before, after, kept, changed) if clear else "")
+    was, now = _middle(rates[0], least=1), _middle(rates[1])
+    gain, rough = _change(was, now) or 0.0, _is_rough(before, changed)
+    clear = not 1 / LARGE < 1 + gain < LARGE if rough else _is_clear(*rates)
+    doubt = _across(before, after)
+    if clear:
+        doubt = doubt or _doubt(gain, before, after, kept, changed)
+    elif rough and now is not None:
+        doubt = doubt or "watched too briefly before it"
+    was_seen = any(p.issue_rate is not None for p in near if p.t < changed)
     return TunableEffect(
-        issue_before=_middle(rates[0]),
-        issue_after=_middle(rates[1]),
+        issue_before=was,
+        issue_after=now,
         latency_before=_middle(waits[0]),
         latency_after=_middle(waits[1]),
         issue_clear=clear and not doubt,
         latency_clear=_is_clear(*waits),
+        rough=rough,
         doubt=doubt,
-        over=is_seen or len(rates[0]) < ENOUGH,  # no samples are added to the past
-        crowded=last < changed + SETTLE + LONGEST if len(rates[0]) >= ENOUGH else were_enough,
+        over=is_seen or not rates[0],  # no samples are added to the past
+        crowded=last < changed + SETTLE + LONGEST if rates[0] else was_seen,
     )
 
 
@@ -109,6 +132,12 @@ def _sides(
     settled = changed + SETTLE
     before = _near(reversed([p for p in kept if p.t < changed]), changed)
     return before, _near((p for p in kept if settled <= p.t < last), settled)
+
+
+def _is_rough(before: Iterable[EffectSample], changed: float) -> bool:
+    """Whether these samples are too few, or too new, to show how much the rate varies by itself."""
+    times = [point.t for point in before if point.issue_rate is not None]
+    return bool(times) and (len(times) < ENOUGH or changed - min(times) < BRIEF)
 
 
 def _across(before: Sequence[EffectSample], after: Sequence[EffectSample]) -> str:
@@ -123,6 +152,7 @@ def _across(before: Sequence[EffectSample], after: Sequence[EffectSample]) -> st
 
 
 def _doubt(
+    gain: float,
     before: Sequence[EffectSample],
     after: Sequence[EffectSample],
     kept: Sequence[EffectSample],
@@ -133,7 +163,6 @@ def _doubt(
     Any tunable can hold a scan back, but none lifts a limit that it does not touch: a scan that
     gets faster was freed of the limit it had, one that gets slower met the limit that it has since.
     """
-    gain = _change(_rate(before), _rate(after)) or 0.0
     was, now = _limit(before), _limit(after)
     if limit := was if gain > 0 else now * (now != was):
         return f"limited by {limit}"
@@ -171,16 +200,14 @@ def _known(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None]
 
 
-def _middle(values: Sequence[float]) -> float | None:
+def _middle(values: Sequence[float], least: int = ENOUGH) -> float | None:
     from statistics import median  # lazy: commands that take one sample start faster
 
-    return median(values) if len(values) >= ENOUGH else None
+    return median(values) if len(values) >= least else None
 
 
 def _is_clear(before: Sequence[float], after: Sequence[float]) -> bool:
-    """Whether the medians differ by more than either side varies by itself."""
+    """Whether the values differ by more than either side varies by itself."""
     if min(len(before), len(after)) < ENOUGH:
         return False
-    was, now = _middle(before) or 0.0, _middle(after) or 0.0
-    inside = min(before) <= now <= max(before)
-    return not inside and not min(after) <= was <= max(after)
+    return max(before) < min(after) or max(after) < min(before)

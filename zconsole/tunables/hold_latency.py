@@ -257,7 +257,7 @@ def steered(now: Steering, measured: float | None) -> Steering:
     rises after it.
     """
     turns = now.turns * math.exp(-INTERVAL / FORGET)
-    change = _correction(now.target, measured)
+    change = correction(now.target, measured)
     if change > 0.0:
         change /= max(1.0, turns) ** 3
     wanted = min(FASTEST, max(GENTLEST, now.wanted + change))
@@ -272,7 +272,7 @@ def steered(now: Steering, measured: float | None) -> Steering:
     )
 
 
-def _correction(target: float, measured: float | None) -> float:
+def correction(target: float, measured: float | None) -> float:
     """Return the levels by which one measurement corrects ``wanted``; positive is upwards."""
     if not measured:
         return RISE

@@ -89,9 +89,9 @@ class Scans:
 class Restoring(StrEnum):
     """When values set here are restored: the ways between which the operator switches, in words."""
 
-    AT_END = "when the scan ends"
-    NEVER = "to keep it until a reboot"
-    AFTER_CONSOLE = "once this console is gone"
+    AT_END = "restored at the scan's end"
+    NEVER = "kept until a reboot"
+    AFTER_CONSOLE = "restored once this console is gone"
 
 
 def next_way(holds: Iterable[Hold], pool_guid: str) -> Restoring:

@@ -68,7 +68,7 @@ async def test_an_autopilot_from_the_question_to_the_log_of_its_end():
     assert row.split(NAME)[1].split()[0] == str(value()), "the open list shows what it sets"
     assert "scans are tuned above default" in said[1]
     assert "restored by the autopilot when it ends: with the scans, or with the console" in said[1]
-    assert "when the scan ends: E" not in said[1]
+    assert "E: restored" not in said[1]
     assert f"application requests wait at most {latency(ui.effects.latency())}." in said[1]
 
     ui.answers.extend((asking("restore"), ESC, ESC))
@@ -149,6 +149,25 @@ async def test_where_the_target_is_out_of_reach_its_cost_is_said_and_what_stops_
     assert re.search(f"{cost} V stops it", said[3])
     await hold_flow(ui)
     assert re.search(f"The target can't be reached. {cost}", ui.plan)
+
+
+@pytest.mark.parametrize(
+    ("reached", "rests"),
+    [(0.041, True), (0.043, True), (0.03, False), (0.05, False), (None, False)],
+)
+async def test_near_the_target_it_is_said_why_nothing_changes(monkeypatch, reached, rests):
+    """Target 40ms, now 43ms, "scans are tuned as default" stood for 20 minutes, unexplained."""
+    ui = ScriptedSession(SCENARIO)
+    await started(ui, "40ms")
+    await ui.read_autopilot()
+    monkeypatch.setattr(ui.effects, "latency", lambda: reached)
+    said: list[str] = []
+    ui.answers.append(reading(said))
+    await tunables_flow(ui, "")
+    assert "Autopilot: target 40ms; scans are tuned as default; now " in said[1]
+    assert (
+        f"{reached and latency(reached)}, near the target: nothing to change." in said[1]
+    ) == rests
 
 
 async def test_one_of_another_console_is_seen_and_ended_by_setting_a_tunable():

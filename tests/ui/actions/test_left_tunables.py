@@ -136,8 +136,8 @@ async def test_a_console_that_dies_while_another_runs_leaves_nothing(kernel, oth
     assert kernel.read(TIME) == 5000
     said = await console.pane()
     gone = f"once the console of process {other.pid} is gone and no scan runs"
-    assert f"{gone}; to restore it now: U" in said
-    assert "when the scan ends: E" not in said, "that is up to the other one"
+    assert f"{gone}; U: restored now" in said
+    assert "E: restored" not in said, "that is up to the other one"
     kill(other)
     assert f"{TIME} restored to 3000" in await console.heard()
     assert kernel.read(TIME) == 3000
@@ -257,7 +257,7 @@ async def test_what_is_set_is_said_before_and_after_in_the_same_words(kernel):
     console = Console(kernel, "resilver")
     until_gone = (
         "estored by zconsole in the background once this console is gone (or ssh drops) and"
-        " no scan runs; to restore it now: U, when the scan ends: E"
+        " no scan runs; E: restored at the scan's end, U: restored now"
     )
     console.answers.extend((asking("set"), "5000", AGREED))
     assert f"was 3000: r{until_gone}" in await console.pane()
@@ -265,36 +265,34 @@ async def test_what_is_set_is_said_before_and_after_in_the_same_words(kernel):
     at_end = (
         "restored when the scan of tank ends, even if this console is gone (or ssh drops) by then"
     )
-    switched = f"was 3000: {at_end}; to restore it now: U, to keep it until a reboot: E"
+    switched = f"was 3000: {at_end}; E: kept until a reboot, U: restored now"
     assert switched in await console.pane("until")
     assert console.messages == [f"Each value set here is {at_end}"]
     stays = "set to stay: nothing restores it before the next boot"
-    again = "to restore it now: U, once this console is gone: E"
+    again = "E: restored once this console is gone, U: restored now"
     assert f"was 3000: {stays}; {again}" in await console.pane("until")
     assert console.messages[1:] == [f"Each value set here is {stays}"]
     assert console.left_behind() == (), "what is to stay needs no question"
     assert f"was 3000: r{until_gone}" in await console.pane("until")
 
 
-async def test_what_auto_undo_would_do_is_said_also_while_it_is_on_for_others(kernel):
-    """Values that are set while it is on are not restored at the end until E is pressed again."""
+async def test_a_value_set_while_others_go_back_with_the_scan_is_said_to_follow(kernel):
     console = Console(kernel, "resilver")
     console.answers.extend((asking("set"), "5000", AGREED, asking("until")))
     console.answers.extend((asking("set", 1), "5", AGREED))
     said = await console.pane()
-    assert "when the scan ends, as those set before: E" in flat(console.plan)
-    assert "by then; to restore it now: U" in said
-    assert "until a reboot: E" not in said, "E has the second one restored at the end, too"
-    assert "to keep it until a reboot: E" in await console.pane("until")
+    follows = "estored when the scan of tank ends, even if this console is gone (or ssh drops) by"
+    assert f"R{follows} then; E: kept until a reboot" in flat(console.plan)
+    assert f"r{follows} then; E: kept until a reboot" in said
     console.answers.extend((asking("set"), "3000", AGREED))
     await tunables_flow(console, "")
     assert "Back to the value before: nothing to restore later." in flat(console.plan)
-    assert "when the scan ends" not in flat(console.plan)
+    assert "when the scan" not in flat(console.plan)
 
 
 async def test_what_becomes_of_a_value_is_whole_on_a_small_screen():
     async with acting("resilver", (60, 15)) as a:
         await a.press("T", "enter", *"5000", "enter", *RUN, "escape")
-        for keys in ("now: U, when the scan ends: E", "now: U, to keep it until a reboot: E"):
+        for keys in ("E: restored at the scan's end, U: r", "E: kept until a reboot, U: restored"):
             await until(a.pilot, lambda keys=keys: a.is_laid_out() and keys in flat(a.screen))
             await a.press("E")

@@ -160,7 +160,8 @@ def test_what_a_preset_did_is_told_once_and_claimed_of_none_of_its_tunables() ->
     shown = TunableRow(setting, done=ChangeEffect(change, effect, 7, "20:08"))
     assert "%" not in plain(tunable_lines([shown], LOOK, 140)[0])
     about = "\n".join(map(plain, about_lines(shown, LOOK, 140)))
-    assert "7 tunables set 20:08: issued 120M/s before, 150M/s after (+25 %)" in about
+    rates = "issued 120M/s in the minutes before, 150M/s in the minutes after (+25 %)"
+    assert f"7 tunables set 20:08: {rates}" in about
 
 
 def test_what_a_restore_did_is_not_taken_for_what_the_preset_did() -> None:
@@ -173,9 +174,11 @@ def test_what_a_restore_did_is_not_taken_for_what_the_preset_did() -> None:
         plain(line).strip()
         for line in about_lines(TunableRow(setting, done=done, undone=undone), LOOK, 80)
     )
-    assert "restored: issued 270M/s before, 221M/s after (-18 %); latency" in told
-    assert "latency 35ms before, 51ms after: it varies by as much" in told
-    assert "set before (11 tunables at once): issued 200M/s before, 270M/s after (+35 %)" in told
+    restored = "issued 270M/s in the minutes before, 221M/s in the minutes after (-18 %)"
+    waits = "mean latency 35ms before, 51ms after: it varies by as much"
+    assert f"restored: {restored}; {waits}" in told
+    before = "issued 200M/s in the minutes before, 270M/s in the minutes after (+35 %)"
+    assert f"set before (11 tunables at once): {before}" in told
 
 
 def test_a_switch_is_one_of_two() -> None:
@@ -187,7 +190,7 @@ def test_a_switch_is_one_of_two() -> None:
 
 
 @rows(
-    ("clear", "said"), [(True, "120M/s before, 150M/s after (+25 %)"), (False, "no clear effect")]
+    ("clear", "said"), [(True, "150M/s in the minutes after (+25 %)"), (False, "no clear effect")]
 )
 def test_an_effect_is_claimed_only_where_it_is_clear(clear: bool, said: str) -> None:
     setting = Setting(named("zfs_resilver_min_time_ms"), 6000, 3000, "", 6000, 3000)
@@ -197,8 +200,8 @@ def test_an_effect_is_claimed_only_where_it_is_clear(clear: bool, said: str) -> 
     lines = [*about_lines(shown, LOOK, 120), *tunable_lines([shown], LOOK, 120)]
     text = "\n".join(map(plain, lines))
     assert said in text
-    assert ("150M/s after: it varies by as much" in text) != clear
-    assert ("150M/s after (+25 %" in text) == clear
+    assert ("150M/s in the minutes after: it varies by as much" in text) != clear
+    assert ("150M/s in the minutes after (+25 %" in text) == clear
     listed = plain(tunable_lines([shown], LOOK, 120)[0])
     assert ("+25 %" in listed, "no clear effect" in listed) == (clear, not clear)
     assert ("+25 %" in changes_text([change], effect)) == clear
@@ -211,9 +214,33 @@ def test_that_no_figure_has_clearly_changed_is_told_once() -> None:
     about = " ".join(
         plain(each).strip() for each in about_lines(TunableRow(setting, done=done), LOOK, 80)
     )
-    figures = "issued 543M/s before, 578M/s after; latency 7ms before, 8ms after"
-    assert f"no clear effect: {figures}" in about
+    rates = "issued 543M/s in the minutes before, 578M/s in the minutes after"
+    assert f"no clear effect: {rates}; mean latency 7ms before, 8ms after" in about
     assert "varies" not in about
+
+
+def test_a_rough_effect_is_said_to_be_one() -> None:
+    setting = Setting(named("zfs_resilver_min_time_ms"), 6000, 3000, "", 6000, 3000)
+    change = Change(1.0, "zfs_resilver_min_time_ms", 3000, 6000)
+    effect = TunableEffect(300 << 20, 510 << 20, None, None, issue_clear=True, rough=True)
+    shown = TunableRow(setting, done=ChangeEffect(change, effect))
+    about = "\n".join(map(plain, about_lines(shown, LOOK, 120)))
+    said = "issued about 300M/s before, 510M/s in the minutes after (about +70 %)"
+    assert f"3000 to 6000: {said}" in about
+    assert "about +70 %" in plain(tunable_lines([shown], LOOK, 120)[0])
+    assert changes_text([change], effect).endswith("issue rate about +70 %")
+
+
+def test_the_effect_comes_first_in_a_narrow_list() -> None:
+    """ "was 3, no clear…" was all that a terminal of 80 columns had room for."""
+    change = Change(1.0, "zfs_vdev_async_write_min_active", 2, 8)
+    setting = Setting(named(change.name), 8, 2, "", 8, 2)
+    for effect, said in (
+        (TunableEffect(1e8, 1e8, None, None), "no clear effect"),
+        (TunableEffect(1e8, 3e8, None, None, issue_clear=True), "+200 %, was 2"),
+    ):
+        (line,) = tunable_lines([TunableRow(setting, done=ChangeEffect(change, effect))], LOOK, 80)
+        assert f"I/Os   {said}" in plain(line)
 
 
 def test_where_an_effect_cannot_be_the_tunables_the_reason_is_told_and_no_percentage() -> None:

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import re
+
+import pytest
+
 from tests.factory import frame, mirror_pool
 from tests.table import rows
 from tests.ui.actions.scripted import AGREED, ESC, ScriptedSession, asking
-from tests.ui.drawn import LOOK, plain
+from tests.ui.drawn import LOOK, flat, plain, text
 from zconsole.cli.options import LIMITED_BY
 from zconsole.diagnosis.bottleneck.finding import ACTS, CAUSES, OUT_OF_REACH, Suggestion, Verdict
 from zconsole.pool.model import Scan
 from zconsole.tunables.catalog import LIMITS
 from zconsole.ui.actions.tunables_flow import hopeless, likely_limit, tunables_flow
-from zconsole.ui.actions.tunables_pane import TunablesScreen
+from zconsole.ui.actions.tunables_pane import TunablesScreen, about_lines
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.reasons import suggested
 
@@ -47,6 +51,43 @@ async def test_the_faster_preset_names_and_sets_the_tunable_that_limits():
     assert "Aims at the likely limit: zfs_scrub_delay is 4." in ui.plan
     assert "zfs_scrub_delay 4 → 0 ticks" in ui.plan
     assert ui.backend.parameters.read("zfs_scrub_delay") == 0
+
+
+def changed(plan: str) -> set[str]:
+    """Return the names of the tunables that a plan sets."""
+    return {line.split()[0] for line in plan.splitlines() if "→" in line}
+
+
+async def test_after_what_fits_the_limit_the_faster_preset_offers_the_rest_of_it(monkeypatch):
+    """It said "nothing to change, all values are set already", with nine of eleven at default."""
+    monkeypatch.setattr("zconsole.ui.actions.tunables_flow.likely_limit", lambda _: "txg-time")
+    faster, hints = asking("faster-resilver"), []
+
+    def _look(screen: TunablesScreen) -> int:
+        (row, *_) = screen._now
+        hints.append(flat(text(about_lines(row, LOOK, 80, fast=screen._fast))))
+        return faster(screen)
+
+    ui = ScriptedSession("foreground", _look, AGREED, _look, AGREED, _look)
+    await tunables_flow(ui, "")
+    narrow, rest = ui.plans
+    assert changed(narrow) == {"zfs_resilver_min_time_ms", "zfs_scrub_min_time_ms"}
+    assert "Aims at the likely limit: other I/O takes the scan's time." in flat(narrow)
+    assert len(changed(rest)) == 9
+    assert not changed(rest) & changed(narrow)
+    assert "Goes beyond the likely limit: what lifts that is set already." in flat(rest)
+    assert ui.messages == ["preset faster-resilver: nothing to change, all of it is set already"]
+    limit = "for the likely limit: other I/O takes the scan's time"
+    assert f"F sets 2 tunables {limit}" in hints[0]
+    assert "F sets 9 tunables beyond the likely limit: what lifts that is set already" in hints[1]
+    assert "F sets nothing: the whole faster preset is set already" in hints[2]
+
+
+async def test_where_no_limit_is_known_it_is_said_that_all_of_the_faster_preset_is_set():
+    hints = []
+    ui = ScriptedSession("foreground", lambda screen: hints.append(screen._fast))
+    await tunables_flow(ui, "")
+    assert hints == ["F sets 11 tunables, the whole faster preset"]
 
 
 async def test_the_list_has_what_is_suggested_in_an_old_release():
@@ -181,3 +222,41 @@ def test_an_act_is_told_whole_to_whoever_asks(act):
 
 def test_the_command_line_knows_every_limit():
     assert set(LIMITED_BY) == set(LIMITS)
+
+
+async def effect_of_faster(monkeypatch: pytest.MonkeyPatch, seconds: float) -> tuple[str, ...]:
+    """Return what the pane says of the faster preset soon after it was set, and minutes later.
+
+    ``seconds``: for how long the console was open when it was set.
+    """
+    monkeypatch.setattr("zconsole.ui.actions.tunables_flow.likely_limit", lambda _: None)
+    said: list[str] = []
+
+    def _look(screen: TunablesScreen) -> None:
+        (row, *_) = screen._now
+        said.append(flat(text(about_lines(row, LOOK, 100))))
+
+    ui = ScriptedSession("foreground")
+    ui.pass_time(seconds, 1.0)
+    ui.answers.extend((asking("faster-resilver"), AGREED, ESC))
+    await tunables_flow(ui, "")
+    for time in (20.0, 400.0):
+        ui.pass_time(time, 10.0)
+        ui.answers.append(_look)
+        await tunables_flow(ui, "")
+    return tuple(said)
+
+
+async def test_of_what_was_set_before_the_scan_was_watched_no_effect_is_promised(monkeypatch):
+    """It said "wait: what 6000 brings shows in some minutes", and no figure ever came."""
+    for said in await effect_of_faster(monkeypatch, 3.0):
+        assert "11 tunables set" in said
+        assert "effect unknown, no scan watched long enough before it" in said
+        assert "shows" not in said
+
+
+async def test_what_was_set_after_the_first_rates_of_a_scan_has_a_rough_effect(monkeypatch):
+    soon, later = await effect_of_faster(monkeypatch, 12.0)
+    assert "11 tunables set" in soon
+    assert "its effect shows after some minutes of a running scan" in soon
+    assert re.search(r"issued about \S+ before, \S+ in the minutes after \(about \+\d+ %\)", later)

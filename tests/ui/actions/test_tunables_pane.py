@@ -40,13 +40,14 @@ async def test_what_an_action_set_is_looked_at_with_the_next_round(monkeypatch):
     assert looks
 
 
-@rows("width", [60, 80, 200])
+@rows("width", [60, 80, 91, 200])
 def test_the_keys_of_the_tunables_are_named_in_whole_words(width):
     keys = plain(keys_line(TunablesScreen.groups, LOOK, width)).strip()
     assert keys.startswith("Enter set  F fast  N gentle")
     assert keys.endswith("? help  Esc back")
-    if width >= 80:
-        assert "  D default  U undo  E undo at end  " in keys
+    assert "  U undo  " in keys
+    assert ("  E undo at end  V latency  " in keys) == (width >= 80)
+    assert ("  D default  " in keys) == (width >= 91)
 
 
 async def test_the_key_that_restores_at_the_scans_end_says_what_it_would_change():

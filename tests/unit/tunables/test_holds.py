@@ -236,6 +236,23 @@ def test_what_was_to_stay_can_be_held_by_the_console_again(kernel, live):
     assert [console.until("77") == first for _ in range(6)] == [False, False, True] * 2
 
 
+@pytest.mark.parametrize("later", [TIME, SCRUB])
+def test_what_is_set_after_the_switch_to_the_end_of_the_scan_follows(kernel, live, later):
+    """It stayed until the console was gone, while those set before went back with the scan."""
+    console = kernel.console(live)
+    console.set({TIME: 5000}, 1.0)
+    console.until("77")
+    kernel.console(DEAD).set({"zfs_scan_vdev_limit": 1 << 20}, 2.0)
+    console.set({later: 6000}, 3.0)
+    assert {name: hold.until for name, hold in console.past().holds.items()} == {
+        TIME: "77",
+        later: "77",
+        "zfs_scan_vdev_limit": None,
+    }
+    console.settle(4.0, ENDED)
+    assert (kernel.read(TIME), kernel.read(SCRUB)) == (3000, 1000)
+
+
 def test_what_the_command_line_set_is_held_by_the_console_that_restores_it_at_the_end(kernel, live):
     leave(kernel, None)
     for _ in range(2):

@@ -66,16 +66,17 @@ def throttle(seen: Evidence, _: Disk = NO_DISK) -> Suggestion:
 def _unless_tried(seen: Evidence, wanted: Suggestion) -> Suggestion:
     """Return a suggestion to raise a tunable, or another one if it was raised already.
 
-    There is none for a value that was tried and set back, or whose effect could not be measured. A
-    suggestion without a value stands for any higher value.
+    There is none for a value that was tried and set back, that brought little, or whose effect
+    could not be measured. A suggestion without a value stands for any higher value.
     """
     name = wanted.tunable
     step, now = seen.steps.get(name), seen.tunables.get(name)
-    if step is None or now is None or step.helped:
+    if step is None or now is None or step.worthwhile:
         return wanted
     if step.effect is None:
         return Suggestion("{act} shows in some minutes", "wait", name, step.after)
-    if now >= step.after and step.effect.gain is not None and not step.effect.doubt:
+    is_measured = step.effect.gain is not None and not step.effect.doubt
+    if now >= step.after and is_measured and not step.helped:
         why = "did not help" if step.clear else "had no clear effect"
         return Suggestion(f"{{act}} again: {step.after} {why}", "set", name, step.before)
     return NOTHING_TO_DO if wanted.value is None or wanted.value >= step.after else wanted
@@ -149,21 +150,23 @@ def foreground(seen: Evidence, _: Disk = NO_DISK) -> Suggestion:
             "set zfs_scrub_delay=0 or zfs_resilver_delay=0 to give the scan equal priority"
         )
     kind = seen.scan.function
-    if kind == "rebuild":
-        name = "zfs_vdev_rebuild_min_active"
-    elif seen.foreground_writes > FEW_WRITES:
-        name = f"zfs_{'scrub' if kind == 'scrub' else 'resilver'}_min_time_ms"
-    else:
-        name = "zfs_vdev_scrub_min_active"
+    names = [f"zfs_vdev_{'rebuild' if kind == 'rebuild' else 'scrub'}_min_active"]
+    if kind != "rebuild" and seen.foreground_writes > FEW_WRITES:
+        names.insert(0, f"zfs_{'scrub' if kind == 'scrub' else 'resilver'}_min_time_ms")
+    left = (_more_priority(seen, name) for name in names)
+    return next((each for each in left if each.words), HOLD)
+
+
+def _more_priority(seen: Evidence, name: str) -> Suggestion:
+    """Suggest to double a tunable that gives the scan more priority, unless that was tried."""
     value = seen.tunables.get(name) or BY_NAME[name].default(seen.version)
     most = seen.tunables.get(name.replace("_min_active", "_max_active"))
     if name.endswith("_min_active") and value and most and 2 * value > most:
-        return HOLD  # a minimum above the maximum would be refused
+        return NOTHING_TO_DO  # a minimum above the maximum would be refused
     to, now = (f" to {2 * value}", f"now {value}, ") if value else ("", "")
     told = f"reduce the load, or {{act}}{to} ({now}slows applications)"
     wanted = Suggestion(told, "increase", name, 2 * value if value else None)
-    left = _unless_tried(seen, wanted)
-    return left if left.words else HOLD
+    return _unless_tried(seen, wanted)
 
 
 def memory(seen: Evidence, _: Disk = NO_DISK) -> Suggestion:

@@ -291,6 +291,8 @@ class WatchedScan(NamedTuple):
     stage: str | None
     rate: float | None
     """Bytes/s that it issues at present; those of its only stage before OpenZFS 0.8."""
+    averaged: bool = False
+    """Whether this is zpool's average of the pass, as no rate was measured yet."""
 
 
 class Disk:

@@ -32,6 +32,8 @@ OUT_OF_REACH = ("new-disk", "slow-disk", "bus", "smr", "cpu", "disks", "metadata
 
 LEAST_GAIN = 0.05
 """Least gain, as a share of the rate, that counts as an effect: a scan varies by that much."""
+WORTHWHILE = 0.1
+"""Least gain of a raise, as a share of the rate, after which a further raise is suggested."""
 
 
 LARGE_RAISE = 1.5
@@ -57,10 +59,21 @@ class TunableStep(NamedTuple):
         return self.effect is not None and self.effect.issue_clear
 
     @property
+    def gain(self) -> float:
+        """Clear change of the rate as a share of the earlier one; 0.0 if there was none."""
+        if self.effect is None or not self.clear:
+            return 0.0
+        return self.effect.gain or 0.0
+
+    @property
     def helped(self) -> bool:
         """Whether it clearly made the scan faster."""
-        gain = self.effect.gain if self.effect else None
-        return self.clear and gain is not None and gain >= LEAST_GAIN
+        return self.gain >= LEAST_GAIN
+
+    @property
+    def worthwhile(self) -> bool:
+        """Whether it made the scan so much faster that a further raise may, too."""
+        return self.gain >= WORTHWHILE
 
 
 class ActTexts(NamedTuple):

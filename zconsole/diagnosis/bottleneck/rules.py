@@ -300,7 +300,7 @@ def _applications(seen: Evidence) -> Signs | None:
         return None
     # Samples may miss the few requests of a slow scan: don't say "100 %" while it progresses.
     nearly = share > 0.95 and seen.rate > 0
-    details: dict[str, float | str] = {"part": "nearly all" if nearly else percent(share)}
+    details: dict[str, float | str] = {"part": "nearly all" if nearly else f"{percent(share)} of"}
     if seen.foreground_writes > advice.FEW_WRITES:
         details["writes"] = seen.foreground_writes
     if named := _named(seen.datasets):
@@ -582,7 +582,7 @@ RULES = (
         [
             "a tunable: {tunable} is {value} (default {default})",
             ", disks at most {at_most:%} busy",
-            "; {part} of the requests in flight are from applications",
+            "; {part} requests in flight are from applications",
         ],
         advice.throttle,
     ),
@@ -590,10 +590,9 @@ RULES = (
         "foreground",
         _applications,
         [
-            "other I/O: ",
-            "{named}; ",
-            "{part} of the requests in flight are from applications, disks {busy:%} busy",
-            ", {writes:B/s} of other writes",
+            "other I/O: {part} requests, disks {busy:%} busy",
+            ", {writes:B/s} written",
+            "; {named}",
         ],
         advice.foreground,
     ),

@@ -74,7 +74,8 @@ class BottleneckTracker:
         watched = next((each for each in scans if each.scan.state == "running"), None)
         if watched is not None and watched.scan.key != self._scan:
             self._begin(watched.scan.key, sample.clock)
-        rate, stage = (watched.rate, watched.stage or "") if watched else (None, "")
+        rate = watched.rate if watched and not watched.averaged else None
+        stage = (watched.stage or "") if watched else ""
         whole = rates.get(next(iter(tree), ""), IoRates())
         cause = self.verdict.cause if self.verdict else ""
         limit = CAUSES[cause] if cause in OUT_OF_REACH else ""
@@ -335,10 +336,10 @@ class TunableEffects:
         return changed_names
 
     def _measure(self, clock: float, name: str) -> None:
-        """Measure a step once enough samples follow it."""
+        """Measure a step once enough samples follow it, or at once if none was before it."""
         changed = self._changed[name]
         cut = any(changed < t < clock for t in self._times)
-        if not cut and clock < changed + SETTLE + WINDOW:
+        if not cut and changed < clock < changed + SETTLE + WINDOW:
             return
         found = measure(self._points, changed, self._times)
         if found.gain is None and not (cut or found.over):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from zconsole.actions.backend import FROZEN
@@ -12,7 +12,7 @@ from zconsole.errors import UsageError, ZconsoleError
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.timeline.frame import Frame
 from zconsole.tunables.autopilot import Status
-from zconsole.tunables.catalog import BY_NAME, BYTES, LIMITS, exact, named, preset
+from zconsole.tunables.catalog import BY_NAME, BYTES, LIMITS, Preset, exact, named, preset
 from zconsole.tunables.control import Setting
 from zconsole.tunables.hold_latency import LEVERS
 from zconsole.tunables.holds import Hold, Restoring, Setter, grouped, next_way, promise
@@ -32,8 +32,10 @@ from zconsole.ui.dialogs.screens import TextQuestion
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.reasons import suggested
 from zconsole.ui.widgets.draw import Lines, Span
-from zconsole.units import duration, percent
+from zconsole.units import counted, duration, percent
 
+FASTER = "faster-resilver"
+"""Name of the faster preset, and of its key."""
 ACTS = "Acts on every pool of this machine, at once."
 LIFTS = {
     "new-disk-writes": "too few writes to the new disk at once",
@@ -56,11 +58,14 @@ _NO_DISK = ("cpu", "metadata")
 async def tunables_flow(ui: FlowSession, _: str) -> None:
     """Show the tunables pane until it is left with Esc."""
     now: dict[str, Setting] = {}
+    fast = ""
 
     async def _read() -> None:
         """Read the values, which others may set meanwhile, and what is known of who set them."""
+        nonlocal fast
         found = await in_daemon_thread(ui.backend.control.list)
         now.update((each.tunable.name, each) for each in found if each.value is not None)
+        fast = await in_daemon_thread(lambda: _faster(ui).hint(ui.look.keys.shown(FASTER)))
         await ui.read_past()
         await ui.read_autopilot()
 
@@ -71,7 +76,7 @@ async def tunables_flow(ui: FlowSession, _: str) -> None:
     row = next(iter(_set_last(ui, now)), 0) if suggested_row is None else suggested_row
     while True:
         screen = TunablesScreen(
-            partial(_shown, ui, now), row, partial(running, ui), _read, _guid(ui)
+            partial(_shown, ui, now), row, partial(running, ui), lambda: fast, _read, _guid(ui)
         )
         picked = await ui.show(screen)
         if picked is None:
@@ -144,16 +149,13 @@ def _promised(ui: FlowSession, hold: Hold | None) -> str:
     """Describe when a value is restored, and the keys that change that; empty if it was not set."""
     if hold is None:
         return ""
-    keys = ui.look.keys
-    said = f"{promise(hold, ui.scans())}; to restore it now: {keys.shown('restore')}"
-    if not hold.can_switch:
-        return said
-    others = ui.past.holds.values()
-    way = next_way((hold, *others), _guid(ui))
-    if way is Restoring.AT_END and hold.until is not None:  # the key changes others
-        return said
-    as_others = way is Restoring.AT_END and any(other.own and other.until for other in others)
-    return f"{said}, {way}{', as those set before' * as_others}: {keys.shown('restore-at-end')}"
+    keys, said = ui.look.keys, promise(hold, ui.scans())
+    now = f"{keys.shown('restore')}: restored now"
+    way = next_way((hold, *ui.past.holds.values()), _guid(ui))
+    # The key may also change others only.
+    if not hold.can_switch or (way is Restoring.AT_END and hold.until is not None):
+        return f"{said}; {now}"
+    return f"{said}; {keys.shown('restore-at-end')}: {way}, {now}"
 
 
 def _guid(ui: FlowSession) -> str:
@@ -182,22 +184,60 @@ async def _ask_value(ui: FlowSession, setting: Setting) -> None:
         await _confirm_values(ui, f"Set {name}", {name: value}, warning)
 
 
+@dataclass(frozen=True, slots=True)
+class Faster:
+    """What the faster preset sets now."""
+
+    chosen: Preset
+    limit: str | None
+    """The likely limit, a key of LIFTS; None if it is unclear, or the preset does not lift it."""
+    beyond: bool = False
+    """Whether it lifts other limits, as what lifts the likely one is set already."""
+
+    @property
+    def aims(self) -> str:
+        """What it aims at, as a sentence; empty without a likely limit."""
+        if self.beyond:
+            return "Goes beyond the likely limit: what lifts that is set already."
+        return f"Aims at the likely limit: {LIFTS[self.limit]}." if self.limit else ""
+
+    def hint(self, key: str) -> str:
+        """Describe what its key would do."""
+        if not (count := len(self.chosen.values)):
+            return f"{key} sets nothing: the whole faster preset is set already"
+        what = ", the whole faster preset"
+        if self.limit:
+            what = f" for the likely limit: {LIFTS[self.limit]}"
+        if self.beyond:
+            what = " beyond the likely limit: what lifts that is set already"
+        return f"{key} sets {counted(count, 'tunable')}{what}"
+
+
+def _faster(ui: FlowSession) -> Faster:
+    """Return the faster preset for the likely limit, or all of it if that has nothing to set."""
+    parameters, limit = ui.backend.parameters, likely_limit(ui.frame) if ui.frame else None
+    found = Faster(preset(FASTER, parameters, limit), limit)
+    if limit is None or found.chosen.values:
+        return found
+    return Faster(preset(FASTER, parameters), limit, beyond=True)
+
+
 async def _preset(ui: FlowSession, name: str) -> None:
-    frame = ui.frame if name == "faster-resilver" else None
-    limit = likely_limit(frame) if frame is not None else None
-    chosen = preset(name, ui.backend.parameters, limit)
+    frame = ui.frame if name == FASTER else None
+    faster = _faster(ui) if name == FASTER else None
+    chosen = faster.chosen if faster else preset(name, ui.backend.parameters)
     live = ui.backend.parameters.read
-    aims = f"Aims at the likely limit: {LIFTS[limit]}." if limit else ""
+    aims = faster.aims if faster else ""
     if frame is not None and frame.limit is not None and (held := frame.limit.throttle) is not None:
         is_set = held.tunable in chosen.values
         aims = "Aims at the likely limit" if is_set else "Does not change what limits the scan"
         aims += f": {held.tunable} is {exact(held.tunable, live(held.tunable))}."
     values = {n: value for n, value in chosen.values.items() if live(n) != value}
     if not values:
-        raise ZconsoleError(f"preset {name}: nothing to change, all values are set already")
+        raise ZconsoleError(f"preset {name}: nothing to change, all of it is set already")
     doubt = (hopeless(frame) if frame is not None else None) or ""
     action = f"preset {name}"
-    title = f"Faster scans ({action})" if name == "faster-resilver" else action.capitalize()
+    title = f"Faster scans ({action})" if name == FASTER else action.capitalize()
     await _confirm_values(ui, title, values, *chosen.warnings, note=doubt, action=action, aims=aims)
 
 
@@ -216,7 +256,8 @@ async def _confirm_values(
     said = part("Warnings", (_ends_autopilot(ui, values), *warnings), "warning")
     said += part("Notes", (note, *_tried(ui, values)), "")
     held = {name: value for name, value in values.items() if named(name).guarded and value}
-    here = Hold(Setter.CONSOLE, "here", own=True)
+    until = next((hold.until for hold in ui.past.holds.values() if hold.own and hold.until), None)
+    here = Hold(Setter.CONSOLE, "here", own=True, until=until)
     guard = Hold(Setter.GUARD, "here", own=True, seconds=FROZEN)
     would = [
         "back to the value before: nothing to restore later"
@@ -365,13 +406,14 @@ def running(ui: FlowSession) -> str:
     key, status = ui.look.keys.shown("hold-latency"), ui.autopilot
     if status is None:
         return ""
-    reached = ui.effects.latency()
-    if status.misses(reached, ui.backend.clock()):
+    reached, at = ui.effects.latency(), ui.backend.clock()
+    if status.misses(reached, at):
         return (
             f"Autopilot: target {status.held} can't be reached, scans can't go slower; now"
             f" {present(reached)}. {_cost(ui, status)} {key} stops it."
         )
-    said = f"Autopilot: {status}; now {present(reached)}."
+    rests = ", near the target: nothing to change" * status.rests(reached, at)
+    said = f"Autopilot: {status}; now {present(reached)}{rests}."
     return f"{said} {key} stops it; it also ends when you set a tunable that it sets."
 
 

@@ -87,25 +87,27 @@ class TunablesScreen(PickScreen, groups=("Tunables",)):
         shown: Callable[[], Sequence[TunableRow]],
         start: int,
         held: Callable[[], str],
+        fast: Callable[[], str],
         renew: Work,
         pool_guid: str,
     ) -> None:
         """The callables are called at each drawing, as values may change meanwhile.
 
-        ``held`` describes the autopilot. ``renew`` rereads the values. ``pool_guid``: of the pool
-        at the end of whose scan they may be restored.
+        ``held`` describes the autopilot, ``fast`` what the key of the faster preset would set.
+        ``renew`` rereads the values. ``pool_guid``: of the pool at the end of whose scan they may
+        be restored.
         """
         self._now: Sequence[TunableRow] = ()
-        self._held = ""
+        self._held = self._fast = ""
         self._renew = renew
         self._guid = pool_guid
 
         def _lines(look: DisplayFormat, width: int) -> Lines:
-            self._now, self._held = shown(), held()
+            self._now, self._held, self._fast = shown(), held(), fast()
             return tunable_lines(self._now, look, width)
 
         def _about(index: int, look: DisplayFormat, width: int) -> Lines:
-            return about_lines(self._now[index], look, width, self._held)
+            return about_lines(self._now[index], look, width, self._held, self._fast)
 
         super().__init__(PickList("TUNABLES", _lines, start, _about))
         self.request = "set"
@@ -180,13 +182,14 @@ def _line(shown: TunableRow, names: int, look: DisplayFormat, width: int) -> Lin
 
 
 def _said(shown: TunableRow, room: int) -> str:
-    """Return the change made from here, then the meaning if there is room to begin it."""
+    """Return what was set from here, and its effect, then the meaning if there is room for it."""
     setting, tunable = shown.setting, shown.setting.tunable
     said = f"was {tunable.exact(setting.original)}" * setting.ours
     effect = shown.done.effect if shown.done and shown.done.together == 1 else None
     if said and effect is not None and effect.gain is not None:
-        gain = _signed(effect.gain) if effect.issue_clear else UNCLEAR
-        said += f", {UNMEASURABLE if effect.doubt else gain}"
+        gain = _gain(effect) if effect.issue_clear else UNCLEAR
+        # The value before comes last: a narrow list cuts it.
+        said = f"{UNMEASURABLE if effect.doubt else gain}, {said}"
     more = "; ".join(filter(None, (said, shown.advice * bool(shown.suggested))))
     if len(more) <= room:  # otherwise only in the details below the list
         said = more
@@ -196,10 +199,13 @@ def _said(shown: TunableRow, room: int) -> str:
     return "; ".join(filter(None, (said + ends, tunable.meaning)))
 
 
-def about_lines(shown: TunableRow, look: DisplayFormat, width: int, pilot: str = "") -> Lines:
+def about_lines(
+    shown: TunableRow, look: DisplayFormat, width: int, pilot: str = "", fast: str = ""
+) -> Lines:
     """Return details on a tunable: when it is restored, its range, and its newest change.
 
     ``pilot`` describes the autopilot; empty if none runs: then the last line says how to start it.
+    ``fast`` is what the key of the faster preset would set.
     """
     setting, tunable = shown.setting, shown.setting.tunable
     said = f"{SET_HERE} set here, was {tunable.exact(setting.original)}: {shown.promise}"
@@ -222,6 +228,7 @@ def about_lines(shown: TunableRow, look: DisplayFormat, width: int, pilot: str =
         lines += look.wrapped(said, width, "notice")
     meaning = "; ".join(filter(None, (harm, tunable.meaning)))
     lines += look.wrapped(meaning, width)
+    lines += look.wrapped(fast, width, "dim") if fast else ()
     if not pilot:
         key = look.keys.shown("hold-latency")
         said = f"{key} starts the autopilot: scans go as fast as a latency you set allows"
@@ -239,35 +246,43 @@ def _effects(shown: TunableRow, look: DisplayFormat) -> Iterator[str]:
 
 
 def _measured(effect: TunableEffect | None, look: DisplayFormat) -> str:
-    """Describe an effect: ``issued 120M/s before, 150M/s after (+25 %); …``."""
+    """Describe an effect: ``issued 120M/s in the minutes before, 150M/s … (+25 %); …``."""
     if effect is None or effect.gain is None:
         if effect is None or not effect.over:
             return _TO_COME
         side = "before" if effect.issue_before is None else "after"
         return f"{_CROWDED if effect.crowded else _UNMEASURED} {side} it"
-    rates = _figures("issued", look.rate, effect.issue_before, effect.issue_after)
-    waits = _figures("latency", units.latency, effect.latency_before, effect.latency_after)
-    latency = [] if effect.cost is None else [_judged(waits, effect.cost, effect.latency_clear)]
+    rates = f"issued {_rates(effect, look)}"
+    was, now = (
+        units.latency(each or 0.0) for each in (effect.latency_before, effect.latency_after)
+    )
+    # Not the latency of the autopilot, which is that of nearly all requests of applications.
+    waits = f"mean latency {was} before, {now} after"
+    latency = []
+    if effect.cost is not None:
+        latency = [_judged(waits, _signed(effect.cost), effect.latency_clear)]
     if effect.doubt:  # beside figures it would read as a gain or a loss
         return "; ".join((f"{UNMEASURABLE}: {effect.doubt}", *latency))
     if latency and not (effect.issue_clear or effect.latency_clear):
         return f"{UNCLEAR}: {rates}; {waits}"
-    return "; ".join((_judged(rates, effect.gain, effect.issue_clear), *latency))
+    return "; ".join((_judged(rates, _gain(effect), effect.issue_clear), *latency))
+
+
+def _rates(effect: TunableEffect, look: DisplayFormat) -> str:
+    """Return the rates compared, and when they were measured: the rate of now may be another."""
+    was, now = (look.rate(each or 0.0) for each in (effect.issue_before, effect.issue_after))
+    if effect.rough:
+        return f"about {was} before, {now} in the minutes after"
+    return f"{was} in the minutes before, {now} in the minutes after"
 
 
 def _values(change: Change) -> str:
     return f"{exact(change.name, change.before)} to {exact(change.name, change.after)}"
 
 
-def _figures(
-    what: str, show: Callable[[float], str], before: float | None, after: float | None
-) -> str:
-    return f"{what} {show(before or 0.0)} before, {show(after or 0.0)} after"
-
-
-def _judged(figures: str, share: float, is_clear: bool) -> str:
+def _judged(figures: str, change: str, is_clear: bool) -> str:
     """Add the relative change, or that it does not exceed the usual variation."""
-    return f"{figures} ({_signed(share)})" if is_clear else f"{figures}: {WITHIN}"
+    return f"{figures} ({change})" if is_clear else f"{figures}: {WITHIN}"
 
 
 def question_lines(setting: Setting, suggested: str, look: DisplayFormat, width: int) -> Lines:
@@ -303,11 +318,16 @@ def changes_text(changes: Sequence[Change], effect: TunableEffect) -> str:
     said = first if len(changes) == 1 else f"{first} and {len(changes) - 1} more"
     if effect.gain is None:
         return said
-    rate = f"issue rate {_signed(effect.gain)}" if effect.issue_clear else ""
+    rate = f"issue rate {_gain(effect)}" if effect.issue_clear else ""
     rate = f"{UNMEASURABLE}: {effect.doubt}" if effect.doubt else rate
     slower = effect.cost is not None and effect.latency_clear
     cost = f"latency {_signed(effect.cost or 0.0)}" if slower else ""
     return f"{said}: {', '.join(filter(None, (rate, cost))) or UNCLEAR}"
+
+
+def _gain(effect: TunableEffect) -> str:
+    """Return the relative change of the issue rate, which is known."""
+    return f"{'about ' * effect.rough}{_signed(effect.gain or 0.0)}"
 
 
 def _signed(share: float) -> str:

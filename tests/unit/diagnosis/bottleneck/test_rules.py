@@ -8,6 +8,7 @@ from collections import defaultdict
 import pytest
 
 from tests.table import rows
+from tests.ui.drawn import LOOK
 from tests.unit.diagnosis.bottleneck.watching import watched
 from zconsole import units
 from zconsole.diagnosis.bottleneck import advice
@@ -17,6 +18,7 @@ from zconsole.diagnosis.bottleneck.rules import RULES, SMALL, Figure, judge
 from zconsole.pool.model import DatasetLoad, IoRates, Scan, Vdev
 from zconsole.sim.source import World
 from zconsole.timeline.session import Session
+from zconsole.ui.panes.reasons import paragraph
 
 pytestmark = pytest.mark.slow
 
@@ -314,7 +316,7 @@ def test_the_share_of_applications_is_steady_and_leaves_some_to_a_scan_that_goes
     shown = [limit.figures["others"] for limit in texts[-20:]]
     assert len(shown) == 20
     assert max(shown) - min(shown) < 0.15
-    assert not any("100 % of the requests" in limit.text for limit in texts)
+    assert not any("100 % of requests" in limit.text for limit in texts)
 
 
 def test_rates_that_a_source_gives_in_whole_numbers_are_told_as_all_are():
@@ -555,6 +557,17 @@ def test_a_scan_that_was_set_to_be_gentle_is_held_by_that_rather_than_by_applica
         )
 
 
+@rows(("scrub", "share"), [(0.02, "nearly all"), (2.0, "50 % of")])
+def test_all_that_is_told_of_applications_has_room_on_a_screen_of_80_columns(scrub, share):
+    """It was always cut: "50 % of the requests in flight are from applications, …"."""
+    active = {"sync_r": 2.0, "scrub": scrub}
+    past = LeafStats(active=active, active_mean=active)
+    disks = (disk(f"d{n}", 65536.0, 100.0, 1.0, past=past) for n in range(2))
+    found = judged(*disks, foreground_writes=15e6)
+    assert found.text == f"other I/O: {share} requests, disks 100 % busy, 14.3M/s written"
+    assert len(paragraph("slowed by", found.text, LOOK, 80)) == 1
+
+
 LOW = {"version": (2, 3, 0), "tunables": {"zfs_vdev_scrub_max_active": 1}}
 
 
@@ -563,7 +576,7 @@ def test_disks_that_applications_keep_fully_busy_are_not_told_to_have_capacity(b
     found = held_by_applications(busy, **LOW)
     assert found.text == (
         f"a tunable: zfs_vdev_scrub_max_active is 1 (default 3){told};"
-        " nearly all of the requests in flight are from applications"
+        " nearly all requests in flight are from applications"
     )
 
 

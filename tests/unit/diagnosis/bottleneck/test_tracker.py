@@ -11,7 +11,6 @@ from tests.unit.diagnosis.bottleneck.watching import watched
 from tests.unit.timeline.following import sample
 from zconsole.diagnosis.bottleneck import rules, tracker
 from zconsole.diagnosis.bottleneck.advice import (
-    HOLD,
     foreground,
     more_writes,
     reorder,
@@ -23,6 +22,7 @@ from zconsole.diagnosis.bottleneck.finding import (
     LEAST_GAIN,
     NOTHING_TO_DO,
     TOO_LITTLE,
+    WORTHWHILE,
     Suggestion,
     Verdict,
 )
@@ -260,6 +260,8 @@ def test_between_two_judgements_the_share_of_the_best_is_that_of_the_rate_of_now
 RATE = 100e6
 TIME, READS = "zfs_resilver_min_time_ms", "zfs_vdev_scrub_max_active"
 WRITES = "zfs_vdev_async_write_min_active"
+LEAST = "zfs_vdev_scrub_min_active"
+"""What is suggested next against applications, after TIME."""
 REORDER = partial(reorder, blocks="scattered blocks")
 CALM = 300
 JUDGED = int(SETTLE + WINDOW)
@@ -272,7 +274,7 @@ class Play:
         self.effects, self.clock, self.tunables = TunableEffects(), 0.0, dict(tunables)
         self.every = every
 
-    def go_on(self, seconds: int, rate: float = RATE, **tunables: int) -> None:
+    def go_on(self, seconds: int, rate: float | None = RATE, **tunables: int) -> None:
         self.tunables |= tunables
         for _ in range(0, seconds, self.every):
             self.effects.add(EffectSample(self.clock, rate, None), self.tunables)
@@ -307,6 +309,15 @@ def test_a_step_is_measured_where_samples_are_rare_before_the_next_is_suggested(
     assert "6000 had no clear effect" in foreground(play.seen).text
 
 
+@rows("gain", [LEAST_GAIN + 0.01, WORTHWHILE - 0.01])
+def test_a_step_that_brought_little_stays_and_leads_to_another_tunable(gain):
+    """ "to 12000" was suggested after 6000 had brought 7 %, though another tunable brought 29 %."""
+    found = foreground(played(TIME, 3000, 6000, gain).seen)
+    assert (found.act, found.tunable) == ("increase", LEAST)
+    assert throttle(played(READS, 3, 6, gain).seen).tunable == "zfs_scan_vdev_limit"
+    assert more_writes(played(WRITES, 2, 8, gain).seen) == NOTHING_TO_DO
+
+
 @rows("gain", [0.0, -0.2, LEAST_GAIN - 0.01])
 @rows(
     ("name", "before", "after", "told"),
@@ -338,10 +349,34 @@ def test_until_it_is_measured_the_advice_is_to_wait():
     assert found == Suggestion("{act} shows in some minutes", "wait", TIME, 6000)
 
 
+def test_where_nothing_was_watched_before_a_step_nobody_is_told_to_wait():
+    """It said "wait: what 6000 brings shows in some minutes", and no figure ever came."""
+    play = Play({TIME: 3000})
+    play.go_on(5, None)
+    play.go_on(1, **{TIME: 6000})
+    assert foreground(play.seen).tunable == LEAST
+    play = Play({TIME: 3000})
+    play.go_on(1)
+    play.go_on(1, **{TIME: 6000})
+    assert foreground(play.seen).act == "wait"
+    play.go_on(JUDGED, 2 * RATE)
+    assert play.effects.steps[TIME].helped, "roughly"
+
+
+def test_zpools_average_of_a_pass_is_no_rate_before_a_step():
+    found, scan = BottleneckTracker(), Scan("resilver", state="running")
+    for second in range(10):
+        one = replace(sample(second, scan), tunables={TIME: 3000 if second < 9 else 6000})
+        found.push(one, {}, {}, [WatchedScan(scan, "issuing", RATE, averaged=True)])
+    effect = found.effects.steps[TIME].effect
+    assert effect is not None
+    assert (effect.issue_before, effect.over) == (None, True)
+
+
 def test_what_was_tried_and_put_back_is_not_suggested_again():
     play = played(TIME, 3000, 6000, 0.0)
     play.go_on(10, **{TIME: 3000})
-    assert foreground(play.seen) == HOLD
+    assert foreground(play.seen).tunable == LEAST
     play = played(READS, 3, 6, 0.0)
     play.go_on(10, **{READS: 3})
     assert REORDER(play.seen, NO_DISK) == NOTHING_TO_DO
@@ -353,14 +388,14 @@ def test_what_was_tried_stays_known_where_an_autopilot_puts_back_what_it_found()
     play.go_on(10, **{TIME: 3000})
     play.go_on(CALM, **{TIME: 500})
     play.go_on(CALM, **{TIME: 3000})
-    assert foreground(play.seen) == HOLD
+    assert foreground(play.seen).tunable == LEAST
 
 
 def test_what_was_set_back_with_some_minutes_of_samples_is_not_suggested_again():
     """The list said "no clear effect" before it was set back, and 6000 was suggested again."""
     play = played(TIME, 3000, 6000, 0.0, seconds=int(SETTLE) + 20)
     play.go_on(10, **{TIME: 3000})
-    assert foreground(play.seen) == HOLD
+    assert foreground(play.seen).tunable == LEAST
 
 
 def test_a_gain_that_another_limit_explains_is_not_a_tunables_effect(monkeypatch):
@@ -394,7 +429,7 @@ def test_a_step_across_stages_is_not_said_to_have_had_no_effect():
         effects.add(EffectSample(float(second), rate, None, stage=stage), tunables)
     seen = Play(tunables).seen._replace(steps=effects.steps)
     assert effects.steps[TIME].effect.doubt == "issuing before, scanning after"
-    assert foreground(seen) == HOLD
+    assert foreground(seen).tunable == LEAST
 
 
 @rows(
@@ -443,11 +478,11 @@ def test_after_a_step_that_cannot_be_measured_no_further_one_is_suggested():
     play = Play({TIME: 3000})
     play.go_on(1)
     play.go_on(JUDGED + 1, **{TIME: 6000})
-    assert foreground(play.seen) == HOLD
+    assert foreground(play.seen).tunable == LEAST
     play = played(TIME, 3000, 6000, 0.0, seconds=20)
     play.go_on(2, zfs_scan_vdev_limit=1)
     play.go_on(2, zfs_scan_vdev_limit=2)
-    assert foreground(play.seen) == HOLD
+    assert foreground(play.seen).tunable == LEAST
 
 
 def test_steps_set_at_one_time_are_measured_together():
