@@ -135,7 +135,7 @@ class PoolTimeline:
         troubles = self._errors.faults(sample.t, tree, events, dated.pool.scans)
         back = self.absences.returned
         spares = spare_problems(pool.root, pool.scans, sample.t, back)
-        left = redundancy(pool, back)
+        left = redundancy(self.absences.marked(sample), back)
         word = health(
             pool,
             sample.t,
