@@ -460,19 +460,24 @@ def _last_scan(view: ScanView | None, place: Place) -> CellRows:
     """Return the last scan, its end and results, and the last full scrub if that was another."""
     # Age of the last full scrub, and whether it is overdue; empty if unknown.
     since = place.frame.scrub
+    canceled = view is not None and view.scan.state != "finished"
     said = since.words
     if since.overdue:
         said = _fitting((f"{said}, overdue", said), place.width)
+    elif canceled:  # the canceled one was the last scrub, too
+        said = _fitting((said.replace("last scrub", "last full scrub"), said), place.width)
     scrub: list[Line] = [(Span(said, "warning" if since.overdue else ""),)] if said else []
     if view is None or view.scan.function == "none":
         known = "none recorded" if place.frame.seen.scans_known else "unknown"
         return [[_named("LAST SCAN", known)], scrub]
-    facts = _results(view, place)
-    if view.scan.state != "finished" or since.overdue:
+    first, facts = _ended(view.scan, place), _results(view, place)
+    if scrub and canceled:
+        # In one row, its results would be read as those of the last full scrub.
+        return [[first], facts, scrub] if place.tall else [[first], scrub]
+    if since.overdue:
         facts = [*scrub, *facts]
     elif view.scan.end != since.last:
         facts += scrub
-    first = _ended(view.scan, place)
     return [[first], facts] if not place.tall else [[first], facts[:1], facts[1:]]
 
 
