@@ -572,8 +572,7 @@ RULES = (
         "foreground",
         _applications,
         [
-            "other I/O: {part} of the requests in flight are from applications, "
-            "disks {busy:%} busy",
+            "applications: {part} of the requests in flight, disks {busy:%} busy",
             ", {writes:B/s} of other writes",
         ],
         advice.foreground,

@@ -211,12 +211,12 @@ def _notes(view: ScanView, ink: Ink) -> Iterator[Line]:
     if restarts > 1:
         # An ETA beside the last restart alone would seem more certain than it is.
         known = [mark.t for mark in view.past.marks if mark.text == "restart"][-restarts:]
-        since = f" since {ink.look.when(known[0], ink.frame.t)}" if len(known) == restarts else ""
-        said = f"restarted {restarts} times{since}"
-        if since and _never_ends(known, view.estimate.eta, ink.frame.t):
+        first = f" since {ink.look.when(known[0], ink.frame.t)}" if len(known) == restarts else ""
+        said = f"restarted {restarts} times{first}"
+        if first and _never_ends(known, view.estimate.eta, ink.frame.t):
             minutes = max(1, round((known[-1] - known[0]) / (restarts - 1) / 60))
             every = units.duration(minutes * 60.0).removesuffix("00s")
-            said = f"can't end: restarts about every {every} ({restarts} times{since})"
+            said = f"can't end: restarts about every {every} ({restarts} times{first})"
         yield (Span(said, "warning"),)
     again = [i for i, note in enumerate(view.notes) if note.startswith(RESTARTED)]
     for i, note in enumerate(view.notes):
