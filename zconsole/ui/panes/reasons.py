@@ -330,8 +330,8 @@ def _trouble(trouble: DeviceFault, rows: int, ink: Ink) -> list[Line]:
         # The bay alone, without the serial number, may leave room for the errors beside the cause.
         bay = bays_of(ink.frame).get(trouble.name, name)
         brief = "; ".join(said.split("; ")[:2])
-        text = next((f"{each}: {said}" for each in (name, bay) if _fits(f"{each}: {brief}; …")), "")
-        text = text or f"{name}: {said}"
+        called = next((each for each in (name, bay) if _fits(f"{each}: {brief}; …")), name)
+        text = f"{called}: {said}"
     return fixed(trouble.label, text, rows, ink, "warning")
 
 

@@ -185,6 +185,7 @@ def _facts(view: ScanView, ink: Ink) -> Iterator[Line]:
     past = view.comparison
     if past is not None and not ink.roomy:  # there the comparison is in the basis of the ETA
         said = f"{units.duration(past.took)}, {past.this} {past.how}"
+        said += " in running time" * (view.working is not None)  # the ETA counts pauses, too
         yield (Span(f"{past.which} ", "dim"), Span(said))
     if view.restarts == 1:  # the notes count several
         yield (Span("restarts 1", "warning"),)
