@@ -63,8 +63,9 @@ class Feed:
 
     playback: Playback | None = None
     """Controls of a replay; None if it is not one."""
-    faster: Callable[[int], None] | None = None
-    """Changes the speed of simulated time to the next (1) or previous (-1); None for real time."""
+    faster: Callable[[int], float] | None = None
+    """Changes the speed of simulated time to the next (1) or previous (-1), and returns it; None
+    for real time."""
     alerts: Alerting | None = None
     """Finds alerts in each round, and adds them to the events of its frames; None if none were
     requested."""

@@ -470,11 +470,13 @@ class Console(ThemedApp):
     def action_speed(self, step: int) -> None:
         """Play a recording or a demo faster or slower."""
         if self._faster is not None and not self._has_ended():
-            self._faster(step)
+            speed = self._faster(step)
             self.paint()
+            if not self.main_on_top:  # other screens do not show it
+                self.answer(f"speed {speed:g}x", 3)
 
     @property
-    def _faster(self) -> Callable[[int], object] | None:
+    def _faster(self) -> Callable[[int], float] | None:
         """Function that changes the speed of a recording or demo by steps; None in real time."""
         played = self.feed.playback
         return self.feed.faster if played is None else played.faster
