@@ -357,16 +357,6 @@ async def test_no_key_fails_anywhere():
             await pilot.press("escape", "escape")
 
 
-async def test_a_screen_that_does_not_show_the_speed_of_a_demo_is_told_it():
-    feed = FakeFeed((frames.resilver(),))
-    feed.faster = lambda step: 2.0 * step
-    async with view_state(feed=feed) as (_, pilot, screen):
-        await pilot.press("right_curly_bracket")
-        assert "speed 2x" not in screen(), "the first line has it"
-        await pilot.press("question_mark", "right_curly_bracket")
-        assert "speed 2x" in screen()
-
-
 async def test_no_key_fails_before_the_first_frame():
     async with view_state(feed=FakeFeed()) as (app, pilot, _):
         for key in _STAYING:

@@ -136,6 +136,22 @@ def restart_cause(recent: Sequence[Event], at: float) -> str:
     return ""
 
 
+def runs(events: Iterable[Event]) -> list[list[Event]]:
+    """Group events: new errors of a device belong together until something else happens."""
+    found = list[list[Event]]()
+    since = dict[str | None, list[Event]]()
+    for event in events:
+        if event.name == "errors" and event.vdev in since:
+            since[event.vdev].append(event)
+            continue
+        found.append([event])
+        if event.name == "errors":
+            since[event.vdev] = found[-1]
+        else:
+            since.clear()
+    return found
+
+
 class EventLog:
     """The newest events of ``zpool events`` and of the console itself, newest last."""
 

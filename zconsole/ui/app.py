@@ -415,9 +415,11 @@ class Console(ThemedApp):
             self.push_screen(help_screen)
 
     def action_pause(self) -> None:
-        """Freeze the panes or continue, with a live header; pause or continue a replay."""
+        """Freeze the panes or continue, with a live header; pause, continue or repeat a replay."""
         if (playback := self.feed.playback) is None:
             self.view_state.toggle_pause()
+        elif self.view_state.ended and playback.span is not None:
+            self._move_in_recording(False, lambda playback: playback.play_again())
         elif not self._has_ended():
             playback.toggle()
         self.paint()

@@ -115,6 +115,14 @@ class Playback:
         """Move to a time of the recording, instead of what was asked for before."""
         self._ask(Jump(at))
 
+    def play_again(self) -> bool:
+        """Play from the start; return whether that is possible."""
+        if self.span is None:
+            return False
+        self.paused = False
+        self.go_to(self.span[0])
+        return True
+
     def pause_at(self, at: float) -> bool:
         """Move to a time and pause there; return whether that is possible."""
         if self.span is None:
