@@ -222,3 +222,21 @@ async def test_esc_gives_the_focus_back_to_the_devices():
         assert app.focused.id == "scan"
         await pilot.press("escape")
         assert app.focused.id == "devices"
+
+
+@pytest.mark.parametrize("pane", ["scan", "devices", "balance", "events"])
+async def test_a_pane_that_is_shown_by_its_key_has_the_focus(pane):
+    """After 4, Enter and z were those of another pane than the events just shown."""
+    async with view_state(frames.resilver(), size=(80, 30)) as (app, pilot, _):
+        key = str(["scan", "devices", "balance", "events"].index(pane) + 1)
+        await pilot.press(key)
+        assert not app.main_screen.panes[pane].display
+        assert app.focused is not app.main_screen.panes[pane]
+        await pilot.press(key)
+        assert app.focused.id == pane
+
+
+async def test_a_pane_without_room_does_not_take_the_focus():
+    async with view_state(frames.resilver(), size=(60, 15)) as (app, pilot, _):
+        await pilot.press("4", "4", "4")
+        assert app.focused.display

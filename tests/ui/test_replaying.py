@@ -146,6 +146,58 @@ async def test_events_are_found_on_and_back_and_then_the_ends(recorded, waiting)
     assert await went(recorded, search, -1) == 10
 
 
+TREE = """
+  pool: tank
+ state: ONLINE
+config:
+
+\tNAME        STATE     READ WRITE CKSUM
+\ttank        ONLINE       0     0     0
+\t  mirror-0  ONLINE       0     0     0
+\t    sda     {}       0     0     {}
+\t    sdb     ONLINE       0     0     0
+
+errors: No known data errors
+"""
+STEPS = (0, 3, 4, 5, "REMOVED", 5, 6, 7, 7, 7)
+"""Errors of a disk in samples that follow each other; in one of them it is away."""
+
+
+def with_errors(path):
+    """Return the feed of a recording in which most events are new errors of one disk."""
+    shown = (
+        TREE.format(*(("REMOVED", 5) if step == "REMOVED" else ("ONLINE", step))) for step in STEPS
+    )
+    lines = (json.dumps({"t": 1000.0 + t, "text": text}) for t, text in enumerate(shown))
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return ReplayFeed(ReplaySource(str(path), 1.0), Session(), Session)
+
+
+async def test_new_errors_that_follow_each_other_are_one_event_to_go_to(tmp_path):
+    """Of 84 events most were "1 new checksum error"; a search stopped at each of them."""
+    feed = with_errors(tmp_path / "r")
+    await feed.next()
+    search = feed.playback.search
+    goes = [await went(feed, search, to) for to in (1, 1, 1, 1, -1, -1, -1)]
+    assert goes == [1, 4, 5, 6, 5, 4, 1]
+
+
+async def test_new_errors_that_follow_each_other_are_one_line_of_the_list(tmp_path):
+    feed = with_errors(tmp_path / "r")
+    app = console(feed)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "@ go to" in screen_text(app).splitlines()[-1])
+        await pilot.press("at")
+        await until(pilot, lambda: "4 events" in screen_text(app))
+        told = [line for line in screen_text(app).splitlines() if "checksum" in line]
+        assert "00:16:41 " in told[0]
+        assert "sda: 5 new checksum errors until 00:16:43" in told[0]
+        assert "sda: 2 new checksum errors until 00:16:47" in told[1]
+        await pilot.press("down", "up", "enter")
+        await until(pilot, lambda: app.main_on_top and not feed.playback.jumps)
+        assert feed.playback.t == 1001.0
+
+
 async def test_events_searched_for_at_once_are_counted(recorded):
     for ask in (1, 1):
         recorded.playback.search(ask)
@@ -380,8 +432,9 @@ async def test_after_its_end_it_can_be_moved_back(feed):
         assert screen_text(app).startswith(" ended ", screen_text(app).rindex("\n ended") + 1)
         footer = screen_text(app).splitlines()[-1]
         assert "pause" not in footer
+        assert "Space play again" in footer
         assert "@ go to" in footer
-        for key in ("right_curly_bracket", "p", "full_stop", "right_parenthesis"):
+        for key in ("right_curly_bracket", "full_stop", "right_parenthesis"):
             app.messages.said.clear()
             await pilot.press(key)
             assert said(app) == ["the recording has ended; < goes back 10 %"]
@@ -389,6 +442,21 @@ async def test_after_its_end_it_can_be_moved_back(feed):
         await pilot.press("less_than_sign")
         await until(pilot, lambda: "90.0 %" in screen_text(app))
         assert "ENDED" not in screen_text(app)
+
+
+@pytest.mark.parametrize("key", ["space", "p"])
+@pytest.mark.parametrize("paused", [False, True])
+async def test_at_its_end_it_is_played_again_from_the_start(feed, key, paused):
+    """Space changed nothing, and the help did not say what does."""
+    async with replaying(feed) as (app, pilot):
+        feed.playback.speed = 1e9
+        await pilot.press(*("greater_than_sign",) * 10)
+        await until(pilot, lambda: "ENDED" in screen_text(app))
+        feed.playback.speed, feed.playback.paused = 1.0, paused
+        await pilot.press(key)
+        await until(pilot, lambda: " plays " in screen_text(app))
+        assert "ENDED" not in screen_text(app)
+        assert feed.playback.t == feed.playback.span[0]
 
 
 async def test_a_recording_without_places_says_so(feed):
@@ -441,14 +509,21 @@ async def test_a_recording_offers_no_actions():
 
 async def test_a_demo_says_which_keys_change_its_speed_and_they_do():
     feed, steps = FakeFeed((frames.healthy(),)), []
-    feed.faster = steps.append
+
+    def _faster(step):
+        steps.append(step)
+        return 4.0
+
+    feed.faster = _faster
     async with view_state(feed=feed) as (_, pilot, screen):
         await until(pilot, lambda: "{ } demo speed" in screen())
         await pilot.press("right_curly_bracket", "left_curly_bracket")
         assert steps == [1, -1]
+        assert "speed 4x" not in screen(), "the first line has it"
         await pilot.press("question_mark")
-        await pilot.press("right_curly_bracket")  # also over another screen
+        await pilot.press("right_curly_bracket")  # also over another screen, which is told it
         assert steps == [1, -1, 1]
+        assert "speed 4x" in screen()
 
 
 @pytest.mark.parametrize("pane", ["scan", "devices", "events"])

@@ -41,8 +41,12 @@ AT_ONCE = 32
 The labels of a shelf that is gone then time out together, not one after another.
 """
 
-DECIDING = ("zfs_resilver_defer_percent", "zfs_resilver_disable_defer")
-"""Module parameters that decide what happens to a running resilver."""
+DECIDING = (
+    "zfs_resilver_defer_percent",
+    "zfs_resilver_disable_defer",
+    "zfs_rebuild_scrub_enabled",
+)
+"""Module parameters that decide what happens to a running resilver, or after a rebuild."""
 
 
 class MachineFacts:

@@ -145,8 +145,8 @@ def _one_replace(
             False, f"neither the old device nor {called(swap.new, now)} is in the pool"
         )
         end = filled(now, swap.new, "in place", before, gone)
-        left = _bay_left(swap.old, before, now)
-        return replace(end, text=f"{end.text}; {left}") if left and end and end.ok else end
+        left = _bay_left(swap.old, before, now)  # first, as the events cut the end
+        return replace(end, text=f"{left}: {end.text}") if left and end and end.ok else end
     if old.group is None:
         return ActionOutcome(False, f"backed out: only {old.name} is in its place")
     ended = _ended_since(now, before)

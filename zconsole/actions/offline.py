@@ -55,8 +55,11 @@ def plan_online(situation: Situation, key: str, reopen: bool = False) -> ActionP
         return refuse("online", "Put a device online", situation, must.NOT_THERE)
     device = disk_path(situation.pool, target.vdev, situation.expands)
     argv = situation.zpool("online", operands=(device,))
-    # ZFS starts no resilver during a rebuild (spa_async_thread, spa.c).
+    # ZFS starts no resilver during a rebuild (spa_async_thread, spa.c): the scrub after it fills
+    # the device, too (dsl_scan_setup_sync, dsl_scan.c).
     after = ", after the rebuild that is running" if situation.active("rebuild") else ""
+    if after and situation.facts.parameters.get("zfs_rebuild_scrub_enabled") == 0:
+        after = " by the next scrub: none follows this rebuild (zfs_rebuild_scrub_enabled is 0)"
     plan = ActionPlan(
         action="online",
         title=f"Open {target.name} again" if reopen else f"Put {target.name} online",

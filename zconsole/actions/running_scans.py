@@ -1,7 +1,8 @@
 """Descriptions of running scans, and what a new device to fill does to them.
 
-From spa_vdev_attach in module/zfs/spa.c, dsl_scan_sync in dsl_scan.c and vdev_rebuild.c (2.1 to
-2.4): any attach stops a scrub; a resilver is restarted unless the new device can be deferred.
+From spa_vdev_attach in module/zfs/spa.c, dsl_scan_assess_vdev (of vdev_open) and dsl_scan_sync in
+dsl_scan.c, and vdev_rebuild.c (2.1 to 2.4): any attach stops a scrub; a resilver is restarted
+unless the device can be deferred, whether it is new or comes back (online, clear).
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def _on_resilver(facts: Facts, scan: Scan) -> str:
     if defers:
         return (
             f"resilver running ({progress(scan)}): the device waits for it (awaiting"
-            " resilver), then gets a full pass of its own"
+            " resilver), then gets a pass of its own"
         )
     return f"the running resilver restarts from 0 to include it ({progress(scan)} lost)"
 

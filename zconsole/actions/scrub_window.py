@@ -27,7 +27,8 @@ from zconsole.system import keeper
 from zconsole.system.day_hours import day_hours, local_time
 from zconsole.system.record_file import LockedRecord
 from zconsole.system.state_dir import state_dir
-from zconsole.timeline.frame import SCRUB_HOURS, ActivityView, Additions, Frame
+from zconsole.timeline.frame import SCRUB_HOURS, ActivityView, Additions, Frame, seconds_taken
+from zconsole.units import days, duration
 
 NO_GUID = "the GUID of the pool is unknown; it may be another pool tomorrow"
 LOOK = 30.0
@@ -115,7 +116,7 @@ def plan_window(situation: Situation, hours: str | None = None) -> ActionPlan:
         title=f"Scrub {situation.pool.name} only in the hours {shown}",
         steps=(Step(by_hand, "keep to these hours", window=order),),
         consequences=(
-            *(() if hours is None else (_now(situation, hours),)),
+            *(() if hours is None else (_now(situation, hours), *_takes(situation, hours))),
             "paused outside the hours; keeps its progress, also over a reboot",
             "a background process does it until this scrub ends; after a reboot, the next console"
             " starts that again, or the unit that resumes rebalances does, which keeps the hours,"
@@ -149,14 +150,18 @@ def plan_beside_window(situation: Situation, windows: tuple[ScrubWindow, ...] = 
     if window is None:
         return made
     said = f"hours are set ({window.hours}): "
-    if day_hours(window.hours).includes(local_time(situation.t)):
+    is_inside = day_hours(window.hours).includes(local_time(situation.t))
+    first, *rest = made.consequences
+    pauses = f"at {window.ends}" if is_inside else "again"
+    first = f"{first}; the hours set ({window.hours}) pause it {pauses}"
+    if is_inside:
         said += f"the scrub runs until {window.ends}, then is paused until {window.begins}"
     else:
         said += "outside them the scrub is paused again; to scrub now,"
         said += " choose Scrub at any hour again first ("
         by_hand = shlex.join(("zconsole", "scrub", "off", situation.pool.name))
         said += KeyedText(by_hand, "{keys}", "scans") + ")"
-    return replace(made, warnings=(said, *made.warnings))
+    return replace(made, consequences=(first, *rest), warnings=(said, *made.warnings))
 
 
 def plan_pause_beside_window(
@@ -232,6 +237,18 @@ def _now(situation: Situation, hours: str) -> str:
     if scan.state == "paused":
         return f"the scrub resumes at {start}"
     return f"the scrub is paused now, at {progress(scan)}, and resumes at {start}"
+
+
+def _takes(situation: Situation, hours: str) -> tuple[str, ...]:
+    """Return when a scrub in these hours ends if it needs as long as the last one, if known."""
+    scrubs = (scan for scan in situation.pool.scans if scan.function == "scrub")
+    last = next((scan for scan in scrubs if scan.state == "finished"), None)
+    taken = seconds_taken(last) if last is not None else None
+    if last is None or taken is None:
+        return ()
+    ran = taken - (last.pass_paused or 0.0)
+    until = days(day_hours(hours).until_worked(ran, local_time(situation.t)))
+    return (f"in these hours it ends in about {until}: the last scrub took {duration(ran)}",)
 
 
 LOCK, KEEPER = "scrub-windows.lock", "scrub-windows.keeper"

@@ -109,6 +109,10 @@ _JSON = (
 """Fields of a job and of its settings in its JSON object."""
 
 
+SHORT = 0.999
+"""Most progress of a job that left files out: beside their number, 100 % would be wrong."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobView(JobStatus):
     """Snapshot of one job: its status, and further data from its journal."""
@@ -171,9 +175,10 @@ class JobView(JobStatus):
 
     @property
     def share(self) -> float | None:
-        """Progress 0…1, by bytes; by files if all are empty."""
+        """Progress 0…1, by bytes; by files if all are empty. Less than 1 if files were left out."""
         if self.goal:
-            return min(1.0, self.bytes_handled / self.goal)
+            is_short = self.whole and (self.files_unmoved or any(self.failed.values()))
+            return min(SHORT if is_short else 1.0, self.bytes_handled / self.goal)
         return (self.files_done or 0) / self.files_total if self.files_total else None
 
     @property

@@ -325,24 +325,13 @@ def _take(pool: PoolState, fresh: Leaf) -> None:
 
 
 def _resilver(pool: PoolState, top: Top, fresh: Leaf, sequential: bool) -> None:
-    """Start, restart or defer a resilver, as dsl_scan_setup and dsl_scan_sync of 2.3 do."""
+    """Start, restart or defer a resilver, or start a rebuild."""
     _cancel_scrub(pool, "scrub canceled by the replacement")
-    current = pool.scan
     if sequential:
         known = top.rebuild.targets if top.rebuild and top.rebuild.active else []
         scan.begin_rebuild(pool, top, [*known, fresh])
-        return
-    if current is None or not current.active:
-        lifecycle.resilver_all(pool)
-        return
-    # Since 2.3 a resilver that is further along than this share is not restarted.
-    wanted = max(1.0, current.total - current.skipped)
-    early = current.issued / wanted < pool.tunables["zfs_resilver_defer_percent"] / 100.0
-    never = pool.one_stage or pool.tunables["zfs_resilver_disable_defer"]  # resilver_defer: 0.8
-    if early or never:
-        lifecycle.resilver_all(pool)
     else:
-        fresh.deferred = True
+        lifecycle.resilver(pool, fresh)
 
 
 def _cancel_scrub(pool: PoolState, why: str) -> None:
@@ -399,7 +388,6 @@ def _mismatch(pool: PoolState, new: Top) -> str:
 # The command line (zpool(8), 2.3)
 
 FEATURES = (
-    "resilver_defer",
     "device_rebuild",
     "head_errlog",
     "raidz_expansion",
@@ -494,6 +482,7 @@ def _get(pool: PoolState, words: Words) -> str:
         "guid": str(pool.guid),
         "last_scrubbed_txg": str(pool.scrubbed_txg),
         **{f"feature@{name}": enabled for name in FEATURES},
+        "feature@resilver_defer": "enabled" if pool.resilver_defer else "disabled",
     }
     rows = ({"property": name, "value": value} for name, value in found.items())
     wanted, columns = words.operands

@@ -42,18 +42,19 @@ def conclude(pool: PoolState) -> None:
 def _conclude_scan(pool: PoolState, current: SimulatedScan) -> None:
     """End a scan that is through, detach what it replaced, and resilver the devices that waited."""
     current.state, current.end = FINISHED, pool.now
+    # Damage that can't be repaired is old data: a scrub from a later txg on doesn't read it.
+    if current.function == SCRUB and not current.txgs[0]:
+        current.errors += int(pool.data_errors)
+    # With a checkpoint or an error the DTLs are kept, and so are the old devices (dsl_scan_done).
+    is_clean = current.errors < 1 and pool.checkpoint is None
+    for leaf in current.targets if is_clean else ():
+        if leaf.online and not leaf.deferred:
+            leaf.dtl = 0.0
     if current.function == SCRUB:
-        # Damage that can't be repaired is old data: a scrub from a later txg on doesn't read it.
-        if not current.txgs[0]:
-            current.errors += int(pool.data_errors)
         pool.scrubbed_txg = current.txgs[1]
         pool.note("scrub_finish", f"scrub finished with {int(current.errors)} errors")
         return
-    # With a checkpoint or an error the DTLs are kept, and so are the old devices (dsl_scan_done).
-    if current.errors < 1 and pool.checkpoint is None:
-        for leaf in current.targets:
-            if leaf.online and not leaf.deferred:
-                leaf.dtl = 0.0
+    if is_clean:
         pool.note("resilver_finish", "resilver finished")
         _settle(pool)
     waiting = [leaf for leaf in pool.in_vdevs() if leaf.deferred and leaf.online]
@@ -73,7 +74,8 @@ def _conclude_rebuild(pool: PoolState, top: Top) -> None:
     pool.note("resilver_finish", "sequential rebuild finished")
     _settle(pool)
     if pool.tunables["zfs_rebuild_scrub_enabled"] and not pool.rebuilding:
-        scan.begin(pool, SCRUB)
+        # It fills what came back meanwhile: it covers the DTLs (dsl_scan_setup_sync).
+        scan.begin(pool, SCRUB, pool.lacking())
 
 
 def _settle(pool: PoolState) -> None:
@@ -131,17 +133,39 @@ def suspend(pool: PoolState) -> None:
 
 
 def come_back(pool: PoolState, leaf: Leaf, missed: float) -> None:
-    """Let a device answer again that lacks ``missed`` (0…1) of its data; restart the resilver."""
+    """Let a device answer again that lacks ``missed`` (0…1) of its data, and resilver that."""
     leaf.state, leaf.aux, leaf.present = ONLINE, 0, True
     pool.note("vdev_online", f"{leaf.name} is ONLINE", "notice", leaf.path)
     leaf.dtl = max(leaf.dtl, missed)
     if missed:
-        resilver_all(pool)
+        resilver(pool, leaf)
 
 
 def expand(top: Top) -> None:
     """Let ``top`` use the full size of its devices, once every one of them is larger."""
     top.space = max(top.space, top.usable)
+
+
+def resilver(pool: PoolState, fresh: Leaf) -> None:
+    """Start or restart a resilver for a device that lacks data, or let it wait for the running one.
+
+    The kernel decides alike for a device that is attached and one that comes back
+    (spa_vdev_attach in spa.c, dsl_scan_assess_vdev in dsl_scan.c): with the feature resilver_defer
+    it waits. Then dsl_scan_sync restarts a resilver of which little is issued (since 2.3), or if
+    zfs_resilver_disable_defer is set. Nothing begins during a rebuild (spa_async_thread).
+    """
+    current = pool.scan
+    if pool.rebuilding:
+        return
+    if current is None or not current.active or current.function != RESILVER:
+        resilver_all(pool)
+        return
+    wanted = max(1.0, current.total - current.skipped)
+    early = current.issued / wanted < pool.tunables["zfs_resilver_defer_percent"] / 100.0
+    if early or not pool.resilver_defer or pool.tunables["zfs_resilver_disable_defer"]:
+        resilver_all(pool)
+    else:
+        fresh.deferred = True
 
 
 def resilver_all(pool: PoolState) -> None:

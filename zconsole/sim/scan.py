@@ -38,7 +38,7 @@ def begin(
     """Start a scan of ``pool`` now, replacing any other.
 
     A resilver is for ``targets``, or for every device that lacks data. A scrub reads the blocks
-    written in ``txgs``, or everything.
+    written in ``txgs``, or everything; with ``targets``, only what these lack.
     """
     aims = targets or (pool.lacking() if function == RESILVER else [])
     first, last = txgs or (0, pool.txg)
@@ -49,7 +49,7 @@ def begin(
     queues = []
     for top in pool.data_tops():
         missing = max((leaf.dtl for leaf in aims if leaf in list(top.leaves())), default=0.0)
-        fraction = part if function == SCRUB else missing
+        fraction = part if function == SCRUB and not aims else missing
         queues.append(Queue(top, top.alloc, top.alloc, fraction))
         if pool.one_stage and not fraction:
             queues[-1].unscanned = 0.0

@@ -198,13 +198,14 @@ class SimulatedSource:
         fast = () if self._speed == 1.0 else (f"{self._speed:g}x",)
         return Capabilities("demo", version=version, flags=("DEMO", *fast))
 
-    def faster(self, step: int) -> None:
-        """Switch to the next higher or lower speed, keeping simulated time continuous."""
+    def faster(self, step: int) -> float:
+        """Switch to the next higher or lower speed, without a leap of time, and return it."""
         if self._began is not None:
             now = self._clock()
             self._passed += (now - self._began) * self._speed
             self._began = now
         self._speed = next_speed(self._speed, step)
+        return self._speed
 
     async def sample(self) -> tuple[Raw, ...] | None:
         """Return every pool at the current simulated time."""

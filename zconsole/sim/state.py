@@ -386,6 +386,8 @@ class PoolState:
     suspended: bool = False
     one_stage: bool = field(init=False)
     """Whether scans issue as they walk (before 0.8)."""
+    resilver_defer: bool = field(init=False)
+    """Whether the feature is enabled, by which a device waits for a running resilver (0.8)."""
     autoexpand: bool = False
     t: float = 0.0
     """Simulated seconds since the beginning."""
@@ -407,6 +409,7 @@ class PoolState:
     def __post_init__(self) -> None:
         self.tunables, self.usual = defaults(self.version), defaults(self.version)
         self.one_stage = parse_version(self.version) < SORTED
+        self.resilver_defer = not self.one_stage
         self.host.pools.append(self)
 
     @property

@@ -7,10 +7,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import inf
 
 from zconsole.pool.health import STANDING
-from zconsole.pool.model import APART, Event, Placed, Sample, SampleFailure, Scan, Vdev, is_group
+from zconsole.pool.model import (
+    APART,
+    Event,
+    Placed,
+    Pool,
+    Sample,
+    SampleFailure,
+    Scan,
+    Vdev,
+    is_group,
+)
 from zconsole.pool.redundancy import REPAIRS
 from zconsole.pool.scan_outcome import started
 
@@ -125,6 +136,22 @@ def restart_cause(recent: Sequence[Event], at: float) -> str:
     return ""
 
 
+def runs(events: Iterable[Event]) -> list[list[Event]]:
+    """Group events: new errors of a device belong together until something else happens."""
+    found = list[list[Event]]()
+    since = dict[str | None, list[Event]]()
+    for event in events:
+        if event.name == "errors" and event.vdev in since:
+            since[event.vdev].append(event)
+            continue
+        found.append([event])
+        if event.name == "errors":
+            since[event.vdev] = found[-1]
+        else:
+            since.clear()
+    return found
+
+
 class EventLog:
     """The newest events of ``zpool events`` and of the console itself, newest last."""
 
@@ -173,6 +200,14 @@ class EventLog:
 def _subject(event: Event) -> tuple[str, str | None]:
     """Return name and vdev of an event; the kernel names only the last part of a vdev's path."""
     return event.name, event.vdev and event.vdev.rpartition("/")[2]
+
+
+BEGINS = 15.0
+"""Seconds within which the resilver of a device that came back begins, if it missed anything.
+
+It begins when the open txg is synced (dsl_scan_restart_resilver): after 5 s, the default of
+zfs_txg_timeout, and later if much is written.
+"""
 
 
 class Absences:
@@ -248,6 +283,25 @@ class Absences:
                 yield Event(failure.t, "device_gone", text, "error", vdev.name, "console")
             elif vdev.block and old.state == "ONLINE":
                 self.missing.pop(key, None)  # it is back, although the pool does not show it yet
+
+    def marked(self, sample: Sample) -> Pool:
+        """Return the sample's pool with the leaves that came back and lack data marked unfilled.
+
+        These are all while a repair runs, as they wait for a rebuild to end, else the newest.
+        """
+        repaired = any(s.active and s.function in REPAIRS for s in sample.pool.scans)
+        lacking = {
+            name
+            for name, (_, back) in self.returned.items()
+            if repaired or sample.t - back <= BEGINS
+        }
+
+        def _mark(vdev: Vdev) -> Vdev:
+            if vdev.children:
+                return vdev._replace(children=tuple(map(_mark, vdev.children)))
+            return vdev._replace(unfilled=True) if vdev.name in lacking else vdev
+
+        return replace(sample.pool, root=_mark(sample.pool.root)) if lacking else sample.pool
 
 
 def _has_filled(repair: Scan, away: float, back: float) -> bool:

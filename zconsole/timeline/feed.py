@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import dropwhile
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from zconsole.diagnosis.device_errors.faults import HOUR
@@ -19,6 +20,7 @@ from zconsole.pool.chassis import Lights
 from zconsole.pool.model import Event, Sample, SampleFailure
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.patient import NotAskedError
+from zconsole.timeline.events import runs
 from zconsole.timeline.frame import Additions, Frame, Pairs
 from zconsole.zfs.sources.base import Capabilities
 from zconsole.zfs.sources.replay import PLAY_ON
@@ -63,8 +65,9 @@ class Feed:
 
     playback: Playback | None = None
     """Controls of a replay; None if it is not one."""
-    faster: Callable[[int], None] | None = None
-    """Changes the speed of simulated time to the next (1) or previous (-1); None for real time."""
+    faster: Callable[[int], float] | None = None
+    """Changes the speed of simulated time to the next (1) or previous (-1), and returns it; None
+    for real time."""
     alerts: Alerting | None = None
     """Finds alerts in each round, and adds them to the events of its frames; None if none were
     requested."""
@@ -256,8 +259,19 @@ _SHOWN_AFTER = 0.5
 """Seconds of searching for an event, after which it is shown how far that has come."""
 
 
-def _events(update: Update) -> set[Event]:
-    return {event for frame in update.frames for event in frame.events}
+def _events(update: Update, partial: bool = False) -> set[Event]:
+    """Return what happened by a round, without new errors of a device that had errors just before.
+
+    ``partial``: the history does not begin at the start, so that the errors that come before
+    anything else may have begun earlier.
+    """
+    found = set[Event]()
+    for frame in update.frames:
+        firsts: Iterable[Event] = (run[0] for run in runs(frame.events))
+        if partial:
+            firsts = dropwhile(lambda event: event.name == "errors", firsts)
+        found.update(firsts)
+    return found
 
 
 class _Place(NamedTuple):
@@ -446,7 +460,7 @@ class ReplayFeed(SessionFeed):
         while before is not None and playback.request.events < 0:
             playback.request = playback.request._replace(t=before)
             update = await self._go_to(before, back)
-            events = set() if update is None else _events(update)
+            events = set() if update is None else _events(update, before - back > first)
             past = sorted({event.t for event in events if event.t <= before})
             wanted = -playback.request.events
             if wanted > 0 and (len(past) >= wanted or before - back <= first):

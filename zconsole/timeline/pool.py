@@ -148,7 +148,7 @@ class PoolTimeline:
             *spare_problems(pool.root, pool.scans, sample.t, back),
             *idle_spares(pool, tree, failed, sample.t, zed),
         )
-        left = redundancy(pool, back)
+        left = redundancy(self.absences.marked(sample), back)
         word = health(
             pool,
             sample.t,

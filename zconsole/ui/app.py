@@ -415,9 +415,11 @@ class Console(ThemedApp):
             self.push_screen(help_screen)
 
     def action_pause(self) -> None:
-        """Freeze the panes or continue, with a live header; pause or continue a replay."""
+        """Freeze the panes or continue, with a live header; pause, continue or repeat a replay."""
         if (playback := self.feed.playback) is None:
             self.view_state.toggle_pause()
+        elif self.view_state.ended and playback.span is not None:
+            self._move_in_recording(False, lambda playback: playback.play_again())
         elif not self._has_ended():
             playback.toggle()
         self.paint()
@@ -470,11 +472,13 @@ class Console(ThemedApp):
     def action_speed(self, step: int) -> None:
         """Play a recording or a demo faster or slower."""
         if self._faster is not None and not self._has_ended():
-            self._faster(step)
+            speed = self._faster(step)
             self.paint()
+            if not self.main_on_top:  # other screens do not show it
+                self.answer(f"speed {speed:g}x", 3)
 
     @property
-    def _faster(self) -> Callable[[int], object] | None:
+    def _faster(self) -> Callable[[int], float] | None:
         """Function that changes the speed of a recording or demo by steps; None in real time."""
         played = self.feed.playback
         return self.feed.faster if played is None else played.faster

@@ -173,10 +173,12 @@ class MainScreen(Screen[None]):
     # Panes
 
     def action_pane(self, pane: str) -> None:
-        """Hide a pane, or show a hidden one."""
+        """Hide a pane, or show a hidden one and focus it, as the next keys are meant for it."""
         self.chosen[pane] = not self.panes[pane].display
         self.zoomed = None
         self.repaint()
+        shown = [each for each in (self.panes[pane], self.devices) if each.display]
+        self.set_focus(shown[0] if shown else None)
 
     def action_show_pane(self, pane: str) -> None:
         """Focus a pane; show it first if hidden, zoomed if there is no other room for it."""

@@ -9,6 +9,7 @@ from tests.ui.drawn import LOOK, flat, plain, text
 from tests.ui.frames import of_scan
 from zconsole.pool.model import Activity
 from zconsole.timeline.eta.estimate import Estimate, nothing
+from zconsole.timeline.eta.past import Comparison
 from zconsole.timeline.frame import SCRUB_HOURS, ActivityView
 from zconsole.ui.panes.header import headline
 from zconsole.ui.panes.scan import scan_lines
@@ -141,6 +142,17 @@ def test_an_eta_that_counts_only_the_hours_says_so():
     for width, counted in ((80, True), (60, True), (80, False)):
         running = kept_to_hours("running until 06:00", working=7200.0 if counted else None)
         assert (said in flat(text(scan_lines(running, LOOK, width)))) == counted
+
+
+@rows("counted", [True, False])
+def test_a_comparison_beside_an_eta_of_hours_is_said_to_be_in_running_time(counted):
+    """ "ETA 2d00h" stood beside "last scrub 12h06m, this one 2h41m ahead"."""
+    past = Comparison("scrub", 43560.0, 9660.0, "scrub")
+    kept = kept_to_hours("", comparison=past, working=7200.0 if counted else None)
+    said = "last scrub 12h06m, this one 2h41m ahead"
+    shown = text(scan_lines(kept, LOOK, 200))
+    assert said in shown
+    assert (f"{said} in running time" in shown) is counted
 
 
 def test_a_scrub_that_is_paused_says_when_it_goes_on():

@@ -255,6 +255,19 @@ def test_a_scale_without_room_for_the_word_is_that_of_a_full_bar():
     assert " █=64M" in plain(heading(replace(shown, columns=narrow), "tree"))
 
 
+@rows("width", [1, 6, 8, 9, 10, 12])
+def test_a_scale_has_the_same_form_whatever_its_top(width):
+    """ "scale 1M" and "█=512M" took turns in one heading."""
+    shown = panel(frames.many(), 198)
+    column = next(column for column in shown.columns if column.key == "read_spark")
+    columns = (column._replace(width=width),)
+    forms = {
+        "scale" in plain(heading(replace(shown, columns=columns, top=top), "tree"))
+        for top in (2.0**9, 2.0**20, 2.0**29, 2.0**34, 2.0**43)
+    }
+    assert len(forms) == 1
+
+
 def changed(frame, index, **fields):
     rows = list(frame.rows)
     rows[index] = rows[index]._replace(vdev=rows[index].vdev._replace(**fields))

@@ -10,6 +10,8 @@ from tests.ui import frames
 from tests.ui.actions.acting import acting
 from tests.ui.drawn import LOOK
 from tests.ui.fakes import FakeFeed, view_state
+from tests.ui.frames import making
+from tests.ui.frames.making import disk, group
 from tests.ui.panes.test_device_columns import at_bays
 from zconsole.diagnosis.bottleneck.finding import Verdict
 from zconsole.pool.chassis import LeafDisk
@@ -173,6 +175,56 @@ async def test_nothing_jumps_when_a_device_fails_later():
         await pilot.pause()
         assert app.devices.cursor == 0
         assert name not in screen()
+
+
+NEW, OLD, SPARE = disk("new"), disk("old", state="OFFLINE"), disk("spare")
+REPLACING = group("replacing-1", "replacing", OLD, NEW)
+SECONDS = {
+    "old": OLD,
+    "new": NEW,
+    "spare": SPARE,
+    "replacing": REPLACING,
+    "spared": group("spare-1", "spare", OLD, SPARE),
+    "new, spared": group("spare-1", "spare", NEW, SPARE),
+    "both": group("spare-1", "spare", REPLACING, SPARE),
+}
+"""Second members of a raidz."""
+
+
+@rows(
+    ("before", "at", "after", "then", "sort"),
+    [
+        ("replacing", "old", "new", "new", "tree"),
+        ("replacing", "old", "new", "new", "errors"),
+        ("replacing", "replacing-1", "new", "new", "tree"),
+        ("replacing", "new", "old", "old", "tree"),
+        ("replacing", "old", "old", "old", "tree"),
+        ("spared", "old", "spare", "spare", "tree"),
+        ("both", "old", "new", "new", "tree"),
+        ("both", "old", "spared", "old", "tree"),
+        ("both", "replacing-1", "new, spared", "new", "tree"),
+        ("new, spared", "spare", "new", "new", "tree"),
+    ],
+)
+async def test_the_cursor_goes_to_the_disk_that_took_the_place_of_the_one_at_it(
+    before, at, after, then, sort
+):
+    """It slid to the next disk, a healthy one, which the next key would have been about."""
+
+    def pool(second):
+        top = group("raidz1-0", "raidz1", disk("a"), SECONDS[second], disk("b"), disk("c"))
+        return making.frame(group("tank", "root", top, disk("spare", vclass="spare")))
+
+    feed = FakeFeed((pool(before),))
+    async with view_state(size=(80, 24), feed=feed) as (app, pilot, _):
+        app.devices.rearrange(sort=sort)
+        names = [item.row.vdev.name if item.row else "" for item in app.devices._items]
+        app.devices.move(names.index(at) - app.devices.cursor)
+        feed.put(pool(after))
+        await pilot.pause()
+        await pilot.pause()
+        vdev = app.devices.current.row.vdev
+        assert (vdev.name, vdev.vclass) == (then, "normal")
 
 
 async def test_left_and_right_in_an_open_detail_go_through_its_time():

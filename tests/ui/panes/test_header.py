@@ -24,6 +24,14 @@ def roles(lines, needle):
     return {span.role for line in lines for span in line if needle in span.text}
 
 
+def _without(bare, name):
+    """Return the rows of a frame, a device of which is gone."""
+    return tuple(
+        row._replace(missing_since=frames.NOW) if row.vdev.name == name else row
+        for row in bare.rows
+    )
+
+
 class TestHeader:
     @rows(("width", "height", "lines"), [(60, 15, 4), (80, 24, 5), (120, 40, 8)])
     def test_an_alarm_takes_no_more_lines_than_a_calm_pool(self, width, height, lines):
@@ -44,7 +52,7 @@ class TestHeader:
 
     def test_where_there_is_one_line_it_says_what_not_to_touch(self):
         *_, last = header(frames.suspended(), STATUS, 60, 15)
-        assert last.startswith(" Pull no other disk of raidz2-0: ")
+        assert last.startswith(" Do not pull any other disk of raidz2-0")
 
     @rows("disks", [6, 8, 12])
     def test_the_disks_that_must_stay_are_all_told_at_80_columns(self, disks):
@@ -122,32 +130,44 @@ class TestHeader:
         assert "age" in first
         assert "every" not in first
 
-    def test_at_none_left_it_says_what_not_to_touch(self):
+    def test_disks_not_to_be_pulled_are_not_told_by_name_beside_others_being_filled(self):
         lines = header(frames.swap())
-        said = " ".join(lines[4:])
-        assert "Pull no other disk of raidz2-0: c0t0d0, c0t1d0" in said
-        for index in range(6):
-            assert f"c0t{index}d0" in said
+        said = " ".join(lines[4:]).strip()
+        assert said.endswith("Do not pull any other disk of raidz2-0")
 
     def test_disks_not_to_be_removed_are_told_by_their_bays_and_those_already_out_are_not(self):
-        bare = frames.swap()
-        (entry,) = (each for each in bare.redundancy if not each.left)
-        seats = {name: f"Slot {n:02d}" for n, name in enumerate(entry.untouchable, 1)}
-        rows = tuple(
-            replace(row, vdev=row.vdev._replace(disk=LeafDisk(bay=seats[row.vdev.name])))
-            if row.vdev.name in seats
-            else row
-            for row in bare.rows
+        bays = {f"sd{n}": LeafDisk(bay=f"Slot {n}") for n in range(1, 7)}
+        disks = (
+            Vdev(name, "disk", state="REMOVED" if name == "sd6" else "ONLINE", disk=bay)
+            for name, bay in bays.items()
         )
-        said = header(replace(bare, rows=rows))[4:]
-        assert f" Do not pull any other disk of raidz2-0: Slots 01-{len(seats):02d}" in said
-        out = tuple(
-            row._replace(missing_since=frames.NOW) if row.vdev.name == entry.untouchable[1] else row
-            for row in rows
+        top = Vdev("raidz1-0", "raidz1", state="DEGRADED", children=tuple(disks))
+        pool = Pool("tank", "DEGRADED", Vdev("tank", "root", state="DEGRADED", children=(top,)))
+        bare = frame(pool, frames.NOW)
+        assert " Do not pull any other disk of raidz1-0: Slots 1-5" in header(bare)
+        said = header(replace(bare, rows=_without(bare, "sd2")))
+        assert " Do not pull any other disk of raidz1-0: Slots 1, 3-5" in said
+
+    @rows("kind", ["replacing", "spare"])
+    def test_disks_being_filled_or_replaced_are_named_with_those_not_to_be_pulled(self, kind):
+        """Those not listed seemed free to be pulled: the one still read, and the one filled."""
+
+        def at(slot: int, **fields) -> Vdev:
+            return Vdev(f"sd{slot}", "disk", disk=LeafDisk(bay=f"Slot {slot:02d}"), **fields)
+
+        pair = (at(7, resilvering=True), at(12, resilvering=True))
+        disks = (
+            *(at(slot) for slot in (1, 2, 3)),
+            at(4, state="REMOVED"),
+            at(5, resilvering=True),
+            Vdev(f"{kind}-5", kind, children=pair),
         )
-        assert " Do not pull any other disk of raidz2-0: Slots 01, 03-" in "\n".join(
-            header(replace(bare, rows=out))
-        )
+        top = Vdev("raidz2-0", "raidz2", state="DEGRADED", children=disks)
+        pool = Pool("tank", "DEGRADED", Vdev("tank", "root", state="DEGRADED", children=(top,)))
+        bare = frame(pool, frames.NOW)
+        assert " Do not pull any other disk of raidz2-0: Slots 01-03, 05, 07, 12" in header(bare)
+        said = header(replace(bare, rows=_without(bare, "sd12")))
+        assert " Do not pull any other disk of raidz2-0: Slots 01-03, 05, 07" in said
 
     def test_a_disk_that_was_removed_is_told_before_one_taken_offline_and_by_its_bay(self):
         disks = (

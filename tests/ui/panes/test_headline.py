@@ -83,7 +83,19 @@ def idle(scan: Scan, scrub: ScrubAge) -> Frame:
 def test_after_a_canceled_scrub_the_last_full_one_stays_in_sight(width):
     first, second = said(idle(CANCELED, ScrubAge(1.0, 12.7 * DAY, overdue=False)), width)
     assert first.startswith(" SCRUB CANCELED 11:41")
-    assert second.startswith(" last scrub 12 days ago ")
+    full = "full " * (width >= 80)
+    assert second.startswith(f" last {full}scrub 12 days ago ")
+
+
+@rows("width", [80, 90, 99, 100, 160])
+def test_what_a_canceled_scrub_took_is_not_read_as_the_time_of_the_last_full_one(width):
+    """``last scrub 4 days ago  ran 51s`` was."""
+    short = replace(CANCELED, end=CANCELED.start + 51)
+    rows = 3 if width >= 100 else 2
+    shown = said(idle(short, ScrubAge(1.0, 4 * DAY, overdue=False)), width, rows=rows)
+    (about,) = (row for row in shown if "scrub 4 days ago" in row)
+    assert "last full scrub" in about
+    assert "51s" not in about
 
 
 @rows("width", [60, 80, 100])

@@ -143,6 +143,14 @@ def test_what_is_said_of_a_disk_names_its_bay_first_then_its_serial_number():
     for told in (f"{note}{shown}", f"slowed by   {shown} is slow", f"check {shown}: errors"):
         assert told in whole
     assert f"new errors  {shown}: " in whole
+    fault = base.troubles[0]
+    words = (
+        f"{name}: likely the disk itself; 43 read errors in 25m00s; disconnected (SMART: passed)"
+    )
+    brief = replace(made, troubles=(fault._replace(text=words),))
+    assert "Slot 05: likely the disk itself; 43 read errors in 25m00s; …" in text(
+        scan_lines(brief, LOOK, 80)
+    ), "the serial number had its room"
 
 
 def test_a_device_without_a_path_is_called_nothing_where_no_name_stands():

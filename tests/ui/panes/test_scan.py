@@ -69,7 +69,8 @@ class TestScan:
         times = [frames.NOW - 6000, frames.NOW - 4500, frames.NOW - 1800]
         past = PastRates(marks=tuple(Mark(t, "restart") for t in times))
         notes = [f"restarted {LOOK.when(t, frames.NOW)} after bay03 returned" for t in times[::-1]]
-        again = of_scan(notes=tuple(notes), restarts=3, past=past)
+        short = Estimate(800.0, 700.0, 900.0, "")
+        again = of_scan(notes=tuple(notes), restarts=3, past=past, estimate=short)
         first, second, last = (LOOK.when(t, frames.NOW) for t in times)
         for form in ({"compact": True}, {}, {"roomy": True}):
             for width in (80, 120):
@@ -78,6 +79,30 @@ class TestScan:
                 assert f"{second} after" not in said
         whole = text(scan_lines(again, LOOK, 120, roomy=True, whole=True))
         assert all(f"restarted {at} after bay03" in whole for at in (first, second))
+
+    @rows(
+        ("ago", "eta", "ends"),
+        [
+            ((6000, 4500, 1800), 10800.0, False),
+            ((6000, 4500, 1800), 800.0, True),  # 2600 s in all, and it ran for 2700 s before
+            ((6000, 4500, 1800), None, True),  # not known
+            ((9000, 7500, 4800), 10800.0, True),  # the restarts seem to have stopped
+            ((4500, 1800), 10800.0, False),
+        ],
+    )
+    @rows("width", [60, 80, 120])
+    def test_a_scan_that_restarts_before_it_can_end_says_so_first(self, ago, eta, ends, width):
+        """Its ETA of 3 h stood above "restarted 3 times since 11:07", every 40 minutes."""
+        times = [frames.NOW - each for each in ago]
+        past = PastRates(marks=tuple(Mark(t, "restart") for t in times))
+        estimate = Estimate(eta, None, None, "")
+        again = of_scan(notes=(), restarts=len(ago), past=past, estimate=estimate)
+        said = text(scan_lines(again, LOOK, width, compact=width < 80))
+        assert ("can't end: restarts about every " in said) is not ends
+        assert ("restarted 3 times since" in said) is ends
+        if not ends:
+            since = f"({len(ago)} times since {LOOK.when(times[0], frames.NOW)})"
+            assert f"about every {'35m' if len(ago) > 2 else '45m'} {since}" in said
 
     def test_restarts_from_before_the_known_past_are_counted(self):
         again = of_scan(notes=("restarted 11:32",), restarts=2, past=PastRates())

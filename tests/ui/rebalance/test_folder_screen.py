@@ -30,7 +30,8 @@ async def test_the_amount_to_mark_is_the_one_that_the_plan_of_the_whole_pool_com
     plan = steps[-1]
     assert isinstance(plan, PlanDocument)
     words = " ".join(line.strip() for line in said[-3:])
-    form = r"Mark (\S+) logical or more to move (\S+) \(raw\): the rest lands where it was"
+    rest = "the rest of what is marked lands where it was"
+    form = rf"Mark (\S+) logical or more to move (\S+) \(raw\): {rest}"
     found = re.search(form, words)
     assert found, words
     assert parse_size(found[1]) == pytest.approx(plan.bytes_to_target, rel=0.01)
@@ -62,4 +63,12 @@ async def test_a_directory_without_directories_inside_is_not_offered_to_be_opene
         await a.press("right")
         await until(a, lambda: "no directories inside" in a.screen)
         assert "Right open" not in a.screen
+        empty = "no directories inside"
+        line = next(line for line in a.screen.splitlines() if empty in line)
+        assert not {"▸", "▾", "▼"} & set(line)
+        folded = await a.read(a.press("left"))
+        assert empty not in folded
+        name = line.partition(empty)[0].split()[-1]
+        assert not any("▸" in each for each in folded.splitlines() if f" {name} " in f"{each} ")
+        assert "DIRECTORY (sizes are logical)" in folded
         assert "[+]" in await a.read(a.press("question_mark"))

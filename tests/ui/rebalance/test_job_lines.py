@@ -61,7 +61,7 @@ def test_a_job_tells_everything_there_is():
         "7 of 40 files moved, 12 skipped, 1 failed",
         "rate limit 4.77M/s",
         "stop at a spread of 5 % (even)",
-        "Vdevs since the job began: spread 93.0 % then, 63.0 % now",
+        "Vdevs: spread 93.0 % at the start, 63.0 % now",
         "-10.0",
         "+20.0",
         "Skipped 12: 9 changed, 3 open for writing",
@@ -97,7 +97,7 @@ def test_a_job_that_ended_at_its_target_tells_how_much_it_did_not_touch(handled,
 @rows("width", [60, 80, 100])
 def test_that_only_a_new_job_tries_skipped_files_again_is_told_from_the_first_on(state, width):
     """Only the finished job said it: until then they seemed to be tried again."""
-    again = "Only a new job tries skipped files again; it moves those beside them, too"
+    again = "Only a new job tries skipped files again; it also moves those again that are done"
     said = text(job_lines(replace(JOB, state=state), 0.0, {}, DisplayFormat(), width))
     assert again in " ".join(said.split())
     changed = "Changed: others wrote, replaced or removed them meanwhile"
@@ -222,6 +222,34 @@ TWO_DAYS = (
     {"day": "2026-11-27", "moved_bytes": 40 << 40, "files_done": 900, "files_skipped": 90},
     {"day": "2026-11-28", "moved_bytes": 42 << 40, "files_done": 960, "files_skipped": 100},
 )
+
+
+@rows(
+    ("skipped", "failed", "goal", "shown"),
+    [
+        ({"changed": 1}, {}, None, "99.9 %"),
+        ({}, {"I/O error": 1}, None, "99.9 %"),
+        ({REPLACED: 3}, {}, None, "100.0 %"),
+        ({}, {}, None, "100.0 %"),
+        ({"changed": 1}, {}, 1 << 30, "100.0 %"),
+    ],
+)
+def test_a_job_that_left_files_out_is_not_at_100_percent(skipped, failed, goal, shown):
+    """It stood above "387,241 of 387,499 files moved, 258 skipped"."""
+    handled = JOB.bytes_total if goal is None else goal
+    job = replace(JOB, state="finished", skipped=skipped, failed=failed, bytes_goal=goal)
+    assert f"finished    {shown:>7} " in said(replace(job, bytes_handled=handled))
+
+
+@rows(("state", "shown"), [("running", "74.9 %"), ("paused", "74.9 %"), ("finished", "75.0 %")])
+def test_the_day_that_goes_on_has_the_spread_of_now_as_the_line_above_it(state, shown):
+    day = {"day": "2026-11-27", "spread": 0.75}
+    told = said(
+        replace(JOB, state=state, days=(day,)), spreads={"raidz1-0": 0.949, "raidz1-1": 0.2}
+    )
+    assert "at the start, 74.9 % now" in told
+    (row,) = (line for line in told.splitlines() if line.startswith(" 2026-11-27"))
+    assert shown in row
 
 
 def test_a_day_has_what_moved_on_it_and_not_the_total_so_far():

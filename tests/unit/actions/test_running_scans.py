@@ -55,6 +55,23 @@ def test_clear_ends_no_scan_where_no_device_of_the_pool_returns():
     assert not any("no scan changed" in text for text in plan.checks)
 
 
+@rows("plan", [lambda s: plan_online(s, "1000"), lambda s: plan_clear(s, "1000")])
+def test_a_disk_that_comes_back_waits_for_the_resilver_and_gets_only_what_it_missed(plan):
+    """ZFS defers it as it does a new one (dsl_scan_assess_vdev); its pass is of what it missed."""
+    s = mirror(running("resilver", 81.0), changes=(disk("d00", 1000, "UNAVAIL"),))
+    told = said(plan(s))
+    assert "resilver running (81.0 %): the device waits for it" in told
+    assert "full pass" not in told
+    early = mirror(running("resilver", 9.0), changes=(disk("d00", 1000, "UNAVAIL"),))
+    assert "restarts from 0 to include it (9.0 % lost)" in said(plan(early))
+
+
+def test_no_scrub_after_the_rebuild_fills_a_disk_where_none_is_wanted():
+    s = mirror(running("rebuild", vdev="mirror-1"), changes=(disk("d00", 1000, "OFFLINE"),))
+    s = replace(s, facts=replace(s.facts, parameters={"zfs_rebuild_scrub_enabled": 0}))
+    assert "by the next scrub: none follows this rebuild" in said(plan_online(s, "1000"))
+
+
 @rows("vdev", ["mirror-0", "mirror-1"])
 @rows("state", ["OFFLINE", "UNAVAIL", "REMOVED"])
 def test_a_disk_comes_back_beside_a_rebuild_and_is_filled_after_it(vdev, state):

@@ -24,6 +24,7 @@ from zconsole.actions.scrub_window import (
     read_hours,
 )
 from zconsole.errors import ZconsoleError
+from zconsole.pool.model import Scan
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.system import keeper
 from zconsole.system.state_dir import StateError
@@ -144,6 +145,27 @@ def test_the_plan_says_what_happens_at_once(scans, inside, says):
     assert (order.guid, order.begun) == ("1", any(s.function == "scrub" for s in scans))
 
 
+@rows(
+    ("hours", "took", "says"),
+    [
+        (1, 12 * 3600 + 360.0, "it ends in about 12 days: the last scrub took 12h06m"),
+        (8, 8 * 3600 + 60.0, "it ends in about 1 day: the last scrub took 8h01m"),
+        (8, 3600.0, "it ends in about 1h00m: the last scrub took 1h00m"),
+        (8, None, ""),
+    ],
+)
+def test_the_plan_says_on_how_many_days_the_scrub_runs(hours, took, says):
+    """01:00-02:00 was set for a scrub of 12 hours, and nothing said that it takes 12 nights."""
+    now = datetime.fromtimestamp(960.0, UTC).astimezone()  # whole minutes
+    span = f"{now.hour:02}:{now.minute:02}-{(now.hour + hours) % 24:02}:{now.minute:02}"
+    end = 900.0
+    start = None if took is None else end - took - 900.0
+    known = Scan("scrub", "finished", start=start, end=end, pass_paused=900.0)
+    told = said(plan_window(replace(raidz2(known), t=960.0), span))
+    assert ("in these hours it ends" in told) is bool(says)
+    assert says in told
+
+
 def test_a_resilver_comes_before_any_scrub():
     assert "resilver running" in (
         plan_window(raidz2(running("resilver")), NIGHT.hours).refused or ""
@@ -194,6 +216,11 @@ def test_a_scrub_that_is_started_beside_hours_says_that_they_pause_it():
         f"hours are set ({now.hours}): the scrub runs until {begins}, then is paused until {ends}"
     )
     assert runs in plan_beside_window(raidz2(), (now,)).warnings
+    # The menu has only the first consequence.
+    first = plan_beside_window(raidz2(PAUSED), (away,)).consequences[0]
+    assert first == f"continues where it was paused; the hours set ({away.hours}) pause it again"
+    first = plan_beside_window(raidz2(PAUSED), (now,)).consequences[0]
+    assert first.endswith(f"; the hours set ({now.hours}) pause it at {begins}")
     other = ScrubWindow("media", "2", NIGHT.hours)
     assert plan_beside_window(raidz2(), (other,)).warnings == plan_scrub(raidz2()).warnings
 

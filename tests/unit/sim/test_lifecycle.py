@@ -10,18 +10,18 @@ from zconsole.sim import commands, lifecycle
 from zconsole.sim.build import Build
 from zconsole.sim.disk import FAULTED, ONLINE, RED_4T
 from zconsole.sim.simulation import advance
-from zconsole.sim.state import FINISHED, SCRUB, Checkpoint
+from zconsole.sim.state import FINISHED, SCRUB, VERSION, Checkpoint
 from zconsole.sim.topology import REBUILT, Group
 
 HOUR = 3600.0
 
 
-def pool_of(kind="raidz2", fill=0.01):
+def pool_of(kind="raidz2", fill=0.01, version=VERSION):
     """Return a pool of five disks (or a mirror of two), and those disks."""
     make = Build(2, "tank")
     disks = make.leaves(2 if kind == "mirror" else 5, RED_4T)
     top = make.mirror(disks, fill) if kind == "mirror" else make.raidz(2, disks, fill)
-    pool = make.pool([top])
+    pool = make.pool([top], version=version)
     pool.host.shelf = make.leaves(3, RED_4T)
     return pool, disks
 
@@ -86,15 +86,15 @@ def test_a_finished_resilver_is_held_back(holds):
     assert "resilver_finish" not in names(pool)
 
 
-@rows(("without", "hours"), [("feature", 1.5), ("tunable", 0.35)])
-def test_without_deferral_a_second_replacement_restarts_at_any_time(without, hours):
+@rows("without", ["feature", "tunable"])
+def test_without_deferral_a_second_replacement_restarts_at_any_time(without):
     pool, disks = pool_of(fill=0.05)
     if without == "feature":
-        pool.one_stage = True
+        pool.resilver_defer = False
     else:
         pool.tunables["zfs_resilver_disable_defer"] = 1
     commands.replace(pool, disks[0].path, pool.host.shelf[0].path)
-    advance(pool, hours * HOUR, 400)
+    advance(pool, 0.35 * HOUR, 400)
     assert pool.scan.issued > 0.1 * pool.scan.total
     commands.replace(pool, disks[1].path, pool.host.shelf[0].path)
     assert pool.scan.start == pool.now
@@ -128,20 +128,55 @@ def test_an_early_second_replacement_restarts_the_resilver():
     assert "history_event" in names(pool)
 
 
+@rows(
+    ("hours", "version", "knobs", "feature", "waits"),
+    [
+        (0.4, "2.3.9", {}, True, True),
+        (0.4, "2.1.15", {}, True, True),
+        (0.001, "2.1.15", {}, True, True),
+        (0.001, "2.3.9", {}, True, False),
+        (0.4, "2.3.9", {"zfs_resilver_defer_percent": 100}, True, False),
+        (0.4, "2.2.9", {"zfs_resilver_disable_defer": 1}, True, False),
+        (0.4, "2.3.9", {}, False, False),
+    ],
+)
 @pytest.mark.slow
-def test_a_disk_that_comes_back_restarts_the_resilver():
-    pool, disks = pool_of(fill=0.05)
+def test_a_disk_that_comes_back_waits_for_the_resilver_as_one_that_is_attached_does(
+    hours, version, knobs, feature, waits
+):
+    """The plan said that it waits, and the demo began again: 81 % were lost."""
+    pool, disks = pool_of(fill=0.05, version=version)
+    pool.resilver_defer = feature
     commands.replace(pool, disks[0].path, pool.host.shelf[0].path)
-    advance(pool, 0.4 * HOUR, 400)
+    advance(pool, hours * HOUR, 400)
+    begun, issued = pool.scan.start, pool.scan.issued
+    pool.tunables.update(knobs)
     lifecycle.lose(pool, disks[3])
-    advance(pool, pool.t + 60.0)
+    advance(pool, pool.t + 1.0)
     assert not pool.suspended
     lifecycle.come_back(pool, disks[3], 0.01)
-    assert pool.scan.start == pool.now
-    assert pool.scan.issued == 0
-    assert disks[3] in pool.scan.targets
+    assert disks[3].deferred is waits
+    assert (disks[3] in pool.scan.targets) is not waits
+    assert (pool.scan.start == begun and pool.scan.issued >= issued) is waits
     finish(pool)
     assert disks[3].complete
+    assert not disks[3].deferred
+
+
+@pytest.mark.slow
+@rows("scrubs", [0, 1])
+def test_a_disk_that_comes_back_during_a_rebuild_is_filled_by_the_scrub_after_it(scrubs):
+    pool, disks = pool_of("mirror", fill=0.05)
+    commands.attach(pool, disks[0].path, pool.host.shelf[0].path)
+    finish(pool)
+    pool.tunables["zfs_rebuild_scrub_enabled"] = scrubs
+    commands.replace(pool, disks[1].path, pool.host.shelf[0].path, sequential=True)
+    lifecycle.lose(pool, disks[0])
+    before = pool.scan
+    lifecycle.come_back(pool, disks[0], 0.01)
+    assert pool.scan is before, "ZFS begins no resilver during a rebuild"
+    finish(pool)
+    assert disks[0].complete is bool(scrubs)
 
 
 def test_losing_more_than_parity_suspends_and_clear_resumes():

@@ -190,6 +190,34 @@ def test_a_repair_that_ended_before_a_leaf_was_back_has_not_filled_it():
     assert set(timeline.absences.returned) == {"b"}
 
 
+@rows(
+    "repair",
+    [
+        None,
+        Scan("resilver", "running", start=T + 2, percent=0.3),
+        Scan("rebuild", "running", start=T - 99, percent=40.0, vdev="mirror-7"),
+    ],
+)
+def test_a_leaf_that_came_back_is_not_counted_before_its_resilver_has_ended(repair):
+    """The kernel begins it with the next txg, and during a rebuild only after that."""
+    timeline, scans = PoolTimeline(), (repair,) if repair else ()
+    away = (disk("a"), disk("b", state="REMOVED"))
+    assert timeline.push(sample(0, *away)).redundancy[0].left == 0
+    for after in (1, 4, 9):
+        back = timeline.push(sample(after, disk("a"), disk("b"), scans=scans))
+        assert (after, back.redundancy[0].left) == (after, 0)
+    done = Scan("resilver", "finished", start=T + 2, end=T + 11)
+    assert timeline.push(sample(12, disk("a"), disk("b"), scans=(done,))).redundancy[0].left == 1
+
+
+def test_a_leaf_that_came_back_is_counted_where_no_resilver_begins():
+    """It missed nothing: ZFS begins none (vdev_resilver_needed)."""
+    timeline = PoolTimeline()
+    timeline.push(sample(0, disk("a"), disk("b", state="OFFLINE")))
+    timeline.push(sample(1, disk("a"), disk("b")))
+    assert timeline.push(sample(60, disk("a"), disk("b"))).redundancy[0].left == 1
+
+
 def test_a_spare_that_was_filled_between_two_samples_has_not_come_back():
     timeline, resilver = PoolTimeline(), Scan("resilver", "finished", start=T + 2, end=T + 5)
     timeline.push(sample(0, disk("a"), disk("s", vclass="spare", state="AVAIL")))
@@ -408,7 +436,8 @@ def test_a_disk_that_disconnected_and_returned_within_the_hour_wants_attention()
         timeline.push(at(t, state)).health.word
         for t, state in ((1000.0, "ONLINE"), (1005.0, "REMOVED"))
     ]
-    found = timeline.push(at(1010.0, "ONLINE")).health
+    timeline.push(at(1010.0, "ONLINE"))
+    found = timeline.push(at(1030.0, "ONLINE")).health
     assert (*words, found.word) == ("OK", "DEGRADED", "ATTENTION")
     assert found.reasons == ("sda: disconnected, returned in the last hour",)
     assert timeline.push(at(1010.0 + 3601.0, "ONLINE")).health.word == "OK"
@@ -472,14 +501,14 @@ def test_what_is_said_of_a_pool_is_that_of_its_newest_sample(change):
     timeline, pool = PoolTimeline(), replace(first.pool, root=root)
     for t, seen in enumerate((first.pool, pool, pool, first.pool)):
         frame = timeline.push(replace(first, t=1000.0 + t, clock=1000.0 + t, pool=seen))
-        left = redundancy(seen, timeline.absences.returned)
+        left = redundancy(timeline.absences.marked(frame.sample), timeline.absences.returned)
         assert frame.redundancy == tuple(entry for _, entry in left)
         assert frame.balance == balance(seen.root)
         assert {row.key: row.vdev for row in frame.rows} == {
             place.key: place.vdev for place in placed(seen.root)
         }
         own = health(seen, frame.t, timeline.absences.regrouped).reasons
-        remembered = ("returned", "cleared")
+        remembered = ("returned", "cleared", "no redundancy left")
         told = frame.health.reasons
         assert own == tuple(why for why in told if not any(word in why for word in remembered))
 

@@ -56,6 +56,7 @@ def flaky(make: Build) -> PoolState:
     disks = make.leaves(6, RED_4T)
     disks[2].error_rate = (3.0, 1.0, 40.0, 0.0)
     pool = make.pool([make.raidz(2, make.replaced(disks, 5), fill=0.45)], layout=BULK)
+    pool.resilver_defer = False  # an old pool, never upgraded: with it, the disk would wait
     scan.begin(pool, RESILVER)
     incidents = []
     for after in (15.0, 25 * 60.0, 70 * 60.0):

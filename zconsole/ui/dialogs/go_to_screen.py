@@ -13,10 +13,11 @@ from textual.widgets import Input
 from zconsole.errors import UsageError, ZconsoleError
 from zconsole.pool.model import Event
 from zconsole.system.printable import clean
+from zconsole.timeline.events import runs
 from zconsole.timeline.feed import ReplayFeed
 from zconsole.ui.dialogs.screens import PickView, Prompt, TextScreen
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.panes.events import event_line
+from zconsole.ui.panes.events import errors_of, event_line
 from zconsole.ui.panes.reasons import called_names
 from zconsole.ui.themed_app import begin
 from zconsole.ui.widgets.draw import Line, Span
@@ -126,10 +127,9 @@ class GoToScreen(TextScreen[float | None], groups=("Answer",)):
         """Draw the events found so far, with the cursor at ``_start`` until it is moved."""
         view, self._drawn = self.view, self._reached
         found = [
-            (pool, event)
+            (pool, self._of_run(run))
             for pool, events in self._feed.events.items()
-            for event in events
-            if event.t >= self._span[0]
+            for run in runs(event for event in events if event.t >= self._span[0])
         ]
         self._events = sorted(found, key=lambda pair: pair[1].t)
         if not self._moved:
@@ -138,6 +138,13 @@ class GoToScreen(TextScreen[float | None], groups=("Answer",)):
         view.show(self._lines(self.look, width), self.title_line(width))
         view.reveal()
         self.show_keys()
+
+    def _of_run(self, run: Sequence[Event]) -> Event:
+        """Return an event; the first of new errors of a device that follow each other, with all."""
+        if len(run) == 1:
+            return run[0]
+        until = date_of(run[-1].t, self.look.zone)
+        return run[0]._replace(text=f"{errors_of(run)} until {until:%H:%M:%S}")
 
     @property
     def _start(self) -> int:

@@ -60,7 +60,7 @@ def balance_title(
     if len(balance.vdevs) > 1:
         columns += "  new writes" if width >= _WIDE else "   new writes"
         if is_paired(balance, look, width, room):
-            columns = " raw free writes"
+            columns = " raw free    new"
     facts = " BALANCE "
     if len(balance.vdevs) > 1:
         facts += f" spread {percent(balance.spread, 1)} "

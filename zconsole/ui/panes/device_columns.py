@@ -261,6 +261,8 @@ _NOTE_MAX = 44
 _BAY_MAX = 14
 _ERRORS = ("err_read", "err_write", "err_cksum")
 _SPARKS = ("read_spark", "write_spark")
+_SCALE = len("scale 512M")
+"""Cells of the longest scale of a sparkline."""
 _HEATS = ("lat_heat", "busy_heat")
 _WORDS = {
     "err": "errors",
@@ -396,7 +398,8 @@ def heading(panel: Panel, sort: str) -> Line:
     for column in panel.columns:
         title = column.title
         if column.key in _SPARKS:
-            title = f"scale {top}" if len(f"scale {top}") <= column.width else f"{full_bar}={top}"
+            # The same form for every top: the heading would change as rates do.
+            title = f"scale {top}" if column.width >= _SCALE else f"{full_bar}={top}"
             title = "-" if panel.top <= _NO_RATE else title
         elif column.key in _HEATS:
             # The levels of a strip, with the bounds between them: ░5▒20▓80█

@@ -106,6 +106,26 @@ def matches(row: VdevRow, needle: str) -> bool:
     return any(needle in word.casefold() for word in (*words, *places))
 
 
+def successor(before: Sequence[VdevRow], key: str, now: Sequence[VdevRow]) -> str | None:
+    """Return the key of the device that took the place of a vanished row; None if none did.
+
+    It is the newest one left of the replacing or spare vdev that the row was, or was part of. Names
+    are compared: without GUIDs a key is the way through the tree.
+    """
+    kept = {row.vdev.name: row.key for row in now if row.vdev.vclass != "spare"}
+    lost = next((row.vdev.name for row in before if row.key == key), None)
+    groups = [
+        row.vdev
+        for row in before
+        if is_group(row.vdev) and any(vdev.name == lost for vdev in row.vdev.walk())
+    ]
+    for group in reversed(groups):  # the innermost first
+        for leaf in reversed([*group.leaves()]):
+            if leaf.name in kept:
+                return kept[leaf.name]
+    return None
+
+
 HOLD = 30.0
 """Seconds for which a device stays tinted after it was last found to limit the scan."""
 
@@ -174,6 +194,8 @@ class DeviceView(Pane, CursorView):
         self.until: float | None = None
         """Time (epoch seconds) at which the graphs in details end; None for now."""
         self._frame: Frame | None = None
+        self._before: Sequence[VdevRow] = ()
+        """Rows that the lines were made of."""
         self._opening = True
         """Whether at most one frame has been shown so far."""
         self._look = DisplayFormat()
@@ -223,6 +245,7 @@ class DeviceView(Pane, CursorView):
         if self._frame is None:
             return
         at, frame = self._at_cursor, self._frame
+        before, self._before = self._before, frame.rows
         found = items(frame.rows, self.arrangement)
         self._items = found or (_NOTHING if frame.rows else _UNSEEN,)
         if filled := self._memory.tree.filled:
@@ -233,6 +256,9 @@ class DeviceView(Pane, CursorView):
             self._insert_details(frame)
         if at is not None:  # keep the cursor on the same device if it is still there
             own = [(i, item.detail) for i, item in enumerate(self._items) if item.key == at.key]
+            if not own:
+                heir = successor(before, at.key, frame.rows)
+                own = [(i, None) for i, item in enumerate(self._items) if item.key == heir]
             same = (i for i, detail in own if detail == at.detail)
             self.cursor = next(same, own[0][0] if own else self.cursor)
         self.cursor = max(0, min(self.cursor, len(self._items) - 1))

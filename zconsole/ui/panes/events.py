@@ -11,6 +11,7 @@ from rich.cells import cell_len
 
 from zconsole.pool.health import explained
 from zconsole.pool.model import Event
+from zconsole.timeline.events import runs
 from zconsole.timeline.frame import Frame
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.pane import Pane, Scene, Wish
@@ -105,28 +106,25 @@ def _combined(frame: Frame, look: DisplayFormat) -> list[Event]:
     A change that was told just before is left out.
     """
     shown: list[Event] = []
-    since: dict[str | None, tuple[int, Event, Counter[str]]] = {}
-    for event in frame.events:
-        found = _NEW_ERRORS.findall(event.text) if event.name == "errors" else ()
-        counts = Counter({kind: int(n) for n, kind in found})
-        if not counts:
-            # Another event separates the errors before it from those after it.
-            since.clear()
-            if event.name.endswith("_restart") and shown and shown[-1].text == _ABORTED:
-                shown.pop()
-            if not _is_told(event, shown):
-                shown.append(event)
-        elif event.vdev in since:
-            at, first, before = since[event.vdev]
-            counts += before
-            since[event.vdev] = at, first, counts
-            said = ", ".join(f"{n} new {kind} error{'s' * (n > 1)}" for kind, n in counts.items())
-            text = f"{event.vdev}: {said} since {look.when(first.t, frame.t)}"
-            shown[at] = event._replace(text=text)
-        else:
-            since[event.vdev] = len(shown), event, counts
+    for run in runs(frame.events):
+        event = run[-1]
+        if len(run) > 1:
+            text = f"{errors_of(run)} since {look.when(run[0].t, frame.t)}"
+            event = event._replace(text=text)
+        if event.name.endswith("_restart") and shown and shown[-1].text == _ABORTED:
+            shown.pop()
+        if not _is_told(event, shown):
             shown.append(event)
     return shown
+
+
+def errors_of(run: Sequence[Event]) -> str:
+    """Return the sum of new errors of a device: ``sdc: 12 new read errors``."""
+    counts = Counter[str]()
+    for event in run:
+        counts.update({kind: int(n) for n, kind in _NEW_ERRORS.findall(event.text)})
+    said = ", ".join(f"{n} new {kind} error{'s' * (n > 1)}" for kind, n in counts.items())
+    return f"{run[0].vdev}: {said}"
 
 
 def _is_told(event: Event, shown: Sequence[Event]) -> bool:

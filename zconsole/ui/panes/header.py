@@ -15,7 +15,7 @@ from typing import NamedTuple
 from rich.cells import cell_len
 
 from zconsole import units
-from zconsole.pool.model import Scan, data_vdevs
+from zconsole.pool.model import FAILED, Scan, Vdev, data_vdevs
 from zconsole.pool.redundancy import REPAIRS, Redundancy
 from zconsole.pool.scan_outcome import BY_SPARE, KEEP_OLD
 from zconsole.timeline.eta.estimate import MEASURING, Estimate
@@ -225,9 +225,14 @@ def _untouchable(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tu
     bare = [entry for entry in frame.redundancy if not entry.left]
     if frame.health.severity == "ok" or not bare:
         return ()
-    gone, bays = {row.vdev.name for row in frame.rows if row.gone}, bays_of(frame)
+    bays, gone = bays_of(frame), {row.vdev.name for row in frame.rows if row.gone}
+    stays = [(entry, _beside(frame, entry, gone)) for entry in bare]
     ways = [
-        [part for entry in bare for part in _parts(entry, gone, bays, look, longest, stay)]
+        [
+            part
+            for entry, others in stays
+            for part in _parts(entry, others, gone, bays, look, longest, stay)
+        ]
         for longest in _DISKS
         for stay in _STAY
     ]
@@ -239,25 +244,41 @@ def _untouchable(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tu
     return _counted([[part] for part in ways[-1]], " ", width, rows, "error")
 
 
+def _beside(frame: Frame, entry: Redundancy, gone: Collection[str]) -> list[Vdev]:
+    """Return the other disks that a vdev without redundancy has: those being replaced or filled."""
+    tops = data_vdevs(frame.root) if frame.root is not None else ()
+    leaves = (leaf for top in tops if top.name == entry.vdev for leaf in top.leaves())
+    kept = (leaf for leaf in leaves if leaf.state not in FAILED and leaf.kind != "dspare")
+    return [leaf for leaf in kept if leaf.name not in (*entry.untouchable, *gone)]
+
+
 def _parts(
     entry: Redundancy,
+    others: Sequence[Vdev],
     gone: Collection[str],
     bays: Mapping[str, str],
     look: DisplayFormat,
     longest: int,
     stay: str,
 ) -> list[Line]:
-    """Return the vdev, then the place of each disk that must stay, as breakable pieces."""
+    """Return the vdev, then the place of each disk that must stay, as breakable pieces.
+
+    The ``others`` would seem free to be pulled if they were not named, too. Without bays that takes
+    too much room, so that none is.
+    """
     disks = [disk for disk in entry.untouchable if disk not in gone]
     if not disks:
         return [(Span(f"{look.text(entry.vdev)}: no redundancy left", "error"),)]
-    placed = in_runs([look.text(bays[disk]) for disk in disks if disk in bays])
+    alone = disks == [entry.vdev]
+    first = "Do not pull" if alone else f"{stay} {look.text(entry.vdev)}"
+    placed = [leaf.disk.bay for leaf in others if leaf.disk and leaf.disk.bay]
+    if len(placed) < len(others):
+        return [(Span(first, "error"),)]
+    seats = [bays[disk] for disk in disks if disk in bays]
     named = [look.text(disk) for disk in disks if disk not in bays]
     short = short_names(named, longest, look.glyphs.ellipsis)
-    listed = [*placed, *(short[name] for name in named)]
-    alone = disks == [entry.vdev]
-    first = "Do not pull" if alone else f"{stay} {look.text(entry.vdev)}:"
-    texts = [first, *(f"{each}," for each in listed[:-1]), listed[-1]]
+    listed = [*in_runs(list(map(look.text, (*seats, *placed)))), *(short[name] for name in named)]
+    texts = [first + ":" * (not alone), *(f"{each}," for each in listed[:-1]), listed[-1]]
     return [(Span(text, "error"),) for text in texts]
 
 
@@ -439,19 +460,24 @@ def _last_scan(view: ScanView | None, place: Place) -> CellRows:
     """Return the last scan, its end and results, and the last full scrub if that was another."""
     # Age of the last full scrub, and whether it is overdue; empty if unknown.
     since = place.frame.scrub
+    canceled = view is not None and view.scan.state != "finished"
     said = since.words
     if since.overdue:
         said = _fitting((f"{said}, overdue", said), place.width)
+    elif canceled:  # the canceled one was the last scrub, too
+        said = _fitting((said.replace("last scrub", "last full scrub"), said), place.width)
     scrub: list[Line] = [(Span(said, "warning" if since.overdue else ""),)] if said else []
     if view is None or view.scan.function == "none":
         known = "none recorded" if place.frame.seen.scans_known else "unknown"
         return [[_named("LAST SCAN", known)], scrub]
-    facts = _results(view, place)
-    if view.scan.state != "finished" or since.overdue:
+    first, facts = _ended(view.scan, place), _results(view, place)
+    if scrub and canceled:
+        # In one row, its results would be read as those of the last full scrub.
+        return [[first], facts, scrub] if place.tall else [[first], scrub]
+    if since.overdue:
         facts = [*scrub, *facts]
     elif view.scan.end != since.last:
         facts += scrub
-    first = _ended(view.scan, place)
     return [[first], facts] if not place.tall else [[first], facts[:1], facts[1:]]
 
 

@@ -112,7 +112,8 @@ def footer_line(
 ) -> Line:
     """Return the keys that are useful now, as many as fit; ``denied`` as in ``help_lines``.
 
-    ``played``: controls of a replay, which Space pauses instead of folding, until it has ``ended``.
+    ``played``: controls of a replay, which Space pauses instead of folding, or plays again once it
+    has ``ended``.
     ``paused``: whether the replay or the display is paused.
     ``zoomed``: whether a pane has the whole screen, which the first key then undoes.
     ``first`` is the title of the most useful action. ``own``: titles and labels of keys in the
@@ -131,7 +132,9 @@ def footer_line(
     if played is not None:  # its own keys come first
         (pauses,) = (key for key in shorts if key.title == "pause")
         others = (key for key in shorts if key is not pauses)
-        own_keys = [] if ended else [pauses._replace(keys=look.keys.titled("fold").keys)]
+        pauses = pauses._replace(keys=look.keys.titled("fold").keys)
+        again = pauses._replace(short="play again")
+        own_keys = [pauses] if not ended else [again] if played.span is not None else []
         own_keys += [look.keys.titled("go-to")] if played.span is not None else []
         shorts = [*own_keys, *others]
     if own:

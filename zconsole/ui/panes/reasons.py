@@ -345,12 +345,20 @@ def _common(cause: CommonCause, frame: Frame, look: DisplayFormat) -> str:
 
 def _trouble(trouble: DeviceFault, rows: int, ink: Ink) -> list[Line]:
     """Return a trouble in full if it fits, else its first clauses; the row's details have all."""
+
+    def _fits(text: str) -> bool:
+        return len(paragraph(trouble.label, text, ink.look, ink.width)) <= rows
+
     text = as_called(trouble.text, ink.names)
-    if ink.whole or len(paragraph(trouble.label, text, ink.look, ink.width)) <= rows:
-        return fixed(trouble.label, text, rows, ink, "warning")
-    name = ink.names.get(trouble.name) or ink.look.middle(trouble.name, _NAME)
-    said = trouble.text.removeprefix(f"{trouble.name}: ").partition(" (")[0]
-    return fixed(trouble.label, f"{name}: {said}", rows, ink, "warning")
+    if not ink.whole and not _fits(text):
+        said = trouble.text.removeprefix(f"{trouble.name}: ").partition(" (")[0]
+        name = ink.names.get(trouble.name) or ink.look.middle(trouble.name, _NAME)
+        # The bay alone, without the serial number, may leave room for the errors beside the cause.
+        bay = bays_of(ink.frame).get(trouble.name, name)
+        brief = "; ".join(said.split("; ")[:2])
+        called = next((each for each in (name, bay) if _fits(f"{each}: {brief}; …")), name)
+        text = f"{called}: {said}"
+    return fixed(trouble.label, text, rows, ink, "warning")
 
 
 LABEL = 12

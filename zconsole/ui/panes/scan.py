@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from textual import getters
 
@@ -125,7 +125,8 @@ def _main(view: ScanView, ink: Ink, graph: int, until: float | None) -> list[Lin
         # place.
         is_walking = _is_walking(view)
         is_said = is_walking or ink.width >= _WIDE or ink.frame.suspended
-        says = [] if is_said or view.lag else [*zpool_says(view.scan.zpool_eta)]
+        is_said = is_said or bool(view.lag) or (view.restarts or 0) > 1
+        says = [] if is_said else [*zpool_says(view.scan.zpool_eta)]
         second = walk if is_walking else drawn
         return [*lines, *second, *one_line([*says, *notes, *facts], ink)]
     lines += [*walk, *drawn]
@@ -184,6 +185,7 @@ def _facts(view: ScanView, ink: Ink) -> Iterator[Line]:
     past = view.comparison
     if past is not None and not ink.roomy:  # there the comparison is in the basis of the ETA
         said = f"{units.duration(past.took)}, {past.this} {past.how}"
+        said += " in running time" * (view.working is not None)  # the ETA counts pauses, too
         yield (Span(f"{past.which} ", "dim"), Span(said))
     if view.restarts == 1:  # the notes count several
         yield (Span("restarts 1", "warning"),)
@@ -211,13 +213,28 @@ def _notes(view: ScanView, ink: Ink) -> Iterator[Line]:
         # An ETA beside the last restart alone would seem more certain than it is.
         known = [mark.t for mark in view.past.marks if mark.text == "restart"][-restarts:]
         first = f" since {ink.look.when(known[0], ink.frame.t)}" if len(known) == restarts else ""
-        yield (Span(f"restarted {restarts} times{first}", "warning"),)
+        said = f"restarted {restarts} times{first}"
+        if first and _never_ends(known, view.estimate.eta, ink.frame.t):
+            minutes = max(1, round((known[-1] - known[0]) / (restarts - 1) / 60))
+            every = units.duration(minutes * 60.0).removesuffix("00s")
+            said = f"can't end: restarts about every {every} ({restarts} times{first})"
+        yield (Span(said, "warning"),)
     again = [i for i, note in enumerate(view.notes) if note.startswith(RESTARTED)]
     for i, note in enumerate(view.notes):
         if ink.whole or i not in again[1:]:
             is_last = restarts > 1 and i in again
             said = f"last {note.removeprefix(RESTARTED)}" if is_last and not ink.whole else note
             yield (Span(ink.look.text(as_called(said, ink.names)), "notice"),)
+
+
+def _never_ends(restarts: Sequence[float], eta: float | None, now: float) -> bool:
+    """Return whether a scan needs longer than it ever ran from one restart to the next.
+
+    Not once it has run for longer than that, as the restarts may have stopped.
+    """
+    longest = max(after - before for before, after in pairwise(restarts))
+    ran = now - restarts[-1]
+    return eta is not None and ran <= longest < ran + eta
 
 
 def _past(view: ScanView, ink: Ink) -> list[Line]:

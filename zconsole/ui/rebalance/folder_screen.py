@@ -43,6 +43,8 @@ class FolderRow:
     """``x`` if marked, ``-`` inside a marked directory, ``+`` if it contains a marked one, else
     blank."""
     open: bool
+    is_leaf: bool = False
+    """Whether it is known to contain no directories."""
     dataset: str = ""
     """Dataset of a mountpoint whose path does not tell its name."""
     size: Measured = UNKNOWN
@@ -126,10 +128,11 @@ class Folders:
     ) -> Iterator[FolderRow]:
         """Yield the line of a directory, and those unfolded below it."""
         is_open, mark, size = path in self.opened, self._mark(path), self.sizes.get(path, UNKNOWN)
-        problem = self._problem(path, now) if is_open else ""
-        yield FolderRow(path, name, depth, mark, is_open, dataset, size, problem)
-        if is_open and path in self.listed:
-            for child in self.listed[path].names:
+        problem, listing = self._problem(path, now) if is_open else "", self.listed.get(path)
+        is_leaf = listing is not None and not listing.names and not listing.problem
+        yield FolderRow(path, name, depth, mark, is_open, is_leaf, dataset, size, problem)
+        if is_open and listing is not None:
+            for child in listing.names:
                 yield from self._tree(str(PurePosixPath(path, child)), child, depth + 1, now)
 
     def _problem(self, path: str, now: float) -> str:
@@ -345,7 +348,8 @@ def evening_words(frame: Frame, look: DisplayFormat) -> str:
         return f"Marking everything leaves a spread of {left}: some lands on the full vdevs again"
     marked, above = look.size(view.rewrite_bytes * share), look.size(frame.balance.imbalance_bytes)
     # What the vdevs hold may be compressed: then its files are larger.
-    return f"Mark {marked} logical or more to move {above} (raw): the rest lands where it was"
+    rest = "the rest of what is marked lands where it was"
+    return f"Mark {marked} logical or more to move {above} (raw): {rest}"
 
 
 def folder_head(look: DisplayFormat, width: int, aged: bool = False) -> Line:
@@ -353,7 +357,9 @@ def folder_head(look: DisplayFormat, width: int, aged: bool = False) -> Line:
     share = f"{fit('SHARE', _BAR)} " if width >= _BARS_FROM else ""
     size, files = fit("SIZE", look.number + 1, right=True), fit("FILES", 5, right=True)
     old = f"{fit('OLD', _OLD, right=True)} " if aged else ""
-    return (Span(f"     {size} {files} {old}{share}  DIRECTORY", "dim"),)
+    head = f"     {size} {files} {old}{share}  DIRECTORY"
+    kind = " (sizes are logical)"
+    return (Span(head + kind * (len(head + kind) <= width), "dim"),)
 
 
 def is_aged(rows: Sequence[FolderRow]) -> bool:
@@ -384,7 +390,7 @@ def _folder(row: FolderRow, largest: int, look: DisplayFormat, width: int, aged:
         share = (size.bytes or 0) / largest if largest else 0.0
         head += [*bar(share, _BAR, look.glyphs), Span(" ")]
     glyphs = look.glyphs
-    fold = glyphs.sorted if row.open else glyphs.folded
+    fold = " " if row.is_leaf else glyphs.sorted if row.open else glyphs.folded
     tail = "  ".join(filter(None, (look.text(row.dataset), look.text(row.problem))))
     lead = f"{'  ' * row.depth}{fold} "
     room = max(4, width - width_of(head) - len(lead) - (len(tail) + 2 if tail else 0) - 1)

@@ -111,7 +111,7 @@ def job_lines(
         *_left_out("Skipped", "warning", job.unmoved, look, width),
         *_left_out("Failed", "error", job.failed, look, width),
         *_retry_hints(job, look, width),
-        *_days(job, look, width),
+        *_days(job, fills, look, width),
         *((Span(f" {look.text(note)}", "warning"),) for note in job.notes),
         *_named(job, look, width),
     ]
@@ -198,23 +198,28 @@ def _moved(job: JobView, fills: Fills, look: DisplayFormat, width: int) -> Itera
     """Yield the fill of each vdev as a bar, with its fill before the job and the difference."""
     if not job.before:
         return
-    known = [fill for name in job.before if (fill := fills.get(name)) is not None]
     spread = max(job.before.values()) - min(job.before.values())
-    head = f" Vdevs since the job began: spread {percent(spread, 1)} then"
-    if len(known) == len(job.before):
-        head += f", {percent(max(known) - min(known), 1)} now"
+    head = f" Vdevs: spread {percent(spread, 1)} at the start"
+    if (now := _spread_now(job, fills)) is not None:
+        head += f", {percent(now, 1)} now"
     yield (Span(head, "bold"),)
     room = max(4, width - _NAME - 34)
     for name, before in job.before.items():
-        now = fills.get(name)
-        change = "" if now is None else f"{round(now * 100, 1) - round(before * 100, 1):+z.1f}"
+        fill = fills.get(name)
+        change = "" if fill is None else f"{round(fill * 100, 1) - round(before * 100, 1):+z.1f}"
         yield (
             Span(f"  {fit(look.middle(name, _NAME), _NAME)} "),
-            *bar(before if now is None else now, room, look.glyphs),
-            Span(f" {percent(now, 1):>8}"),
+            *bar(before if fill is None else fill, room, look.glyphs),
+            Span(f" {percent(fill, 1):>8}"),
             Span(f"  was {percent(before, 1):>7}", "dim"),
             Span(f" {change:>6}"),
         )
+
+
+def _spread_now(job: JobView, fills: Fills) -> float | None:
+    """Return the present spread of the job's vdevs; None without all of their fills."""
+    known = [fill for name in job.before if (fill := fills.get(name)) is not None]
+    return max(known) - min(known) if known and len(known) == len(job.before) else None
 
 
 def _left_out(
@@ -238,7 +243,7 @@ def _retry_hints(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line
         if "changed" in job.unmoved:
             changed = "Changed: others wrote, replaced or removed them meanwhile"
             yield from look.wrapped(changed, width, "dim")
-        again = "Only a new job tries skipped files again; it moves those beside them, too"
+        again = "Only a new job tries skipped files again; it also moves those again that are done"
         yield from look.wrapped(again, width, "dim")
 
 
@@ -265,11 +270,13 @@ _FRAG_FROM = 72
 """Smallest screen width in cells with all columns."""
 
 
-def _days(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
+def _days(job: JobView, fills: Fills, look: DisplayFormat, width: int) -> Iterator[Line]:
     if not job.days:
         return
     sizes = {t: n for t, n in _DAY_COLUMNS.items() if t != "frag" or width >= _FRAG_FROM}
     days = [_day(day, look) for day in list(own_days(job.days))[-_DAYS:]]
+    if job.live and (now := _spread_now(job, fills)) is not None:
+        days[-1]["spread"] = percent(now, 1)  # as above; its last check was earlier
     for role, cells in (("bold", {title: title for title in sizes}), *(("", day) for day in days)):
         row = (fit(cells[t], n, right=t != "Day") for t, n in sizes.items())
         yield (Span(" " + "".join(row), role),)

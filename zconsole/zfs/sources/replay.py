@@ -96,10 +96,11 @@ class Playback:
         self.paused = not self.paused or self.request.events != 0
         self._ask(self.request._replace(events=0))
 
-    def faster(self, step: int) -> None:
-        """Change to the next higher (1) or lower (-1) speed."""
+    def faster(self, step: int) -> float:
+        """Change to the next higher (1) or lower (-1) speed, and return it."""
         self.speed = next_speed(self.speed or 1.0, step)
         self._changed.set()
+        return self.speed
 
     def seek(self, share: float) -> bool:
         """Move by a share of the recording; return whether that is possible."""
@@ -113,6 +114,14 @@ class Playback:
     def go_to(self, at: float) -> None:
         """Move to a time of the recording, instead of what was asked for before."""
         self._ask(Jump(at))
+
+    def play_again(self) -> bool:
+        """Play from the start; return whether that is possible."""
+        if self.span is None:
+            return False
+        self.paused = False
+        self.go_to(self.span[0])
+        return True
 
     def pause_at(self, at: float) -> bool:
         """Move to a time and pause there; return whether that is possible."""

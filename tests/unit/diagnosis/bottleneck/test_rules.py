@@ -447,6 +447,13 @@ def held_by_applications(busy=0.7, **changes):
     return judged(*(disk(f"d{n}", 65536.0, 100.0, busy, past=past) for n in range(2)), **changes)
 
 
+def test_applications_are_told_with_how_busy_disks_are_in_a_line_of_80_columns():
+    """Of "other I/O: 50 % of the requests in flight are from applications, …" the news was cut."""
+    (told, *_) = held_by_applications(0.996).text.partition(" of other writes")
+    assert told.endswith(" of the requests in flight, disks 100 % busy")
+    assert len(told.replace("nearly all", "100 %")) <= 80 - len(" slowed by   ") - 1
+
+
 @rows("stage", ["scanning", "issuing"])
 @rows("busy", [0.0, 0.7, 0.99])
 def test_what_freezes_a_scan_is_named_first(stage, busy):
