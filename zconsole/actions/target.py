@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from zconsole.pool.model import FAILED, Pool, Vdev, is_group, placed
-from zconsole.pool.redundancy import is_complete
+from zconsole.pool.redundancy import is_complete, members
 
 _PARTITION = re.compile(r"-part(\d+)$|^/dev/(?:(?:s|h|v|xv)d[a-z]+|\w*\dp)(\d+)$")
 """A partition in udev's links, or in kernel names; a whole disk's link may end in a digit, too."""
@@ -149,11 +149,6 @@ def find_path(pool: Pool, paths: tuple[str, ...]) -> Target | None:
     wanted = {name for path in paths if path for name in (path, f"{path}-part1")}
     leaves = (target for target in targets(pool) if not target.vdev.children)
     return next((leaf for leaf in leaves if leaf.vdev.path in wanted), None)
-
-
-def members(top: Vdev) -> tuple[Vdev, ...]:
-    """Return the members of a top-level vdev; itself if it is a single device or group."""
-    return (top,) if not top.children or is_group(top) else top.children
 
 
 def others_missing(target: Target) -> tuple[Vdev, ...]:

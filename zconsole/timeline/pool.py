@@ -113,8 +113,17 @@ class PoolTimeline:
 
         # Changes first. Changes of devices come before those of scans, because the cause of a
         # restart is among them.
-        self.events.push(sample, known, last, before)
         self.absences.push(dated, known, before)
+        root = self.absences.marked(pool.root, known)
+        if root is not pool.root:
+            pool = replace(pool, root=root)
+            sample, dated = (
+                replace(sample, pool=pool),
+                replace(dated, pool=replace(dated.pool, root=root)),
+            )
+            tree = self._tree = {place.key: place for place in placed(root)}
+            self._known = known = {**known, **tree}
+        self.events.push(sample, known, last, before)
         self.damage.push(dated, known)
         self._errors.push(sample.t, known)
 
