@@ -183,9 +183,14 @@ def doubts(
         return ()
     if not (others or healthy):
         return ()
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for other in sorted(others, key=lambda other: other.vdev.state not in FAILED):
+        state = other.vdev.state
+        words = ("has", "have", "failed" if state in FAILED else "errors")
+        if state in ("OFFLINE", "REMOVED"):  # somebody may have taken it offline, or pulled it
+            words = ("is", "are", state)
+        found.setdefault(words, []).append(other.name)
     said = [f"{target.name} shows no errors"]
-    for verb, is_meant in (("failed", True), ("errors", False)):
-        names = [t.name for t in others if (t.vdev.state in FAILED) == is_meant]
-        if names:
-            said.append(f"{', '.join(names)} {'has' if len(names) == 1 else 'have'} {verb}")
+    for (one, several, what), names in found.items():
+        said.append(f"{', '.join(names)} {one if len(names) == 1 else several} {what}")
     return ("; ".join(said),)
