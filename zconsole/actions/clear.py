@@ -6,9 +6,9 @@ from zconsole.actions import conditions as must
 from zconsole.actions.follow import when
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse
 from zconsole.actions.running_scans import disturbed
-from zconsole.actions.target import find, key_of, members
+from zconsole.actions.target import find, key_of
 from zconsole.pool.model import APART, DATA, ERRORS, FAILED, Vdev, data_vdevs
-from zconsole.pool.redundancy import parity
+from zconsole.pool.redundancy import members, parity
 
 
 def plan_clear(situation: Situation, key: str | None = None) -> ActionPlan:

@@ -16,10 +16,10 @@ from zconsole.actions.plan import (
     refuse,
 )
 from zconsole.actions.running_scans import disturbed, takes
-from zconsole.actions.target import Target, disk_path, find, members, partition_of
+from zconsole.actions.target import Target, disk_path, find, partition_of
 from zconsole.pool.health import LABELS
 from zconsole.pool.model import FAILED, Vdev, data_vdevs, is_group
-from zconsole.pool.redundancy import is_complete
+from zconsole.pool.redundancy import is_complete, members
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.units import counted, size
 

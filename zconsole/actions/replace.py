@@ -299,10 +299,12 @@ def _redundancy_meanwhile(situation: Situation, targets: tuple[Target, ...]) -> 
         if entry is None:
             continue
         only = f"; untouchable: {', '.join(entry.untouchable)}" if entry.untouchable else ""
-        # Which blocks of the old device need repair is unknown (see pool.redundancy).
+        # Which blocks of an old device can't be read is unknown (see pool.redundancy).
         old = [t for t in targets if t.top is top and is_complete(t.vdev)]
-        bad = [t.name for t in old if t.vdev.errors.total and entry.left]
-        only = f", except blocks that {', '.join(bad)} can't read" if bad else only
+        unread = [leaf.called for leaf in top.leaves() if leaf.name in entry.unread]
+        unread += [t.name for t in old if t.vdev.errors.total and t.vdev.name not in entry.unread]
+        if reservation := entry._replace(unread=tuple(unread)).reservation:
+            only = f", {reservation}"
         said.append(
             f"while it runs, {may_fail(entry.left)} in {top.name} without losing data{only}"
         )
@@ -326,9 +328,8 @@ def _warnings_of(situation: Situation, target: Target, new: str) -> tuple[str, .
     if new not in spares(situation.pool):
         said += cautions(situation.pool, target, new, situation.facts)
     if is_complete(target.vdev):
-        said.append(
-            "the old device is ONLINE and complete: leave it plugged in until the resilver finishes"
-        )
+        state = "ONLINE, with errors" if target.vdev.errors.total else "ONLINE and complete"
+        said.append(f"the old device is {state}: leave it plugged in until the resilver finishes")
     if target.group is not None and target.group.kind == "spare":
         said.append(
             f"{target.name} is already in {target.group.name}: this adds one more device to it"

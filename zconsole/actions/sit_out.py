@@ -8,9 +8,9 @@ from __future__ import annotations
 from zconsole.actions import conditions as must
 from zconsole.actions.follow import leaf_is
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse
-from zconsole.actions.target import Target, find, members
+from zconsole.actions.target import Target, find
 from zconsole.pool.model import Vdev
-from zconsole.pool.redundancy import is_complete, parity
+from zconsole.pool.redundancy import is_complete, members, parity
 from zconsole.units import counted
 
 SINCE = (2, 4)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from zconsole.pool.model import FAILED, Pool, Vdev, is_group, placed
-from zconsole.pool.redundancy import is_complete
+from zconsole.pool.redundancy import is_complete, members
 
 _PARTITION = re.compile(r"-part(\d+)$|^/dev/(?:(?:s|h|v|xv)d[a-z]+|\w*\dp)(\d+)$")
 """A partition in udev's links, or in kernel names; a whole disk's link may end in a digit, too."""
@@ -143,11 +143,6 @@ def find_path(pool: Pool, paths: tuple[str, ...]) -> Target | None:
     return next((leaf for leaf in leaves if leaf.vdev.path in wanted), None)
 
 
-def members(top: Vdev) -> tuple[Vdev, ...]:
-    """Return the members of a top-level vdev; itself if it is a single device or group."""
-    return (top,) if not top.children or is_group(top) else top.children
-
-
 def others_missing(target: Target) -> tuple[Vdev, ...]:
     """Return the incomplete members of the leaf's top-level vdev, without its own."""
     return tuple(
@@ -180,9 +175,14 @@ def doubts(
         return ()
     if not (others or healthy):
         return ()
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for other in sorted(others, key=lambda other: other.vdev.state not in FAILED):
+        state = other.vdev.state
+        words = ("has", "have", "failed" if state in FAILED else "errors")
+        if state in ("OFFLINE", "REMOVED"):  # somebody may have taken it offline, or pulled it
+            words = ("is", "are", state)
+        found.setdefault(words, []).append(other.name)
     said = [f"{target.name} shows no errors"]
-    for verb, is_meant in (("failed", True), ("errors", False)):
-        names = [t.name for t in others if (t.vdev.state in FAILED) == is_meant]
-        if names:
-            said.append(f"{', '.join(names)} {'has' if len(names) == 1 else 'have'} {verb}")
+    for (one, several, what), names in found.items():
+        said.append(f"{', '.join(names)} {one if len(names) == 1 else several} {what}")
     return ("; ".join(said),)

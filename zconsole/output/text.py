@@ -98,7 +98,7 @@ def _heading(frame: Frame) -> Iterator[str]:
         yield f"  {frame.problem}"
     if frame.redundancy:
         entries = [_left(entry) for entry in frame.redundancy]
-        apart = "; " if any(":" in entry for entry in entries) else ", "
+        apart = "; " if any(":" in entry or "," in entry for entry in entries) else ", "
         yield "  redundancy left: " + apart.join(entries)
     if frame.untold:
         yield f"  redundancy unknown: {', '.join(frame.untold)} ({_why_untold(frame)})"
@@ -133,7 +133,7 @@ def limit_lines(frame: Frame) -> Iterator[str]:
 
 def _left(entry: Redundancy) -> str:
     if entry.left or len(entry.untouchable) < 2:
-        return f"{entry.vdev} {entry.left}"
+        return ", ".join(filter(None, (f"{entry.vdev} {entry.left}", entry.reservation)))
     return f"{entry.vdev} 0: do not remove {', '.join(entry.untouchable)}"
 
 

@@ -26,6 +26,8 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 SITTING_OUT = "(sitting out)"
 """Note given to a leaf whose property ``sit_out`` is on; zpool itself prints none."""
+REPAIRING = "(repairing)"
+"""Note of a leaf with all data on which a scan writes blocks again that could not be read."""
 MULTIHOST, ERRORS, UNEXPLAINED = "multihost", "errors", "unexplained"
 """Reasons why a pool is suspended.
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from zconsole.pool.model import GROUP_KINDS, Pool, Scan, Vdev, data_vdevs, is_group
+from zconsole.pool.model import GROUP_KINDS, REPAIRING, Pool, Scan, Vdev, data_vdevs, is_group
 from zconsole.units import counted, size
 
 
@@ -21,6 +21,19 @@ class Redundancy(NamedTuple):
     left: int
     untouchable: tuple[str, ...] = ()
     """If ``left`` is 0: the devices whose loss would lose data."""
+    unread: tuple[str, ...] = ()
+    """While a repair runs: devices that count though they can't read some of their blocks."""
+
+    @property
+    def reservation(self) -> str:
+        """How many devices may fail for blocks that some can't read; empty if no difference.
+
+        ``1 for blocks sda can't read``.
+        """
+        if not (self.left and self.unread):
+            return ""
+        left = max(0, self.left - len(self.unread))
+        return f"{left or 'none'} for blocks {' and '.join(self.unread)} can't read"
 
 
 REPAIRS = frozenset({"resilver", "rebuild"})
@@ -81,6 +94,8 @@ def redundancy(pool: Pool, returned: Collection[str] = ()) -> tuple[tuple[Vdev, 
         else:
             marked = _mark_unfilled(own[id(vdev)], _has_failed(pool.scans, vdev), checkpoint)
         entry = _of_top_level(marked, name)
+        if repairs:
+            entry = entry._replace(unread=tuple(_unread(marked)))
         loose = root.state == "UNKNOWN" and not vdev.kind.startswith(_PARENTS)
         # Devices hidden by truncated text or by a repair can only make it worse: 0 stays true.
         hidden = vdev.partial or any(scan.vdev in (None, vdev.name) for scan in begun)
@@ -165,6 +180,11 @@ def parity(vdev: Vdev) -> int:
     return 1 if vdev.kind == "raidz" else 0
 
 
+def members(top: Vdev) -> tuple[Vdev, ...]:
+    """Return the members of a top-level vdev; itself if it is a single device or group."""
+    return (top,) if not top.children or is_group(top) else top.children
+
+
 def _has_failed(scans: Iterable[Scan], top: Vdev) -> bool:
     """Whether the last repair of a top-level vdev ended with errors or was canceled."""
     ended = [s for s in scans if s.function in REPAIRS and s.vdev in (None, top.name)]
@@ -222,17 +242,26 @@ def _mark_filling(vdev: Vdev, returned: Collection[str], spares: bool) -> Vdev:
     return vdev._replace(children=(*others, new))
 
 
+def _unread(top: Vdev) -> Iterator[str]:
+    """Yield the devices that alone have the data of their place, but can't read all of it."""
+    for member in members(top):
+        whole = [leaf for leaf in member.leaves() if is_complete(leaf)]
+        replaced = is_group(member) and any(leaf.errors.total for leaf in whole)
+        if len(whole) == 1 and (replaced or REPAIRING in whole[0].note):
+            yield whole[0].name
+
+
 def _of_top_level(vdev: Vdev, name: str) -> Redundancy:
-    members = vdev.children if vdev.kind not in GROUP_KINDS and vdev.children else (vdev,)
-    domains = vdev.failure_group or len(members)
+    places = members(vdev)
+    domains = vdev.failure_group or len(places)
     # Failure groups follow one another: an equal remainder means the same failure domain.
-    missing = {n % domains for n, member in enumerate(members) if not is_complete(member)}
+    missing = {n % domains for n, member in enumerate(places) if not is_complete(member)}
     is_open = vdev.state in ("ONLINE", "DEGRADED", "")
     left = max(0, parity(vdev) - len(missing)) if is_open else 0
     if left:
         return Redundancy(name, left)
     # A member with a single complete device depends on that device.
-    others = (member for n, member in enumerate(members) if n % domains not in missing)
+    others = (member for n, member in enumerate(places) if n % domains not in missing)
     whole = [[leaf.name for leaf in each.leaves() if is_complete(leaf)] for each in others]
     alone = tuple(names[0] for names in whole if len(names) == 1)
     return Redundancy(name, left, alone)

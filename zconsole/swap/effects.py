@@ -10,13 +10,14 @@ from zconsole.actions.candidates import Candidate, held, judge_device
 from zconsole.actions.offline import plan_offline
 from zconsole.actions.plan import ActionPlan, Precondition, Situation
 from zconsole.actions.running_scans import describe
-from zconsole.actions.target import Target, find, members, others_missing, partition_of, stands_in
+from zconsole.actions.target import Target, find, others_missing, partition_of, stands_in
 from zconsole.hardware.device import Device
 from zconsole.hardware.location import bay_names
 from zconsole.pool.model import FAILED, Vdev, is_group
 from zconsole.pool.redundancy import (
     is_complete,
     may_fail,
+    members,
     parity,
     redundancy,
 )
@@ -257,13 +258,16 @@ def redundancy_words(situation: Situation, only: Vdev | None = None) -> tuple[st
 
     ``only``: the one top-level vdev to describe.
     """
-    return tuple(
-        f"{may_fail(entry.left)} in {entry.vdev}"
-        if entry.left
-        else f"{entry.vdev} has no redundancy left"
-        for top, entry in redundancy(situation.pool)
-        if only is None or top is only
-    )
+    said: list[str] = []
+    for top, entry in redundancy(situation.pool):
+        if only is not None and top is not only:
+            continue
+        left = f"{may_fail(entry.left)} in {entry.vdev}"
+        if not entry.left:
+            left = f"{entry.vdev} has no redundancy left"
+        unread = tuple(leaf.called for leaf in top.leaves() if leaf.name in entry.unread)
+        said.append(", ".join(filter(None, (left, entry._replace(unread=unread).reservation))))
+    return tuple(said)
 
 
 def kept_words(situation: Situation, target: Target, name: str) -> str:

@@ -11,10 +11,10 @@ from zconsole.actions.executor import ExecutionEvent
 from zconsole.actions.plan import Situation
 from zconsole.actions.replace import LITTLE
 from zconsole.actions.running_scans import discarded, progress, will_defer
-from zconsole.actions.target import Swap, Target, members, others_missing
+from zconsole.actions.target import Swap, Target, others_missing
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
 from zconsole.pool.model import FAILED
-from zconsole.pool.redundancy import is_complete, may_fail, parity
+from zconsole.pool.redundancy import is_complete, may_fail, members, parity
 from zconsole.swap.choice import SwapChoice, SwapWay, cause_of, choose, free_disks
 from zconsole.swap.disk import (
     OPEN,

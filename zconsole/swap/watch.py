@@ -75,6 +75,7 @@ from zconsole.swap.steps import (
     listed,
     new_leaf,
     replace_begun,
+    resilver_stage,
     scrubbed,
     step_of,
     steps_of,
@@ -215,6 +216,7 @@ def noticed(swap: Checklist, view: MachineView, now: float) -> Checklist:
         _pulled,
         _adopted,
         _inserted,
+        _filled,
     ):
         swap = notice(swap, view, now)
     stage = current(swap, view, now)
@@ -399,6 +401,27 @@ def _inserted(swap: Checklist, view: MachineView, now: float) -> Checklist:
     return _noting_once(swap, now, "insert", said)
 
 
+def _filled(swap: Checklist, view: MachineView, now: float) -> Checklist:
+    """Note that the new disk is filled, during an alarm too: another resilver may follow."""
+    if swap.same:
+        done = swap.at == "resilver" and resilver_stage(swap, view, now) is None
+    else:
+        leaf = new_leaf(swap, view)
+        gone = view.target(swap.old.key) is None
+        done = gone and leaf is not None and is_complete(leaf.vdev)
+    return _noting_filled(swap, view, now) if done else swap
+
+
+def _noting_filled(swap: Checklist, view: MachineView, now: float) -> Checklist:
+    """Return the checklist with its resilver's end, unless noted since the replace."""
+    noted = [entry.step for entry in swap.log if entry.step in ("replace", "resilver")]
+    if noted[-1:] == ["resilver"]:
+        return swap
+    last = _last_repair(swap, view)
+    swap = replace(swap, resilvered=None if last is None else _took(last))
+    return swap.noting(_end(last, now), "resilver", "the resilver is done")
+
+
 def _log_steps(swap: Checklist, view: MachineView, stage: SwapStage, now: float) -> Checklist:
     """Add a log entry for every step that was done since the last look."""
     if stage.step == swap.at:
@@ -406,9 +429,7 @@ def _log_steps(swap: Checklist, view: MachineView, stage: SwapStage, now: float)
     shown, every = listed(swap, stage.step), steps_of(swap)
     for step in every[every.index(swap.at) : every.index(stage.step)]:
         if step == "resilver":
-            last = _last_repair(swap, view)
-            swap = replace(swap, resilvered=None if last is None else _took(last))
-            swap = swap.noting(_end(last, now), step, "the resilver is done")
+            swap = _noting_filled(swap, view, now)
         elif step == "scrub" and step not in swap.passed and (scrub := scrubbed(swap, view)):
             errors = counted(scrub.errors or 0, "error")
             canceled = scrub.state == "canceled"
@@ -420,9 +441,13 @@ def _log_steps(swap: Checklist, view: MachineView, stage: SwapStage, now: float)
 
 
 def _last_repair(swap: Checklist, view: MachineView) -> Scan | None:
-    """Return the swap's last resilver that has ended."""
-    last = view.situation.repaired
-    return None if last is None or last.end is None or last.end < swap.begun else last
+    """Return the resilver that filled the new disk, if it ended and the pool still tells of it."""
+    last, leaf = view.situation.repaired, new_leaf(swap, view)
+    if last is None or last.end is None or last.end < swap.begun or view.situation.repairing:
+        return None
+    # A resilver counts what it writes to each leaf from 0 on (``vdev_scan_stat_init``, vdev.c).
+    others = leaf is not None and leaf.vdev.scan_processed == 0 and last.function == "resilver"
+    return None if others else last
 
 
 def _took(scan: Scan) -> float | None:

@@ -6,13 +6,14 @@ If a change is reported twice, by the kernel and by the console that saw it, one
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from math import inf
 
 from zconsole.pool.health import STANDING
 from zconsole.pool.model import (
     APART,
+    REPAIRING,
     Event,
     Placed,
     Pool,
@@ -22,7 +23,7 @@ from zconsole.pool.model import (
     Vdev,
     is_group,
 )
-from zconsole.pool.redundancy import REPAIRS
+from zconsole.pool.redundancy import REPAIRS, is_complete
 from zconsole.pool.scan_outcome import started
 
 MAX_EVENTS = 500
@@ -208,6 +209,10 @@ BEGINS = 15.0
 It begins when the open txg is synced (dsl_scan_restart_resilver): after 5 s, the default of
 zfs_txg_timeout, and later if much is written.
 """
+WATCHED = 60.0
+"""Longest time between two samples in which no device can have left and returned unnoticed."""
+_MOVES = ("statechange", "removed")
+"""Kernel events of a device that left or returned."""
 
 
 class Absences:
@@ -228,10 +233,21 @@ class Absences:
 
         Until a later repair has finished, they lack what was written while they were away; no
         source shows that before the first repaired byte."""
+        self.whole = frozenset[str]()
+        """Keys of the leaves that had all data when a replacement began, and have not left since.
+
+        A running repair writes only those of their blocks that can't be read."""
+        self._calm = False
+        """Whether no repair ran at the last sample, and none had failed before it."""
+        self._repair: float | None = None
+        """Start of the newest repair that runs."""
+        self._begun = -inf
+        """Time of the sample that first showed it."""
 
     def shift(self, seconds: float) -> None:
         """Shift all remembered times: the clock was set by so many seconds."""
         self._t += seconds
+        self._begun += seconds
         self.regrouped = self.regrouped and self.regrouped + seconds
         self.missing = {key: t + seconds for key, t in self.missing.items()}
         self.failed = {key: t + seconds for key, t in self.failed.items()}
@@ -241,6 +257,7 @@ class Absences:
 
     def push(self, sample: Sample, tree: Tree, old: Tree) -> None:
         """Add the vdevs of a sample, after those of the last one."""
+        watched = sample.t - self._t <= WATCHED
         if old and not _unfilled(tree) <= _unfilled(old):
             self.regrouped = sample.t
         away = {key: place.vdev for key, place in tree.items() if place.vdev.state != "ONLINE"}
@@ -268,6 +285,58 @@ class Absences:
             for name, times in self.returned.items()
             if name not in gone and not any(_has_filled(scan, *times) for scan in repairs)
         }
+        if not _unfilled(tree):
+            self.whole = frozenset()
+        elif self._calm and watched and self.regrouped == sample.t:
+            self.whole = frozenset(self._whole_before(tree, old))
+        self._drop_leavers(sample, tree, repairs)
+        self._calm = not any(s.active or s.errors or s.state == "canceled" for s in repairs)
+
+    def _whole_before(self, tree: Tree, old: Tree) -> Iterator[str]:
+        """Yield the keys of leaves that had all data at the last sample, before a replacement.
+
+        Without GUIDs, they are known by their names: a replaced device may be ``sdc/old`` by now.
+        """
+        names = {place.vdev.name for place in old.values() if is_complete(place.vdev)}
+        names -= self.returned.keys()
+        groups = [place.vdev for place in tree.values() if is_group(place.vdev)]
+        new = {
+            id(leaf) for group in groups for each in group.children[1:] for leaf in each.leaves()
+        }
+        for key, (_, _, vdev, _, _) in tree.items():
+            is_new = bool(vdev.children) or id(vdev) in new
+            if not is_new and vdev.name.removesuffix("/old") in names:
+                yield key
+
+    def _drop_leavers(self, sample: Sample, tree: Tree, repairs: Sequence[Scan]) -> None:
+        """Drop leaves from ``whole`` that left, or may have left, since the last sample.
+
+        ZFS starts a resilver anew for a device that returns, or has the device wait for the next
+        one (``dsl_scan_assess_vdev``). So at a start without another cause, any may have been away.
+        """
+        began = max((scan.start or 0.0 for scan in repairs if scan.active), default=None)
+        if began is not None and began != self._repair:
+            causes = (self.regrouped or -inf, *(back for _, back in self.returned.values()))
+            if max(causes) <= self._begun:
+                self.whole = frozenset()
+            self._repair, self._begun = began, sample.t
+        moved = {_subject(event)[1] for event in sample.events if event.name in _MOVES}
+        vdevs = {key: tree[key].vdev for key in self.whole if key in tree}
+        self.whole = frozenset(
+            key
+            for key, vdev in vdevs.items()
+            if vdev.state == "ONLINE" and not vdev.awaiting_resilver
+            if vdev.name.rpartition("/")[2] not in moved
+        )
+
+    def marked(self, root: Vdev, tree: Tree) -> Vdev:
+        """Return the root with leaves of ``whole`` marked as repaired, where ZFS marks them.
+
+        It marks every leaf that a resilver writes to (``vdev_stat_update``, vdev.c), also where it
+        only writes again what could not be read.
+        """
+        marks = {id(tree[key].vdev) for key in self.whole if tree[key].vdev.resilvering}
+        return _as_repaired(root, marks) if marks else root
 
     def push_failure(self, failure: SampleFailure, tree: Tree, last: Tree) -> Iterator[Event]:
         """Add a failed sample with the vdevs' remaining counters; yield events for lost devices.
@@ -279,12 +348,13 @@ class Absences:
             lost = bool(failure.block and old.block and not vdev.block)
             if (lost or vdev.path in failure.gone) and key not in self.missing:
                 self.missing[key] = failure.t
+                self.whole -= {key}
                 text = f"the device of {vdev.name} is missing"
                 yield Event(failure.t, "device_gone", text, "error", vdev.name, "console")
             elif vdev.block and old.state == "ONLINE":
                 self.missing.pop(key, None)  # it is back, although the pool does not show it yet
 
-    def marked(self, sample: Sample) -> Pool:
+    def unfilled(self, sample: Sample) -> Pool:
         """Return the sample's pool with the leaves that came back and lack data marked unfilled.
 
         These are all while a repair runs, as they wait for a rebuild to end, else the newest.
@@ -302,6 +372,14 @@ class Absences:
             return vdev._replace(unfilled=True) if vdev.name in lacking else vdev
 
         return replace(sample.pool, root=_mark(sample.pool.root)) if lacking else sample.pool
+
+
+def _as_repaired(vdev: Vdev, marks: Set[int]) -> Vdev:
+    """Return a tree in which the vdevs of these ids are marked as repaired."""
+    if id(vdev) in marks:
+        return vdev._replace(resilvering=False, note=vdev.note.replace("(resilvering)", REPAIRING))
+    children = tuple(_as_repaired(child, marks) for child in vdev.children)
+    return vdev._replace(children=children) if children else vdev
 
 
 def _has_filled(repair: Scan, away: float, back: float) -> bool:

@@ -116,8 +116,17 @@ class PoolTimeline:
 
         # Changes first. Changes of devices come before those of scans, because the cause of a
         # restart is among them.
-        self.events.push(sample, known, last, before)
         self.absences.push(dated, known, before)
+        root = self.absences.marked(pool.root, known)
+        if root is not pool.root:
+            pool = replace(pool, root=root)
+            sample, dated = (
+                replace(sample, pool=pool),
+                replace(dated, pool=replace(dated.pool, root=root)),
+            )
+            tree = self._tree = {place.key: place for place in placed(root)}
+            self._known = known = {**known, **tree}
+        self.events.push(sample, known, last, before)
         self.damage.push(dated, known)
         self._errors.push(sample.t, known)
 
@@ -148,7 +157,7 @@ class PoolTimeline:
             *spare_problems(pool.root, pool.scans, sample.t, back),
             *idle_spares(pool, tree, failed, sample.t, zed),
         )
-        left = redundancy(self.absences.marked(sample), back)
+        left = redundancy(self.absences.unfilled(sample), back)
         word = health(
             pool,
             sample.t,

@@ -7,6 +7,7 @@ import re
 from textual.events import Key
 from textual.widgets import Input
 
+from tests.table import rows
 from tests.ui.actions.acting import Acting, acting, pick
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.widgets.draw import Span
@@ -93,6 +94,22 @@ async def test_another_word_runs_nothing_and_says_what_to_type():
         assert 'Type "tank" to confirm' in said
         assert "Esc cancel" in said
         assert ran == []
+
+
+@rows("word", ["tank", "ata-WDC_WD40EFRX-68N32N0_TLUULE50", f"nvme-Samsung_SSD_970_EVO_{'x' * 30}"])
+@rows("width", [60, 80, 120])
+async def test_the_word_to_type_is_in_sight_whole_and_the_field_is_not_cut(word, width):
+    """The field showed ``type`` and blanks, and the last line the begin of the word."""
+    async with acting("mirror-scrub", (width, 24)) as a:
+        asking(a, "one", "two", typed=word)
+        screen = await a.read(a.rest())
+        field = next(line for line in screen.splitlines() if "Cancel" in line)
+        whole = f'type "{word}" to confirm'
+        assert whole in field or "type it here" in field
+        unbroken = "".join(screen.split())
+        assert f'Type"{word}"toconfirm' in unbroken
+        assert "Esc cancel" in screen
+        await a.press("escape")
 
 
 async def test_left_and_right_leave_the_field_at_its_ends_and_nothing_typed_is_said_so():

@@ -121,6 +121,32 @@ async def test_the_wrong_disk_is_told_loudly_and_put_right():
         assert "Insert the new disk into Slot 07" in await s.read(s.pull("Slot 07"))
 
 
+async def test_all_screens_say_alike_how_much_redundancy_there_is_while_a_disk_is_replaced():
+    """The plan promised two disks, the main screen showed one, and none with a wrong disk out."""
+    async with swapping((80, 24)) as s:
+        s.feed.step(2.0)
+        await s.begin("Replace first")
+        await s.insert(s.swap.hands.drawer()[0].rpartition(" ")[2], "Slot 11")
+        await s.press("enter")
+        plan = " ".join((await s.read(s.on(ConfirmScreen))).split())
+        assert "while it runs, 2 more devices may fail in raidz2-0" in plan
+        assert "1 for blocks Slot 07 (serial RGYCXAL5) can't read" in plan
+        await s.press("right", "enter", "escape")
+        for _ in range(10):
+            await s.pass_by(3.0)
+        await s.press("escape")
+        screen = await s.read(s.settled())
+        assert "raidz2-0: 2 disks" in screen
+        assert "redundancy left: 2 disks, 1 for blocks Slot 07 can't read" in screen
+        await s.press("C")
+        await s.pull("Slot 01")
+        assert "1 more device may fail in raidz2-0, none for" in await s.read(s.pass_by(3.0))
+        await s.press("escape")
+        screen = await s.read(s.settled())
+        assert "raidz2-0: 1 disk " in screen
+        assert "redundancy left: 1 disk, none for blocks Slot 07 can't read" in screen
+
+
 async def test_a_swap_that_is_left_is_shown_and_continued_and_names_the_wrong_disk():
     async with swapping() as s:
         await s.to_pull()

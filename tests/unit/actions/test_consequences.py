@@ -200,6 +200,16 @@ def test_a_healthy_device_is_doubted_and_those_that_failed_named():
     assert said == "d00 shows no errors; d01 has failed; d02 has errors"
 
 
+def test_a_device_that_was_taken_offline_or_pulled_is_not_said_to_have_failed():
+    out = [disk(f"d0{n}", 1000 + n, state) for n, state in enumerate(("OFFLINE", "REMOVED"), 1)]
+    (said,) = replaced(raidz2(changes=(disk("d00", 1000), *out))).doubts
+    assert said == "d00 shows no errors; d01 is OFFLINE; d02 is REMOVED"
+    (said,) = replaced(
+        raidz2(changes=(disk("d00", 1000), out[0], disk("d02", 1002, "OFFLINE")))
+    ).doubts
+    assert said == "d00 shows no errors; d01, d02 are OFFLINE"
+
+
 @rows("own", [{"state": "FAULTED"}, {"errors": ErrorCounters(1, 0, 0)}])
 def test_a_device_with_a_fault_of_its_own_is_not_doubted(own):
     assert not replaced(raidz2(changes=(disk("d00", 1000, **own), FAULTED))).doubts

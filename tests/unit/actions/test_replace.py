@@ -32,8 +32,11 @@ from zconsole.timeline.eta.estimate import Estimate
 def test_of_an_old_disk_with_errors_it_is_said_which_blocks_are_not_safe():
     bad = disk("d00", 1000)._replace(errors=ErrorCounters(12, 0, 47))
     safe = "while it runs, 2 more devices may fail in raidz2-0 without losing data"
-    assert f"{safe}, except blocks that d00 can't read" in said(replaced(raidz2(changes=(bad,))))
+    doubted = said(replaced(raidz2(changes=(bad,))))
+    assert f"{safe}, 1 for blocks d00 can't read" in doubted
+    assert "the old device is ONLINE, with errors: leave it plugged in" in doubted
     assert f"{safe}\n" in f"{said(replaced(raidz2()))}\n"
+    assert "the old device is ONLINE and complete: leave it plugged in" in said(replaced(raidz2()))
 
 
 @rows(

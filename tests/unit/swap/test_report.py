@@ -7,7 +7,11 @@ import json
 import pytest
 
 from tests.records import replace
-from tests.unit.swap.playing import OLD, Play
+from tests.table import rows
+from tests.unit.swap.playing import EMPTY, OLD, WRONG, Play
+from zconsole.pool.model import Scan
+from zconsole.sim import commands
+from zconsole.sim.places import slot_name
 from zconsole.swap.disk import DONE, PULL_FIRST, Checklist, SwapDisk
 from zconsole.swap.report import checklist_record, choice_record, markdown, summary
 from zconsole.swap.several import started
@@ -38,6 +42,47 @@ def test_a_report_compares_the_time_predicted_with_the_time_taken(play: Play):
         "- resilver: predicted 1h30m (estimated from the last scrub's speed), took"
         f" {duration(took)}"
     )
+
+
+def the_resilver(play: Play) -> Scan:
+    """Return the resilver that the pool tells of, once it has ended."""
+    while (now := play.situation(play.pool)).repairing:
+        play.wait(20.0)
+    return next(scan for scan in now.pool.scans if scan.function == "resilver")
+
+
+@rows("caught_up", ["in an alarm", "afterwards", "while nobody looked"])
+@rows("mode", ["replace-first", "pull-first"])
+def test_a_report_tells_the_time_of_the_resilver_that_filled_the_new_disk(mode, caught_up):
+    """Not that of the next one, of what a wrong disk missed that was pulled and put back."""
+    play, wrong = Play(), str(Play().leaf(WRONG).guid)
+    if mode == "replace-first":
+        play.begin(mode)
+        play.hands.insert(0, EMPTY)
+    else:
+        play.inserted()
+    play.do()
+    if caught_up == "afterwards":
+        filled = the_resilver(play)
+        play.look()
+    play.hands.pull(WRONG)
+    if caught_up != "while nobody looked":
+        play.look()
+    if caught_up != "afterwards":
+        filled = the_resilver(play)
+    drawer = [slot_name(leaf.slot) for leaf in play.pool.host.drawer]
+    play.hands.insert(drawer.index(WRONG), WRONG)
+    if caught_up == "while nobody looked":
+        commands.online(play.pool, wrong)
+        assert the_resilver(play).start > filled.start
+        play.look()
+    else:
+        play.run_alarm()
+        play.refilled()
+    assert the_resilver(play).start > filled.start
+    lines = [line for line in markdown(play.checklist).splitlines() if "- resilver:" in line]
+    took = f"- resilver: not predicted, took {duration(filled.end - filled.start)}"
+    assert lines == ([] if caught_up == "while nobody looked" else [took])
 
 
 def test_a_report_holds_no_control_characters():

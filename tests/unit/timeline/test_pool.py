@@ -501,7 +501,7 @@ def test_what_is_said_of_a_pool_is_that_of_its_newest_sample(change):
     timeline, pool = PoolTimeline(), replace(first.pool, root=root)
     for t, seen in enumerate((first.pool, pool, pool, first.pool)):
         frame = timeline.push(replace(first, t=1000.0 + t, clock=1000.0 + t, pool=seen))
-        left = redundancy(timeline.absences.marked(frame.sample), timeline.absences.returned)
+        left = redundancy(timeline.absences.unfilled(frame.sample), timeline.absences.returned)
         assert frame.redundancy == tuple(entry for _, entry in left)
         assert frame.balance == balance(seen.root)
         assert {row.key: row.vdev for row in frame.rows} == {
@@ -588,3 +588,115 @@ def test_the_busiest_datasets_are_of_a_running_scan_of_a_pool_that_answers():
     assert timeline.push_failure(slow).busiest_datasets == (found,)
     assert timeline.push_failure(slow._replace(kstat="SUSPENDED")).busiest_datasets is None
     assert push(7, scrub._replace(state="paused")).busiest_datasets is None
+
+
+NAMES = "abcd"
+BAD = ErrorCounters(7, 0, 0)
+
+
+def mended(
+    second: float, start: float | None, kind: str = "replacing", guids: bool = True, **changed: Vdev
+) -> Sample:
+    """Return a sample of a raidz2 whose disk ``d``, with read errors, gives way to ``e``.
+
+    ``start`` is the second at which its resilver began; None before the replacement.
+    ``changed``: disks by name that are not as the others.
+    """
+
+    def leaf(name: str, **fields) -> Vdev:
+        return changed.get(name, Vdev(name, "disk", guid=name if guids else None, **fields))
+
+    leaves = [*map(leaf, NAMES[:-1]), leaf("d", errors=BAD)]
+    scans: tuple[Scan, ...] = ()
+    if start is not None:
+        scans = (Scan("resilver", "running", start=T + start, percent=40.0, processed_bytes=9),)
+        marked = {"resilvering": True, "note": "(resilvering)"}
+        pair = leaf("d", errors=BAD, **marked), leaf("e", **marked)
+        leaves[-1] = Vdev(f"{kind}-3", kind, guid="pair" if guids else None, children=pair)
+    raidz = Vdev("raidz2-0", "raidz2", guid="top" if guids else None, children=tuple(leaves))
+    pool = Pool("tank", "ONLINE", Vdev("tank", "root", children=(raidz,)), scans=scans)
+    return Sample(T + second, second, "libzfs", True, pool)
+
+
+def left_in(timeline: PoolTimeline, *samples: Sample) -> tuple[int, str]:
+    """Return how many devices may fail after these samples, and for what that doesn't hold."""
+    for each in samples:
+        timeline.push(each)
+    (entry,) = timeline.frame.redundancy
+    return entry.left, entry.reservation
+
+
+@rows("kind", ["replacing", "spare"])
+@rows("guids", [True, False])
+def test_an_old_disk_that_never_left_counts_but_for_blocks_it_cannot_read(kind, guids):
+    """The resilver writes blocks again that it could not read, and zpool marks it therefore."""
+    timeline = PoolTimeline()
+    found = left_in(timeline, mended(0, None, guids=guids), mended(1, 0, kind, guids))
+    assert found == (2, "1 for blocks d can't read")
+    old, new = (row.vdev for row in timeline.frame.rows if row.vdev.name in ("d", "e"))
+    assert not old.resilvering
+    assert old.note == "(repairing)"
+    assert new.resilvering
+    assert redundancy(situation_of(timeline.frame, Facts()).pool)[0][1].left == 2, "as in plans"
+    away = disk("a", state="REMOVED")
+    assert left_in(timeline, mended(2, 0, kind, guids, a=away)) == (
+        1,
+        "none for blocks d can't read",
+    )
+    gone = {name: disk(name, state="REMOVED") for name in "ab"}
+    assert left_in(timeline, mended(3, 0, kind, guids, **gone)) == (0, "")
+
+
+def test_other_disks_that_a_resilver_repairs_count_as_well():
+    marked = disk("c", resilvering=True, note="(resilvering)")
+    found = left_in(PoolTimeline(), mended(0, None), mended(1, 0, c=marked))
+    assert found == (2, "none for blocks c and d can't read")
+
+
+AWAY = disk("d", state="REMOVED")
+WAITS = disk("d", awaiting_resilver=True)
+OTHER = disk("a", state="REMOVED")
+
+
+def failed(second: float, **fields) -> Sample:
+    """Return a sample before the replacement whose last resilver did not fill every device."""
+    was = Scan("resilver", fields.pop("state", "finished"), start=T - 9, end=T - 5, **fields)
+    now = mended(second, None)
+    return replace(now, pool=replace(now.pool, scans=(was,)))
+
+
+def told(now: Sample, name: str) -> Sample:
+    """Return the sample with what the kernel tells of disk ``d``."""
+    return replace(now, events=(Event(now.t, name, "", vdev="d"),))
+
+
+@rows(
+    ("why", "samples"),
+    [
+        ("seen from the middle on", [mended(0, 0)]),
+        (
+            "away before, and not repaired",
+            [mended(0, None, d=AWAY), mended(1, None), mended(2, 1)],
+        ),
+        ("away meanwhile", [mended(0, None), mended(1, 0, d=AWAY), mended(2, 2)]),
+        (
+            "away so shortly that it only waits",
+            [mended(0, None), mended(1, 0, d=WAITS), mended(2, 0)],
+        ),
+        ("the resilver only began again", [mended(0, None), mended(1, 0), mended(2, 2)]),
+        ("only the kernel tells", [mended(0, None), told(mended(1, 0), "statechange")]),
+        ("nobody watched as it began", [mended(0, None), mended(3600, 3599)]),
+        ("the last resilver had errors", [failed(0, errors=3), mended(1, 0)]),
+        ("the last resilver was canceled", [failed(0, state="canceled"), mended(1, 0)]),
+        ("another resilver ran as it began", [failed(0, state="running"), mended(1, 0)]),
+    ],
+)
+def test_an_old_disk_that_may_lack_data_does_not_count(why, samples):
+    assert left_in(PoolTimeline(), *samples) == (1, ""), why
+
+
+def test_a_resilver_that_begins_again_for_another_disk_tells_nothing_of_the_old_one():
+    timeline = PoolTimeline()
+    begun = mended(0, None), mended(1, 0), mended(2, 0, a=OTHER)
+    assert left_in(timeline, *begun) == (1, "none for blocks d can't read")
+    assert left_in(timeline, mended(3, 3)) == (1, "none for blocks d can't read")

@@ -24,11 +24,13 @@ from zconsole.ui.actions.plan_lines import said_lines
 from zconsole.ui.dialogs.screens import Dialog, Drawing, Offers, Prompt
 from zconsole.ui.panes.help import help_key, key_row, titled_keys
 from zconsole.ui.themed_app import ThemedApp, begin
-from zconsole.ui.widgets.draw import Line, Span
+from zconsole.ui.widgets.draw import Line, Lines, Span, width_of
 from zconsole.ui.widgets.lines_view import FooterView, LinesView
 from zconsole.units import counted
 
 _NO_POINTER = "  "
+_ENDS = 26
+"""Cells of the help and of Esc at the end of the keys."""
 
 
 class ChoiceButton(Button):
@@ -58,14 +60,13 @@ class ButtonScreen(Dialog[ScreenResultType], groups=("Buttons",)):
 
     read_first = True
 
-    def show_keys(self, keys: Sequence[Line], warning: Line = (), *, typing: bool = False) -> None:
-        """Draw the keys, as many as fit; help and the last of them always fit.
+    def show_keys(self, keys: Sequence[Line], above: Lines = (), *, typing: bool = False) -> None:
+        """Draw the keys below these lines, as many as fit; help and the last of them always fit.
 
         ``typing``: ``?`` would be typed, so F1 opens the help.
         """
         ends = (*help_key(self.look, typing=typing), Span("  "), *keys[-1])
-        line = key_row(keys[:-1], ends, self.app.size.width)
-        self.footer.show((warning, line) if warning else (line,))
+        self.footer.show((*above, key_row(keys[:-1], ends, self.app.size.width)))
 
     def action_button(self, direction: int) -> None:
         """Focus the next button in a direction; from elsewhere, the first."""
@@ -314,7 +315,6 @@ class ConfirmScreen(ButtonScreen[None], groups=("Plan", "Result", "Buttons")):
             lines = said_lines(said, self.look, width)
         self.text.show((*more, *lines), title)
         self._typed.display = self._asks_for_word
-        self._typed.placeholder = f'type "{self.look.text(confirmation.typed)}" to confirm'
         self.query_one("#choice").display = asking
         run, other = self.query_one("#run", Button), self.query_one("#other", Button)
         run.display, run.label = asking and not confirmation.barred, confirmation.verb
@@ -338,7 +338,21 @@ class ConfirmScreen(ButtonScreen[None], groups=("Plan", "Result", "Buttons")):
         return tuple(self.look.wrapped(f"{said} (Shift-Tab, Enter: show)", width, "dim"))
 
     def _show_hint(self) -> None:
-        self.show_keys(self._keys(), typing=self._asks_for_word)
+        self._show_below(())
+
+    def _show_below(self, warning: Lines) -> None:
+        """Show a warning, or else the word to type if the row of keys has no room for it."""
+        keys, above = self._keys(), warning
+        if self._asks_for_word:
+            word = f'"{self.look.text(self.confirmation.typed)}" to confirm'
+            asked, width = (Span("Type ", "key"), Span(word, "dim")), self.app.size.width
+            fits = width_of(asked) < self._typed.content_size.width
+            self._typed.placeholder = f"type {word}" if fits else "type it here"
+            if width_of(asked) <= width - _ENDS:
+                keys.insert(0, asked)
+            elif not warning:
+                above = tuple(self.look.wrapped(f"Type {word}", width, "notice"))
+        self.show_keys(keys, above, typing=self._asks_for_word)
 
     def _keys(self) -> list[Line]:
         """Return the keys that work now, the most important first and Esc last."""
@@ -353,15 +367,11 @@ class ConfirmScreen(ButtonScreen[None], groups=("Plan", "Result", "Buttons")):
                 keys.insert(0, key("press-button", "show preconditions"))
         else:
             keys = [key("press-button"), key("previous-button next-button", "buttons")]
-        if self._asks_for_word:
-            word = f'"{self.look.text(self.confirmation.typed)}" to confirm'
-            keys.insert(0, (Span("Type ", "key"), Span(word, "dim")))
-        elif (count := len(self._confirmations)) > 1:
+        if not self._asks_for_word and (count := len(self._confirmations)) > 1:
             keys.insert(1, key("other-way", f"another way ({self._index + 1} of {count})"))
         more = [key("down", "more")] if self.text.has_more else []
         return [*more, *keys, key("back", "cancel")]
 
     def _warn(self, text: str) -> None:
         """Say why the last key did nothing, until the next key."""
-        warning = (Span(f" {text}", "warning"),)
-        self.show_keys(self._keys(), warning, typing=self._asks_for_word)
+        self._show_below(tuple(self.look.wrapped(text, self.app.size.width, "warning")))

@@ -20,7 +20,7 @@ from zconsole.timeline.frame import AUTOPILOT, TOGETHER, Frame
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.pane import Ink
 from zconsole.ui.widgets.draw import Line, Span, at_most, beside, in_runs
-from zconsole.units import percent
+from zconsole.units import counted, percent
 
 if TYPE_CHECKING:
     from zconsole.diagnosis.bottleneck.finding import Suggestion
@@ -38,7 +38,14 @@ def all_reasons(
 
     ``gone_shown`` of the missing devices are named, the others counted.
     """
-    found = [*frame.health.reasons]
+    found = [
+        *(
+            f"redundancy left: {counted(entry.left, 'disk')}, {entry.reservation}"
+            for entry in frame.redundancy
+            if entry.reservation
+        ),
+        *frame.health.reasons,
+    ]
     # Old disks that are resilvered themselves don't count as redundancy, where none is left.
     repaired = any(v.scan.active and v.scan.function in REPAIRS for v in frame.scans)
     bare = repaired and not all(entry.left for entry in frame.redundancy)
