@@ -311,10 +311,10 @@ class Holds:
         self._of_pool = PoolWatch(job, job.pool, accounts.notes) if job.pool else None
         datasets = (place.dataset for place in job.places if place.dataset)
         self._has_refquota = any(dataset.number("refquota") for dataset in datasets)
-        self._unprepared: PeriodicCheck[str | None] | None = None
+        self.unprepared: PeriodicCheck[str | None] | None = None
         if job.terms.settings.fill_new:
             ask = partial(unprepared, job, accounts.notes)
-            self._unprepared = PeriodicCheck(ask, POOL_INTERVAL, clock)
+            self.unprepared = PeriodicCheck(ask, POOL_INTERVAL, clock)
         self._debt, self._paid, self._looked = 0.0, clock(), -inf
 
     def why(self, phase: WorkPhase) -> str | None:
@@ -328,7 +328,7 @@ class Holds:
             or (self._exports() if phase is WorkPhase.BETWEEN else None)
             or self._pool()
             or self._space(phase)
-            or (self._unprepared() if self._unprepared else None)
+            or (self.unprepared() if self.unprepared else None)
             or self._target(phase)
         )
 

@@ -18,8 +18,8 @@ from zconsole.rebalance.planning.facts import PoolFacts
 from zconsole.rebalance.planning.settings import EVEN, Limits
 from zconsole.units import size
 
-LEAST_ROOM = 1 << 30
-"""Bytes that must stay usable: several batches of the copy engine, and what applications write."""
+LEAST_ROOM = 256 << 20
+"""Bytes that must stay usable beyond what is kept free: a batch of the copy engine."""
 
 
 class FullVdevs(NamedTuple):
