@@ -20,7 +20,7 @@ from tests.vm.test_rebalance import (
 )
 
 OPTIONS = "-O compression=off"
-FILES, SIZE = 400, 1_000_000
+FILES, SIZE = 300, 1_000_000
 TO_EVEN = "/tank/data --until-spread 0.05"
 NAME = "$(zpool list -vH tank | awk 'NR == 2 { print $1 }')"
 """The first disk of the pool, as zpool calls it."""
