@@ -80,7 +80,10 @@ class HeldVdevsKeeper(StandingDuty):
         self._sampled = self._clock()
         frames = await self._frames()
         for held, off, alive in due:
-            await self._one(held, off, alive, frames)
+            try:
+                await self._one(held, off, alive, frames)
+            except (OSError, ZconsoleError) as error:  # the other pools may answer
+                self._said(f"{held.pool}: {error}")
         return LOOK
 
     async def _timed(self, held: HeldVdevs, job: JobView | None) -> HeldVdevs:
@@ -163,18 +166,21 @@ def _held(
 
 
 def _target(pool: Pool, vdev: HeldVdev) -> Target | None:
-    """Return the vdev of a record in a pool: by its key, or by its name if no vdev has that."""
+    """Return the vdev of a record in a pool; by its name where a GUID is unknown."""
     tops = [target for target in targets(pool) if target.vdev is target.top]
-    keyed = (target for target in tops if target.key == vdev.key)
-    named = (target for target in tops if target.vdev.name == vdev.name)
-    return next(keyed, None) or next(named, None)
+    if vdev.key.isdigit() and any(target.vdev.guid for target in tops):
+        return next((target for target in tops if target.key == vdev.key), None)
+    return next((target for target in tops if target.vdev.name == vdev.name), None)
 
 
 def _frame_of(frames: Sequence[Frame], held: HeldVdevs) -> Frame | None:
-    """Return the frame of the pool that has the vdevs, whatever it is called now."""
-    keys = {vdev.key for vdev in held.vdevs if vdev.key}
+    """Return the frame of the pool that has the vdevs; None if it is not imported.
+
+    Whatever the pool is called now: another one may have its name.
+    """
     for frame in frames:
-        known = keys & {target.key for target in targets(frame.seen)}
-        if known if keys else frame.pool == held.pool:
+        guids = {target.vdev.guid for target in targets(frame.seen)} - {None}
+        known = {vdev.key for vdev in held.vdevs if vdev.key.isdigit()}
+        if known & guids if known and guids else frame.pool == held.pool:
             return frame
     return None

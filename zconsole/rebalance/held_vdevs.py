@@ -92,7 +92,7 @@ class MachineHolds:
         return self._file.read().held
 
     def want(self, job: str, pool: str, names: Sequence[str]) -> HeldVdevs:
-        """Return a job's record, made if there is none; wake the keeper if it has work to do.
+        """Return a job's record, made if there is none, and start the keeper unless it runs.
 
         Raises ZconsoleError, OSError.
         """
@@ -102,8 +102,7 @@ class MachineHolds:
             if found is None:
                 found = HeldVdevs(job, pool, tuple(map(HeldVdev, names)))
                 write(_File((*held, found)))
-        if not found.is_decided:
-            self._wake()
+        self._wake()
         return found
 
     def resume(self) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from zconsole.actions.facts import Refresher
+from zconsole.actions.facts import MachineFacts, Refresher
 from zconsole.actions.held_vdevs_keeper import IDLE_SECONDS, SWITCHED_ON, HeldVdevsKeeper
+from zconsole.errors import ZconsoleError
 from zconsole.rebalance import held_vdevs
 from zconsole.rebalance.backend import JobView
 from zconsole.rebalance.held_vdevs import KEEPER, PREPARING, HeldVdev, HeldVdevs, MachineHolds
@@ -263,6 +264,40 @@ async def test_an_exported_pool_keeps_its_record(machine: Machine) -> None:
     await machine.after()
     assert machine.full.allocating
     assert machine.records.held() == ()
+
+
+async def test_another_pool_of_that_name_is_left_alone(machine: Machine) -> None:
+    machine.want()
+    await machine.after()
+    first, machine.world.pools = machine.world.pools, World("new-mirror", 2).pools
+    other = machine.world.pools[0]
+    for number, top in enumerate(other.tops):
+        top.guid, top.allocating = number + 1, number > 0
+    machine.job("dead")
+    await machine.after()
+    assert not other.tops[0].allocating
+    assert machine.held.ours == ("mirror-0",)
+    machine.world.pools = first
+    await machine.after()
+    assert machine.full.allocating
+
+
+async def test_a_pool_that_fails_does_not_keep_others_from_being_looked_at(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.want()
+    machine.records.want("other", "gone", ["mirror-0"])
+
+    async def fails(*_: object) -> None:
+        raise ZconsoleError("no answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MachineFacts, "__call__", fails)
+        await machine.after()
+    assert machine.full.allocating
+    assert not machine.records.held()[0].is_decided
+    await machine.after()
+    assert not machine.full.allocating
 
 
 async def test_a_pool_that_others_fill_gets_its_space_back(machine: Machine) -> None:

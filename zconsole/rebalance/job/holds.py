@@ -320,6 +320,8 @@ class Holds:
     def why(self, phase: WorkPhase) -> str | None:
         """Return the first reason to wait, None if there is none. Raises StopJobError."""
         self.shared()  # asked during any wait, so that the answer is new at its end
+        # Asked during any wait, too, so that a keeper that was killed is started again.
+        preparing = self.unprepared() if self.unprepared else None
         # Requests come first: stop and pause must work even if the pool does not answer.
         return (
             self.job.obey()
@@ -328,7 +330,7 @@ class Holds:
             or (self._exports() if phase is WorkPhase.BETWEEN else None)
             or self._pool()
             or self._space(phase)
-            or (self.unprepared() if self.unprepared else None)
+            or preparing
             or self._target(phase)
         )
 

@@ -78,5 +78,5 @@ def _why_not(pool: PoolFacts) -> str | None:
     if pool.condition.moving:
         return f"a {pool.condition.moving} is running"
     if idle := [space.name for space in pool.spaces if not space.weight]:
-        return f"{', '.join(idle)}: removed, or allocating=off, set by somebody else"
+        return f"no new writes go to {', '.join(idle)} already: removed, or allocating=off"
     return None

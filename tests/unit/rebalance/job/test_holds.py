@@ -669,6 +669,12 @@ def test_a_job_waits_until_full_vdevs_take_no_new_writes(
         records.replaced(held, held.with_vdev(vdev, replace(vdev, left="too small")))
         assert why() is None
         assert "mirror-0 takes new writes: too small" in made.accounts.notes
+        # A keeper that was killed is started again, also while the job is paused.
+        ask(tmp_path / "a.db", "pause")
+        before = len(woken)
+        assert why() == "paused"
+        assert len(woken) > before
+        ask(tmp_path / "a.db", "run")
         # Once it has paused for an hour, the keeper has given the vdev back.
         (held,) = records.held()
         records.replaced(held, held.with_vdev(held.vdevs[0], vdev))

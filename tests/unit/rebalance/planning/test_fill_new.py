@@ -76,7 +76,10 @@ def test_the_fullest_are_chosen_while_the_rest_can_hold_all_data(
         (pool_of(0.62, 0.0, version=(2, 4, 99, 1)), "hangs the pool in builds of OpenZFS"),
         (pool_of(0.62), "the pool has one vdev for data"),
         (pool_of(0.62, 0.0, moving="vdev removal"), "a vdev removal is running"),
-        (pool_of(0.62, 0.0, off=0), "mirror-0: removed, or allocating=off, set by somebody else"),
+        (
+            pool_of(0.62, 0.0, off=0),
+            "no new writes go to mirror-0 already: removed, or allocating=off",
+        ),
         (pool_of(0.62, 0.61), "no vdev is much fuller than the others"),
         (
             pool_of(0.933, 0.0),
