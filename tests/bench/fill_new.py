@@ -85,7 +85,7 @@ def main(words: Sequence[str] | None = None) -> int:
         )
         if fill_new:
             saved = 1 - moved[engine, True] / moved[engine, False]
-            print(f"{engine:8} {saved:.0%} fewer bytes moved (wanted: a quarter)")
+            print(f"{engine:8} {saved:.0%} fewer bytes moved (wanted: a quarter)", flush=True)
     return 0
 
 

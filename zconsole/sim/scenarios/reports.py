@@ -95,7 +95,7 @@ def added_vdev(make: Build) -> PoolState:
 
 
 def new_mirror(make: Build) -> PoolState:
-    """A mirror, 62 % full, to which an empty one was added: a rebalance can fill that one only."""
+    """A mirror, 62 % full, to which an empty one was added."""
     pool = make.pool(
         [
             make.mirror(make.leaves(2, RED_8T), fill=0.62, frag=0.12),
