@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from zconsole.actions.add import Layout, plan_add
+from zconsole.actions.allocating import plan_allocating
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.executor import Executor
 from zconsole.actions.facts import PATIENCE, MachineFacts, Refresher, is_answer
@@ -88,6 +89,7 @@ ACTIONS: dict[str, Callable[[Situation, list[str]], ActionPlan]] = {
     "trim": lambda s, w: plan_work("trim", s, key(s, w[0]), *w[1:]),
     "initialize": lambda s, w: plan_work("initialize", s, key(s, w[0]), *w[1:]),
     "sit-out": lambda s, w: plan_sit_out(s, key(s, w[0]), on=w[1] == "on"),
+    "allocating": lambda s, w: plan_allocating(s, key(s, w[0]), on=w[1] == "on"),
     "autosit": lambda s, w: plan_autosit(s, key(s, w[0]), on=w[1] == "on"),
     "clear": lambda s, w: plan_clear(s, key(s, w[0]) if w else None),
 }

@@ -16,6 +16,7 @@ from zconsole.actions.scrub_window import MachineWindows
 from zconsole.errors import UsageError
 from zconsole.hardware.machine import devices
 from zconsole.pool.model import Pool
+from zconsole.rebalance.held_vdevs import MachineHolds
 from zconsole.system import keeper
 from zconsole.system.async_process import CommandRunner, LastingRunner, ProcessRunner
 from zconsole.system.audit import Log, audit_log
@@ -123,6 +124,7 @@ class ActionBackend:
     """Makes the console's side of rebalance; imported only when needed."""
     lights: MachineLights = field(default_factory=MachineLights)
     windows: MachineWindows = field(default_factory=MachineWindows)
+    holds: MachineHolds = field(default_factory=MachineHolds)
     every_pool: Callable[[], Awaitable[tuple[tuple[Pool, ...], bool]]] = live_pools
     """Returns all pools that answer, and whether these are all, even if the console shows fewer."""
     change_mark: Callable[[], object] | None = None

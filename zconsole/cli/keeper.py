@@ -23,6 +23,7 @@ from pathlib import Path
 
 from zconsole.actions.backend import live_backend, live_pools
 from zconsole.actions.facts import Refresher, RoundsOnDemand
+from zconsole.actions.held_vdevs_keeper import HeldVdevsKeeper
 from zconsole.actions.scrub_window import KEEPER, MachineWindows
 from zconsole.actions.window_keeper import WindowKeeper
 from zconsole.cli import local
@@ -30,7 +31,10 @@ from zconsole.cli.config import refuse_denied
 from zconsole.cli.output import print_row, say
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.hardware.light import HOLDER, Leds, LightDuty, LocateLights
+from zconsole.rebalance import held_vdevs
+from zconsole.rebalance.backend import JobView
 from zconsole.system.audit import audit_log
+from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import ROOT, alive, process_mark
 from zconsole.system.keeper import (
     END,
@@ -78,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     if args.action == "end":
         refuse_denied(args, "end restores tunables", undoes=True)
         ended = in_time(partial(ask, order=END, duty="", by=None), ANSWER)
-        rest = "lights, scrub hours and what consoles set go on with the next console"
+        rest = "lights, scrub hours, full vdevs and what consoles set go on with the next console"
         say(f"what was held is restored; {rest}" if ended else NOTHING)
         return ExitCode.OK
     found = in_time(partial(ask, order=TELL), ANSWER) or {"duties": ()}
@@ -294,6 +298,14 @@ async def _keep(
         guard.TunableDuty(control, live_pools, args.state / guard.KEPT),
         LightDuty(LocateLights(args.state, Leds(args.root), log=log), args.state / HOLDER),
         WindowKeeper(windows, args.state / KEEPER, executor, backend.ask, rounds.frames),
+        HeldVdevsKeeper(
+            held_vdevs.MachineHolds(args.state),
+            args.state / held_vdevs.KEEPER,
+            executor,
+            backend.ask,
+            rounds.frames,
+            _jobs,
+        ),
     )
     keeper = Keeper(orders, standing, log)
     loop = asyncio.get_running_loop()
@@ -318,6 +330,13 @@ async def _keep(
     await feed.aclose()
     log.settle()
     return alone.is_set()
+
+
+async def _jobs() -> list[JobView]:
+    """Return the rebalance jobs of this machine that can be read."""
+    from zconsole.rebalance.job import control  # lazy: it loads sqlite, and only jobs need it
+
+    return await in_daemon_thread(control.list_jobs, [])
 
 
 def _close_all_but(*kept: int) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from zconsole.cli.config import refuse_denied
 from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, UsageError, ZconsoleError
+from zconsole.rebalance import held_vdevs
 from zconsole.rebalance.backend import JobStatus, JobView
 from zconsole.rebalance.job import control, job_store
 from zconsole.rebalance.job.control import UnreadableJob
@@ -110,6 +111,7 @@ def _settings(args: argparse.Namespace) -> Settings:
         accept_races=args.accept_races,
         allow_non_zfs=args.allow_non_zfs,
         rewrite_options=args.rewrite_options,
+        fill_new=args.fill_new,
         during_scan=getattr(args, "during_scan", False),
         limits=Limits(**_limits(args)),
     )
@@ -314,6 +316,11 @@ def _resume(args: argparse.Namespace) -> int:
             return control.resumable(unread)
         return [job_store.find(args.job)]
 
+    if args.all:
+        try:
+            held_vdevs.MachineHolds().resume()
+        except (OSError, ZconsoleError) as error:
+            say(f"zconsole: full vdevs: {clean(str(error))}")
     records = in_time(_records, ANSWER)
     code = _report_unread(unread)
     for record in records:

@@ -57,6 +57,7 @@ _WORK = (
         default="balance",
     ),
     Parameter("--rewrite-options", "LETTERS", HELP["rewrite_options"], type=_letters, default=""),
+    switch("--fill-new", HELP["fill_new"]),
     switch("--accept-races", HELP["accept_races"]),
     switch("--allow-non-zfs", "allow copies on any filesystem"),
     *_LIMITS,

@@ -14,6 +14,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from zconsole.pool.model import Version
+
+MASTER = (2, 4, 99)
+"""Version of builds of master in 2026; the table of hazards has only releases.
+
+Those from d65015938e (2026-05-07) to before 77e64d86e8 (2026-06-09) hang the pool when
+``allocating`` is set: zfs_ioc_vdev_set_props holds SCL_CONFIG while spa_vdev_noalloc waits to write
+it (#18637). No release does, seen in 2.2.0 to 2.4.4.
+"""
+
+
+def why_unsettable(version: Version) -> str | None:
+    """Return why the vdev property ``allocating`` can't be set (vdevprops(7)); None if it can."""
+    if version < (2, 2):
+        return "setting allocating needs OpenZFS 2.2 or later"
+    if version[:3] == MASTER:
+        return "setting allocating hangs the pool in builds of OpenZFS from May 2026: use a release"
+    return None
+
+
 STEPS = 200
 """Simulation steps for the whole amount; beyond 100 the result changes by less than 0.001."""
 

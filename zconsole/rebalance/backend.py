@@ -326,6 +326,7 @@ def plan_words(settings: Settings) -> list[str]:
     words = [f"--{name}={value}" for name, value, usual in valued if value != usual]
     words += ["--accept-races"] if settings.accept_races else []
     words += ["--allow-non-zfs"] if settings.allow_non_zfs else []
+    words += ["--fill-new"] if settings.fill_new else []
     return [*words, *settings.dirs]
 
 

@@ -463,7 +463,7 @@ def _work(kind: str, pool: PoolState, words: Words) -> None:
 
 
 def _set(pool: PoolState, words: Words) -> None:
-    """Run ``zpool set autoexpand|sit_out|autosit=on|off POOL [VDEV]``."""
+    """Run ``zpool set autoexpand|sit_out|autosit|allocating=on|off POOL [VDEV]``."""
     (name, _, value), *vdevs = words.operands[0].partition("="), *words.operands[1:]
     on = value == "on"
     if name == "autoexpand":
@@ -471,7 +471,19 @@ def _set(pool: PoolState, words: Words) -> None:
     elif name == "sit_out":
         _place(pool, vdevs[0], f"cannot set property for '{vdevs[0]}'")[1].sitting_out = on
     elif (index := _top_called(pool, vdevs[0])) is not None:
-        pool.tops[index].autosit = on
+        if name == "allocating":
+            _allocate(pool, pool.tops[index], on)
+        else:
+            pool.tops[index].autosit = on
+
+
+def _allocate(pool: PoolState, top: Top, on: bool) -> None:
+    """Set ``allocating`` of a vdev; refused for the last one, as by vdev_passivate."""
+    others = (other for other in pool.normal_tops() if other is not top)
+    if not on and top.vclass == "normal" and not any(other.allocating for other in others):
+        text = f"cannot set property for '{pool.name}': invalid argument for this pool operation"
+        raise CommandError(text)
+    top.allocating = on
 
 
 def _get(pool: PoolState, words: Words) -> str:

@@ -208,6 +208,9 @@ UPKEEP = ("trim", "initialize")
 SCRUB_HOURS = "scrub hours"
 """Kind of the activity whose state is the only hours in which a pool is scrubbed."""
 
+HELD_VDEVS = "allocating"
+"""Kind of the activity that names vdevs which take no new writes while a job runs."""
+
 SET_HERE = "set here"
 """State of the activity for tunables that were set."""
 

@@ -62,7 +62,7 @@ def test_three_things_are_asked_and_what_is_set_of_the_others_shows():
     assert [line.split("  ")[0] for line in said[:-1]] == [*(e.label for e in ASKED), "More"]
     assert len(ASKED) == 3
     new = NewJob(Settings(("/a",)))
-    assert plain(option_lines(new, look, 80)[OTHERS]).endswith("  8 options at their defaults")
+    assert plain(option_lines(new, look, 80)[OTHERS]).endswith("  9 options at their defaults")
     new = NewJob(Settings(("/a",), "copy", limits=Limits(window="22:00-06:00")))
     row = plain(option_lines(new, look, 80)[OTHERS])
     assert row.endswith("  set: Engine, Only between")

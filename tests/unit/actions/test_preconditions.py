@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.records import replace
 from tests.unit.actions.pools import NEW, keys, situations
 from zconsole.actions.add import Layout, plan_add
+from zconsole.actions.allocating import plan_allocating
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
@@ -55,6 +56,8 @@ PLANS = (
     lambda s, k: plan_sit_out(s, k, on=True),
     lambda s, k: plan_sit_out(s, k, on=False),
     lambda s, k: plan_autosit(s, k, on=True),
+    lambda s, k: plan_allocating(s, k, on=False),
+    lambda s, k: plan_allocating(s, k, on=True),
     lambda s, _: plan_scrub_dates(s, ScrubDates("2026-11-01")),
     lambda s, _: plan_pause(s),
     lambda s, _: plan_stop(s),

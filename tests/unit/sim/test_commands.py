@@ -401,3 +401,19 @@ def test_an_expansion_that_a_failed_disk_holds_goes_on_once_it_is_back():
     before = pool.expansion.moved
     world.advance(4 * 3600.0)
     assert pool.expansion.moved > before
+
+
+def test_a_vdev_that_does_not_allocate_gets_nothing_and_the_last_one_always_does():
+    world = world_of("new-mirror")
+    pool = world.pools[0]
+    full, new = pool.tops
+    assert zpool(world, "set", "allocating=off", "depot", "mirror-0").returncode == 0
+    held = full.alloc
+    world.advance(3600.0)
+    assert full.alloc <= held
+    refused = zpool(world, "set", "allocating=off", "depot", str(new.guid))
+    assert refused.returncode == 1
+    assert "cannot set property" in refused.stderr
+    assert new.allocating
+    assert zpool(world, "set", "allocating=on", "depot", str(full.guid)).returncode == 0
+    assert full.allocating

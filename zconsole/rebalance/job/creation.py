@@ -269,7 +269,9 @@ class WalkSink:
             raise StopJobError("stop")
 
 
-OPTIONS = ("engine", "aim", "accept_races", "allow_non_zfs", "during_scan", "rewrite_options")
+OPTIONS = (
+    "engine", "aim", "accept_races", "allow_non_zfs", "during_scan", "rewrite_options", "fill_new",
+)  # fmt: skip
 """Settings that a job keeps for its whole life; only its limits may change."""
 SAMPLE = 300
 """Copied files that are sampled when a job is resumed."""

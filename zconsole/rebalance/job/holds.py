@@ -16,8 +16,9 @@ from math import inf
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
-from zconsole.errors import UnavailableError
+from zconsole.errors import UnavailableError, ZconsoleError
 from zconsole.rebalance.engine.item import SkipError, StopJobError
+from zconsole.rebalance.held_vdevs import PREPARING, MachineHolds
 from zconsole.rebalance.job.accounts import JobAccounts
 from zconsole.rebalance.job.job import AT_FLOOR, SLOW_DISKS, Job
 from zconsole.rebalance.planning import exports
@@ -268,6 +269,21 @@ def exposed(job: Job, patient: Patient) -> str | None:
     return next((f"{path}: {why}" for path, why in whys if why), None)
 
 
+def unprepared(job: Job, notes: list[str]) -> str | None:
+    """Have the keeper keep the full vdevs from new writes; return why to wait, None once done.
+
+    ``notes`` receives a line for each vdev that it leaves alone.
+    """
+    names = [space.name for space in job.terms.spaces if not space.weight]
+    try:
+        held = MachineHolds().want(job.terms.name, job.pool or "", names)
+    except (ZconsoleError, OSError) as error:
+        return f"{PREPARING}: {error}"
+    left = (f"{vdev.name} takes new writes: {vdev.left}" for vdev in held.vdevs if vdev.left)
+    notes += [note for note in left if note not in notes]
+    return None if held.is_decided else PREPARING
+
+
 class Holds:
     """Waits while there is a reason for a job to wait, and enforces the rate limit."""
 
@@ -295,11 +311,17 @@ class Holds:
         self._of_pool = PoolWatch(job, job.pool, accounts.notes) if job.pool else None
         datasets = (place.dataset for place in job.places if place.dataset)
         self._has_refquota = any(dataset.number("refquota") for dataset in datasets)
+        self.unprepared: PeriodicCheck[str | None] | None = None
+        if job.terms.settings.fill_new:
+            ask = partial(unprepared, job, accounts.notes)
+            self.unprepared = PeriodicCheck(ask, POOL_INTERVAL, clock)
         self._debt, self._paid, self._looked = 0.0, clock(), -inf
 
     def why(self, phase: WorkPhase) -> str | None:
         """Return the first reason to wait, None if there is none. Raises StopJobError."""
         self.shared()  # asked during any wait, so that the answer is new at its end
+        # Asked during any wait, too, so that a keeper that was killed is started again.
+        preparing = self.unprepared() if self.unprepared else None
         # Requests come first: stop and pause must work even if the pool does not answer.
         return (
             self.job.obey()
@@ -308,6 +330,7 @@ class Holds:
             or (self._exports() if phase is WorkPhase.BETWEEN else None)
             or self._pool()
             or self._space(phase)
+            or preparing
             or self._target(phase)
         )
 

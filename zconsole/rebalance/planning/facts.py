@@ -149,6 +149,8 @@ class PoolFacts:
     """Bytes that the datasets have allocated, without parity and without reservations."""
     sector: int | None = None
     """Smallest allocation in bytes (2^ashift); None if unknown."""
+    available: int | None = None
+    """Bytes that ``zfs list`` calls available in the pool; None if unknown."""
 
     def number(self, name: str) -> int:
         """Return a property in bytes; 0 if this version has none."""
@@ -271,6 +273,7 @@ class FactsReader:
             fragmentation=listed.fragmentation,
             used=sum(_whole(word) or 0 for word in used) - cloned,
             sector=self._sector(name, properties),
+            available=_whole(self.property_of(name, "available")),
         )
 
     def listing(self, name: str) -> tuple[tuple[Space, ...], float | None]:

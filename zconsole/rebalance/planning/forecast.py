@@ -23,8 +23,14 @@ from zconsole.rebalance.planning.facts import (
     Listed,
     PoolFacts,
 )
-from zconsole.rebalance.planning.plan_document import PlanDocument, PlannedDirectory, PredictedFill
-from zconsole.rebalance.planning.settings import EVEN, Floor, Limits
+from zconsole.rebalance.planning.fill_new import full_vdevs, usable_space
+from zconsole.rebalance.planning.plan_document import (
+    FillNew,
+    PlanDocument,
+    PlannedDirectory,
+    PredictedFill,
+)
+from zconsole.rebalance.planning.settings import EVEN, Floor, Limits, Settings
 from zconsole.rebalance.planning.survey import Survey
 
 _NUMBER = re.compile(r"(mirror|raidz|draid).*-(\d+)$")
@@ -188,6 +194,7 @@ class RebalancePlan(NamedTuple):
 
     directories: Sequence[DirectoryPlan]
     pool: PoolFacts | None
+    """The pool as it takes writes while the job runs: without the vdevs that are kept from them."""
     document: PlanDocument
     source: Sequence[float] | None = None
     """Share of the bytes to move that is on each vdev; None if unknown."""
@@ -421,9 +428,10 @@ def special_notes(vdevs: Sequence[PredictedFill]) -> list[str]:
 
 
 def predicted(
-    plans: Sequence[DirectoryPlan], pool: PoolFacts | None, limits: Limits
+    plans: Sequence[DirectoryPlan], pool: PoolFacts | None, settings: Settings
 ) -> RebalancePlan:
     """Predict the pool after the job, and the bytes to move for the wanted spread."""
+    limits = settings.limits
     every = sum(plan.bytes for plan in plans)
     told = PlanDocument(
         tuple(plan.document(every) for plan in plans),
@@ -433,24 +441,31 @@ def predicted(
     )
     if pool is None:
         return RebalancePlan(plans, pool, told)
+    full = full_vdevs(pool, limits)
+    usual, kept = pool, replace(pool, spaces=full.kept(pool.spaces))
+    if settings.fill_new:
+        pool = kept
     for plan in plans:
         plan.grown = growth_of(plan, pool)
-    lies, estimate = source(plans, pool)
+    lies, estimate = source(plans, usual)
     made = RebalancePlan(plans, pool, told, lies)
     target = limits.until_spread if limits.until_spread is not None else EVEN
     by_byte = made.stored * made.raw_factor
     limit = by_byte * min(every, limits.max_bytes or every)
 
-    def outcome(busy: bool) -> tuple[list[Space], int | None]:
-        raw = allocator.raw_to_target(pool.spaces, target, limit, lies, made.pinned, busy)
+    def outcome(spaces: Sequence[Space], busy: bool = False) -> tuple[list[Space], int | None]:
+        raw = allocator.raw_to_target(spaces, target, limit, lies, made.pinned, busy)
         moved = limit if limits.until_spread is None or raw is None else raw
-        after = allocator.rewritten(pool.spaces, moved, lies, made.pinned, busy)
+        after = allocator.rewritten(spaces, moved, lies, made.pinned, busy)
         return after, None if raw is None or not by_byte else round(raw / by_byte)
 
-    after, needed = outcome(busy=False)
+    after, needed = outcome(pool.spaces)
     busy_after, busy_needed = None, None
     if all(space.speed for space in pool.spaces):
-        busy_after, busy_needed = outcome(busy=True)
+        busy_after, busy_needed = outcome(pool.spaces, busy=True)
+    (kept_after, kept_needed), (usual_after, usual_needed) = map(
+        outcome, (kept.spaces, usual.spaces)
+    )
     told = replace(
         told,
         pool=pool.name,
@@ -465,6 +480,16 @@ def predicted(
         raw_factor=made.raw_factor,
         vdevs=fills(pool.spaces, after),
         special=fills(pool.special, special(plans, pool)),
+        fill_new=FillNew(
+            settings.fill_new,
+            full.names,
+            full.less_available,
+            allocator.spread(kept_after),
+            kept_needed,
+            allocator.spread(usual_after),
+            usual_needed,
+            full.refused,
+        ),
         estimate=estimate,
     )
     # Only now is the amount to move known, which limits what each directory pins and sends.
@@ -479,8 +504,13 @@ def fills(before: Sequence[Space], after: Sequence[Space]) -> tuple[PredictedFil
     return tuple(PredictedFill(now.name, now.fill, then.fill) for now, then in pairs)
 
 
-def room_in(root: bytes, pool: PoolFacts | None, limits: Limits) -> tuple[int, Floor]:
-    """Return the bytes that may be written to a directory, and those that may not."""
+def room_in(
+    root: bytes, pool: PoolFacts | None, limits: Limits, fill_new: bool = False
+) -> tuple[int, Floor]:
+    """Return the bytes that may be written to a directory, and those that may not.
+
+    The first are fewer with ``fill_new``; the second not, as the filesystem counts less free then.
+    """
     status = os.statvfs(root)
     free = status.f_bavail * status.f_frsize
     whole: float = status.f_blocks * status.f_frsize
@@ -489,9 +519,14 @@ def room_in(root: bytes, pool: PoolFacts | None, limits: Limits) -> tuple[int, F
         room = round(min(free, above_floor(pool, limits)))
         whole = pool.number("size") / pool.raw_factor
     room = max(0, room)
-    return room, Floor(free - room, whole)
+    floor = Floor(free - room, whole)
+    if pool is not None and fill_new:
+        room = max(0, round(min(room, above_floor(pool, limits, fill_new))))
+    return room, floor
 
 
-def above_floor(pool: PoolFacts, limits: Limits) -> float:
+def above_floor(pool: PoolFacts, limits: Limits, fill_new: bool = False) -> float:
     """Bytes that may be written to a pool before the free-space floor is reached."""
+    if fill_new:
+        return usable_space(pool, limits) - full_vdevs(pool, limits).less_available
     return (pool.number("free") - limits.floor * pool.number("size")) / pool.raw_factor

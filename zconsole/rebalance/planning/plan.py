@@ -86,7 +86,7 @@ def make(
     pool = reader.pool(names[0]) if names else None
     if pool is not None and os.geteuid() == 0:
         pool = replace(pool, added=reader.added(pool.name))
-    surveys = [_survey_of(place, pool, settings.limits) for place in found]
+    surveys = [_survey_of(place, pool, settings) for place in found]
     try:
         split = survey.survey(surveys, sink, own_files(journal))
     except OSError as error:
@@ -104,6 +104,8 @@ def make(
         each.differs = tuple(plan_notes.differing(settings.aim, each, pool))
     made = judged(plans, pool, settings)
     refused, vain = made.document.refused, list[str]()
+    if refused is None and settings.fill_new and os.geteuid() != 0:
+        refused = "not root: allocating can't be set"
     if pool is not None and refused is None:
         refused, vain = plan_notes.nothing_to_gain(settings.aim, plans, pool)
     notes = (
@@ -123,16 +125,16 @@ def judged(
 ) -> RebalancePlan:
     """Derive the prediction, notes and refusal from measurements, without asking ZFS again."""
     pool = pool if pool and pool.spaces else None
-    made = forecast.predicted(plans, pool, settings.limits)
+    made = forecast.predicted(plans, pool, settings)
     notes = plan_notes.of_plan(made.document, plans, pool, settings)
     refused = _refusal(made.document, plans, settings)
     return made._replace(document=replace(made.document, notes=tuple(notes), refused=refused))
 
 
-def _survey_of(place: JobDirectory, pool: PoolFacts | None, limits: Limits) -> Survey:
+def _survey_of(place: JobDirectory, pool: PoolFacts | None, settings: Settings) -> Survey:
     """Return the survey of a directory, to be filled by a walk."""
     ages = _ages(place.dataset, pool.added if pool else None)
-    room, floor = forecast.room_in(place.root, pool, limits)
+    room, floor = forecast.room_in(place.root, pool, settings.limits, settings.fill_new)
     return Survey(place.root, ages, room, forecast.special_limit(place.dataset), floor)
 
 
@@ -175,7 +177,7 @@ def _directory_plan(
     if chosen.engine == "copy":
         plan.skip_too_large()
     plan.pinned, plan.held_most = _pinned(place.dataset, pool, found)
-    plan.pinned_room = _pinned_room(reader, place.dataset, pool, settings.limits, found.room)
+    plan.pinned_room = _pinned_room(reader, place.dataset, pool, settings, found.room)
     plan.spare_blocks(settings.rewrite_options)
     plan.in_flight = min(BATCH_BYTES, found.allocated)
     if chosen.engine == "copy":
@@ -221,13 +223,13 @@ def _pinned_room(
     reader: FactsReader,
     dataset: Dataset | None,
     pool: PoolFacts | None,
-    limits: Limits,
+    settings: Settings,
     room: int,
 ) -> int | None:
     """Free bytes for old blocks that stay; None if they share the space for files."""
     if dataset is None or pool is None or not dataset.number("refquota"):
         return None
-    above = forecast.above_floor(pool, limits)
+    above = forecast.above_floor(pool, settings.limits, settings.fill_new)
     return max(room, round(min(above, reader.room_of_snapshots(dataset))))
 
 
@@ -239,7 +241,21 @@ def _refusal(plan: PlanDocument, plans: Sequence[DirectoryPlan], settings: Setti
             return f"{each.place.path}: {each.choice.why}"
     if "S" in settings.rewrite_options and plan.files and not plan.bytes:
         return "the newest snapshots have every block, and -S leaves those alone"
-    return _space_refusal(plan, plans, settings.limits) or _aim_refusal(plan, plans, settings)
+    return (
+        _fill_new_refusal(plan, settings)
+        or _space_refusal(plan, plans, settings.limits)
+        or _aim_refusal(plan, plans, settings)
+    )
+
+
+def _fill_new_refusal(plan: PlanDocument, settings: Settings) -> str | None:
+    """Return why full vdevs can't be kept from new writes; None if they can, or need not."""
+    if not settings.fill_new:
+        return None
+    why = "not on ZFS" if plan.fill_new is None else plan.fill_new.refused
+    if why is None and settings.limits.until_spread is None and plan.bytes_to_target is not None:
+        why = "they would end emptier than the others: set a spread to stop at"
+    return why and f"full vdevs can't be kept from new writes: {why}"
 
 
 def _space_refusal(

@@ -80,6 +80,25 @@ class PlannedDirectory:
 
 
 @dataclass(frozen=True, slots=True)
+class FillNew:
+    """What ``allocating=off`` on the vdevs that are too full does to a plan, while the job runs."""
+
+    chosen: bool
+    """Whether the job does it."""
+    vdevs: tuple[str, ...]
+    """The vdevs that take no new writes."""
+    less_available_bytes: int
+    """Bytes by which ``zfs list`` shows less available meanwhile."""
+    spread_after: float | None
+    bytes_to_target: int | None
+    usual_spread_after: float | None
+    """Spread afterwards without it."""
+    usual_bytes_to_target: int | None
+    refused: str | None
+    """Why it can't be done."""
+
+
+@dataclass(frozen=True, slots=True)
 class PlanDocument:
     """A complete plan: measured, predicted, and refused if it can't work."""
 
@@ -100,6 +119,8 @@ class PlanDocument:
     """Raw bytes that an allocated byte takes where the files lie: parity and padding."""
     vdevs: tuple[PredictedFill, ...] | None = None
     special: tuple[PredictedFill, ...] | None = None
+    fill_new: FillNew | None = None
+    """None without a pool."""
     estimate: str = ""
     """Evidence that the prediction is based on."""
     order: str = ""
@@ -146,10 +167,12 @@ def plan_lines(plan: PlanDocument) -> list[str]:
             f" {percent(plan.spread_after, 1)} after ({plan.estimate})"
         )
         needs = plan.bytes_to_target
-        kind = " logical; part of the data lands on the full vdevs again" if needs else ""
+        kind = f" logical{lands_again(plan)}" if needs else ""
         lines.append(f"to move for a spread of {target_of(plan)}: {size(needs)}{kind}")
     lines += [f"  {_fill(vdev)} then" for vdev in plan.vdevs or ()]
     lines += [f"  {_fill(vdev)} then at most (special)" for vdev in plan.special or ()]
+    if words := fill_new_words(plan, size, "--fill-new"):
+        lines.append(clean(words))
     lines += [clean(text) for text, _ in cost_sentences(plan, size)]
     lines += [f"note: {clean(note)}" for note in plan.notes]
     if plan.refused:
@@ -181,6 +204,44 @@ def file_sentences(part: PlannedDirectory, show: Callable[[float], str]) -> Iter
 def target_of(plan: PlanDocument) -> str:
     """Return the spread that a plan aims at, with all its digits: ``5 %``, ``2.5 %``."""
     return "-" if plan.target_spread is None else f"{plan.target_spread * 100:g} %"
+
+
+def lands_again(plan: PlanDocument) -> str:
+    """Return how a plan's amount to move ends if part of it moves in vain; else empty."""
+    chosen = plan.fill_new is not None and plan.fill_new.chosen
+    return "" if chosen else "; part of the data lands on the full vdevs again"
+
+
+def fill_new_words(plan: PlanDocument, show: Callable[[float], str], option: str) -> str:
+    """Say what keeping full vdevs from new writes saves; empty if it saves little or can't be.
+
+    ``option`` is how to choose it, where it is not chosen.
+    """
+    found = plan.fill_new
+    if found is None or found.refused is not None:
+        return ""
+    needs, usual = found.bytes_to_target, found.usual_bytes_to_target
+    if needs is not None:
+        saves = usual is None or needs < (1 - CLEAR_SAVING) * usual
+        instead = "out of reach otherwise" if usual is None else f"not {show(usual)}"
+        gain = f"a spread of {target_of(plan)} needs {show(needs)} logical, {instead}"
+    else:
+        after, before = found.spread_after or 0.0, found.usual_spread_after or 0.0
+        saves = before - after >= CLEAR_SPREAD
+        gain = f"a spread of {percent(after, 1)} after all files, not {percent(before, 1)}"
+    if not found.chosen and not saves:
+        return ""
+    names, less = ", ".join(found.vdevs), show(found.less_available_bytes)
+    if found.chosen:
+        return (
+            f"no new writes on {names} while the job runs (allocating=off): {gain}; zfs list shows"
+            f" {less} less available until it ends, or has moved nothing for an hour"
+        )
+    return f"without new writes on {names} meanwhile ({option}): {gain}; {less} less available"
+
+
+CLEAR_SAVING = 0.05
+"""Share of the bytes to move that must be saved to be worth telling."""
 
 
 def cost_sentences(plan: PlanDocument, show: Callable[[float], str]) -> Iterator[Sentence]:

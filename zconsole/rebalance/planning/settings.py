@@ -55,6 +55,8 @@ class Settings:
     accept_races: bool = False
     allow_non_zfs: bool = False
     during_scan: bool = False
+    fill_new: bool = False
+    """Whether vdevs that are too full take no new writes while the job runs (``fill_new``)."""
     rewrite_options: str = ""
     """Option letters of ``zfs rewrite``: P, S and C (``engine_choice.FLAGS``)."""
     limits: Limits = Limits()
@@ -72,6 +74,8 @@ HELP = {
     " 2.4); S and C leave alone what snapshots hold and what was cloned (2.5)",
     "accept_races": "copy even where another program's write could be lost: directories shared"
     " over NFS or SMB, or before OpenZFS 2.2",
+    "fill_new": "keep new writes off vdevs that are too full while the job runs, so that less moves"
+    " (allocating=off, OpenZFS 2.2); zfs list shows less available meanwhile",
     "during_scan": "don't wait for scans to end",
     "rate": "move at most this much per second",
     "max_latency": "throttle while the latency of the disks is above this",

@@ -9,13 +9,14 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zconsole.actions.backend import ActionBackend, Autopilots
 from zconsole.actions.executor import Executor
 from zconsole.actions.facts import MachineFacts, Refresher, RoundsOnDemand
+from zconsole.actions.held_vdevs_keeper import HeldVdevsKeeper
 from zconsole.actions.locate import MachineLights
 from zconsole.actions.scrub_window import MachineWindows
 from zconsole.actions.window_keeper import WindowKeeper
@@ -25,6 +26,7 @@ from zconsole.hardware.light import OFF, ON, Leds, LedSlot, LightDuty, LocateLig
 from zconsole.hardware.location import PARTITION
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import Version, parse_version
+from zconsole.rebalance.held_vdevs import MachineHolds
 from zconsole.sim.commands import execute
 from zconsole.sim.disk import Leaf
 from zconsole.sim.places import places
@@ -45,7 +47,7 @@ from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import Capabilities
 
 if TYPE_CHECKING:
-    from zconsole.rebalance.backend import RebalanceBackend
+    from zconsole.rebalance.backend import JobView, RebalanceBackend
 
 DEMO, GUARD, PILOT = "demo", "guard", "autopilot"
 """Marks of the console, its guards and the autopilot, in place of process marks."""
@@ -112,7 +114,8 @@ def simulated_backend(world: World) -> ActionBackend:
         Autopilots(control, mark, keeper.ask, keeper.end, keeper.status, clocks.wall),
         clock=clocks.wall,
         steady=clocks.steady,
-        rebalance_backend=lambda: _rebalance_backend(world, log),
+        rebalance_backend=lambda: keeper.rebalance,
+        holds=keeper.holds,
         lights=MachineLights(lambda: keeper.lights),
         windows=keeper.windows,
     )
@@ -146,12 +149,6 @@ def clocks_of(world: World) -> Clocks:
 def _lives(_mark: str) -> bool:
     """Return True: everything that is simulated lives in this process."""
     return True
-
-
-def _rebalance_backend(world: World, log: MemoryLog) -> RebalanceBackend:
-    from zconsole.sim.backends.rebalance import SimulatedRebalance
-
-    return SimulatedRebalance(world, COUNTING, log)
 
 
 def _label(pools: Sequence[PoolState], path: str) -> str:
@@ -257,6 +254,7 @@ class SimulatedKeeper:
         executor = Executor(SimulatedRunner(world), fresh, log, clock=wall, steady=steady)
         self._claim = _Claim(Path(), PILOT)
         self.windows = MachineWindows(wake=self.wake)
+        self.holds = MachineHolds(wake=self.wake)
         self.lights = LocateLights(None, SimulatedLeds(world), wall, log, self.wake)
         held, steered = (Control(parameters, store, log, m, _lives) for m in (GUARD, PILOT))
         orders: dict[str, Begin] = {
@@ -266,12 +264,25 @@ class SimulatedKeeper:
             ),
         }
         hours = WindowKeeper(self.windows, None, executor, ask, rounds.frames, steady)
-        self._keeper = Keeper(orders, (LightDuty(self.lights, None, steady), hours), log, steady)
+        full = HeldVdevsKeeper(self.holds, None, executor, ask, rounds.frames, self._jobs, steady)
+        duties = (LightDuty(self.lights, None, steady), hours, full)
+        self._keeper = Keeper(orders, duties, log, steady)
+        self._log = log
         self._world = world
         self._loop: asyncio.AbstractEventLoop | None = None
         """Loop of the thread; None while no duty is kept."""
         self._asking = threading.Lock()
         """Held for each order: meanwhile the thread does not end."""
+
+    @cached_property
+    def rebalance(self) -> RebalanceBackend:
+        """The jobs of the simulated machine."""
+        from zconsole.sim.backends.rebalance import SimulatedRebalance
+
+        return SimulatedRebalance(self._world, COUNTING, self._log, self.holds)
+
+    async def _jobs(self) -> Sequence[JobView]:
+        return await self.rebalance.jobs(None)
 
     def status(self) -> Status | None:
         """Return the status of the autopilot, or None if none is running."""

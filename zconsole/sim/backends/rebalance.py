@@ -22,9 +22,11 @@ from zconsole.rebalance.backend import (
     Measured,
     run_words,
 )
+from zconsole.rebalance.held_vdevs import MachineHolds
 from zconsole.rebalance.planning import forecast, plan
 from zconsole.rebalance.planning.engine_choice import COPIES, checked, choose
 from zconsole.rebalance.planning.facts import Condition, Dataset, JobDirectory, PoolFacts
+from zconsole.rebalance.planning.fill_new import full_vdevs
 from zconsole.rebalance.planning.forecast import DirectoryPlan
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.settings import Settings
@@ -36,6 +38,7 @@ from zconsole.sim.source import World
 from zconsole.sim.state import PoolState, Rewrite, SimulatedDirectory
 from zconsole.sim.topology import top_name
 from zconsole.system.audit import Log, MemoryLog
+from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.day_hours import day_hours, local_time
 
 STEPS = 6
@@ -77,9 +80,19 @@ class SimulatedRebalance:
 
     command = "zconsole"
 
-    def __init__(self, world: World, pause: float = 0.0, log: Log | None = None) -> None:
-        """``pause`` is the time in seconds for each step of making a plan; ``log`` is audited."""
+    def __init__(
+        self,
+        world: World,
+        pause: float = 0.0,
+        log: Log | None = None,
+        holds: MachineHolds | None = None,
+    ) -> None:
+        """``pause`` is the time in seconds for each step of making a plan; ``log`` is audited.
+
+        ``holds``: the vdevs that are kept from new writes; without it, none are.
+        """
         self._world = world
+        self._holds = holds
         self._log = MemoryLog() if log is None else log
         self._pause = pause
         self._jobs: list[_Job] = []
@@ -132,6 +145,7 @@ class SimulatedRebalance:
         _limit(job)
         pool.rewrite = work
         self._note("begun", job, "run")
+        await self._hold(job)
         return name
 
     async def order(
@@ -163,6 +177,13 @@ class SimulatedRebalance:
             self._note("begun", found, "run")
         found.pool.rewrite = found.work
         self._note("ended", found, "resume", ok=True, result="done")
+        await self._hold(found)
+
+    async def _hold(self, job: _Job) -> None:
+        """Have the keeper keep full vdevs from new writes, if the job is to do so."""
+        full = full_vdevs(_facts(job.pool), job.settings.limits).names
+        if job.settings.fill_new and self._holds is not None:
+            await in_daemon_thread(self._holds.want, job.name, job.pool.name, full)
 
     def last_words(self, job: str) -> str:  # noqa: ARG002  (the protocol's name)
         """Return an empty string: a simulated job prints nothing."""
@@ -368,7 +389,8 @@ def _facts(pool: PoolState) -> PoolFacts:
 
 def _directory(pool: PoolState, facts: PoolFacts, root: str, settings: Settings) -> DirectoryPlan:
     place = JobDirectory(os.fsencode(root), "zfs", pool.name, Dataset(pool.name, {}))
-    found = _survey(pool, root, round(forecast.above_floor(facts, settings.limits)))
+    room = forecast.above_floor(facts, settings.limits, settings.fill_new)
+    found = _survey(pool, root, round(room))
     chosen = choose(settings, place, facts.version, unseen="")
     made = DirectoryPlan(
         place,

@@ -94,6 +94,21 @@ def added_vdev(make: Build) -> PoolState:
     return pool
 
 
+def new_mirror(make: Build) -> PoolState:
+    """A mirror, 62 % full, to which an empty one was added."""
+    pool = make.pool(
+        [
+            make.mirror(make.leaves(2, RED_8T), fill=0.62, frag=0.12),
+            make.mirror(make.leaves(2, RED_8T), fill=0.004, frag=0.0),
+        ],
+        load=make.load(read=12e6, write=8e6, size=MIB, bursty=0.5, kept=0.6, sequential=16.0),
+    )
+    sizes = {"/depot/images": 3.2 * TB, "/depot/backup": 1.6 * TB}
+    pool.directories = spread_over(pool, sizes)
+    finished(pool, SCRUB, 5 * DAY, 9 * HOUR)
+    return pool
+
+
 def mirror_ceiling(make: Build) -> PoolState:
     """A scrub of three mirrors at the full speed of their disks."""
     pool = make.pool(
@@ -111,5 +126,6 @@ SCENARIOS = (
     Scenario("scrub-delay", "fs0", clamped_scrub, 6 * HOUR),
     Scenario("nvme", "flash", nvme_raidz1, 150.0),
     Scenario("added-vdev", "storage", added_vdev, 60.0),
+    Scenario("new-mirror", "depot", new_mirror, 60.0),
     Scenario("mirror-scrub", "mirrors", mirror_ceiling, 2 * HOUR),
 )

@@ -30,6 +30,7 @@ from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts, Situation
 from zconsole.errors import UnavailableError, ZconsoleError
 from zconsole.pool.model import Event
 from zconsole.pool.scrub_window import ScrubWindow
+from zconsole.rebalance.held_vdevs import HeldVdevs
 from zconsole.scan_report.report import ScanReport
 from zconsole.scan_report.resilver_time import PastRate, known_paces
 from zconsole.system.daemon_thread import in_daemon_thread
@@ -197,6 +198,8 @@ class FlowSession:
         """Tunables set from consoles, as of the last reading."""
         self.windows: tuple[ScrubWindow, ...] = ()
         """Scrub windows (hours of scrubs), as of the last reading."""
+        self.held: tuple[HeldVdevs, ...] = ()
+        """Full vdevs that take no new writes while jobs run, as of the last reading."""
         self.windows_read = float("-inf")
         """When that reading began, epoch seconds."""
         self.autopilot: Status | None = None
@@ -286,11 +289,13 @@ class FlowSession:
     # State kept on the machine
 
     async def read_windows(self) -> None:
-        """Read the scrub windows; keep the last ones if that fails."""
+        """Read the scrub windows, and the vdevs held for jobs; keep the last ones if that fails."""
         began = self.backend.clock()
         with suppress(OSError, ZconsoleError):
             self.windows = await in_daemon_thread(self.backend.windows.windows)
             self.windows_read = began
+        with suppress(OSError, ZconsoleError):
+            self.held = await in_daemon_thread(self.backend.holds.held)
 
     async def read_autopilot(self) -> None:
         """Read the state of the machine's autopilot; keep the last one if that fails."""

@@ -18,7 +18,7 @@ from zconsole.pool.model import Activity, data_vdevs
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.day_hours import day_hours, local_time
 from zconsole.timeline.feed import Update
-from zconsole.timeline.frame import AUTOPILOT, SET_HERE, ActivityView, Additions, Frame
+from zconsole.timeline.frame import AUTOPILOT, HELD_VDEVS, SET_HERE, ActivityView, Additions, Frame
 from zconsole.tunables.control import Past, Restored
 from zconsole.tunables.holds import (
     LEFT_BY,
@@ -102,6 +102,7 @@ class Upkeep(FlowSession):
                 *jobs,
                 *swaps,
                 *scrub.activities,
+                *self._held_vdevs(frame),
                 *self._autopilot(frame),
                 *self._set_here(frame),
             ),
@@ -125,6 +126,13 @@ class Upkeep(FlowSession):
         if not inside and since is not None and self.windows_read < since + 1.0:
             window = replace(window, paused=True)
         return hours_added(frame, window)
+
+    def _held_vdevs(self, frame: Frame) -> Iterator[ActivityView]:
+        """Yield a line for each job that keeps full vdevs of this pool from new writes."""
+        for held in self.held:
+            if held.pool == frame.seen.name and held.ours:
+                note = f"{', '.join(held.ours)} until job {held.job} ends, or pauses for an hour"
+                yield ActivityView(Activity(HELD_VDEVS, "off", note=note))
 
     def _autopilot(self, frame: Frame) -> tuple[ActivityView, ...]:
         """Return the activity line of the autopilot, if it steers the scan of this pool."""
@@ -243,10 +251,15 @@ class Upkeep(FlowSession):
             said = await in_daemon_thread(self.backend.lights.tidy)
         except (OSError, ZconsoleError) as error:
             said = (f"lights of bays: {error}",)
-        try:
-            await in_daemon_thread(self.backend.windows.resume)
-        except (OSError, ZconsoleError) as error:
-            said = (*said, f"hours of scrubs: {error}")
+        resumed = (
+            ("hours of scrubs", self.backend.windows.resume),
+            ("full vdevs", self.backend.holds.resume),
+        )
+        for what, resume in resumed:
+            try:
+                await in_daemon_thread(resume)
+            except (OSError, ZconsoleError) as error:
+                said = (*said, f"{what}: {error}")
         for text in said:
             self.app.notify(text, timeout=15)
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from textual.widgets import Input
 
 from zconsole import units
-from zconsole.timeline.frame import SCRUB_HOURS, SET_HERE, Frame
+from zconsole.timeline.frame import HELD_VDEVS, SCRUB_HOURS, SET_HERE, Frame
 from zconsole.ui.dialogs.screens import Offers, PickList, PickScreen, Prompt
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.balance import fill_role
@@ -196,7 +196,8 @@ def _work(frame: Frame) -> _Work | None:
         return _Work(scan.function, held, view.percent, view.estimate.eta, view.issue_rate)
     for each in frame.activities:
         of = each.activity
-        idle = of.state in ("finished", "canceled", "exists", SET_HERE) or of.kind == SCRUB_HOURS
+        idle = of.state in ("finished", "canceled", "exists", SET_HERE)
+        idle = idle or of.kind in (SCRUB_HOURS, HELD_VDEVS)
         if not idle:
             held = of.state != "running"
             return _Work(of.kind, held, of.percent, each.estimate.eta, each.rate)

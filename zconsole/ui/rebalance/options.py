@@ -167,6 +167,10 @@ ENGINES = {
     "rewrite": "rewrite: in place (OpenZFS 2.3.4 and later)",
 }
 _SCANS = {False: "wait until they end", True: "run at the same time"}
+_FULL = {
+    False: "take new writes, too",
+    True: "take none while the job runs (OpenZFS 2.2)",
+}
 _RACES = {
     False: "refuse if a write could be lost",
     True: "accept if a write could be lost",
@@ -216,11 +220,13 @@ class OptionChoice:
 
 AIM = OptionChoice("aim", "Aim", AIMS)
 ENGINE = OptionChoice("engine", "Engine", ENGINES)
+FULL = OptionChoice("fill_new", "Full vdevs", _FULL)
 RACES = OptionChoice("accept_races", "Risk (copy engine)", _RACES)
 ASKED: tuple[OptionChoice | Limit, ...] = (AIM, TARGET, RATE)
 """Options asked for with every job: the lines before "More"."""
 MORE: tuple[OptionChoice | Limit, ...] = (
     ENGINE,
+    FULL,
     *LIMITS[2:],
     OptionChoice("during_scan", "Scrubs and resilvers", _SCANS),
     RACES,

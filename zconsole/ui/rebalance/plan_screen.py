@@ -21,6 +21,8 @@ from zconsole.rebalance.planning.plan_document import (
     PredictedFill,
     cost_sentences,
     file_sentences,
+    fill_new_words,
+    lands_again,
     target_of,
 )
 from zconsole.rebalance.planning.settings import EVEN, Limits, Settings
@@ -31,7 +33,7 @@ from zconsole.ui.dialogs.confirm import ButtonScreen, ChoiceButton
 from zconsole.ui.dialogs.screens import Offers
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.help import titled_keys
-from zconsole.ui.rebalance.options import AIMS, BEYOND, TARGET, NewJob
+from zconsole.ui.rebalance.options import AIMS, BEYOND, FULL, TARGET, NewJob
 from zconsole.ui.themed_app import begin
 from zconsole.ui.widgets.draw import Line, Lines, Span, fit, width_of
 from zconsole.ui.widgets.graph import bar
@@ -186,7 +188,7 @@ def _fills(plan: PlanDocument, limits: Limits, look: DisplayFormat, width: int) 
             text = f"{wanted} needs only {size}; {fewer}"
         else:
             text = f"{wanted} needs {size}"
-        text += "; part of the data lands on the full vdevs again"
+        text += lands_again(plan)
         yield from look.wrapped(text, width, "notice" * less, "  ")
     elif plan.spread_before > plan.target_spread:
         even = plan.target_spread == EVEN
@@ -194,6 +196,8 @@ def _fills(plan: PlanDocument, limits: Limits, look: DisplayFormat, width: int) 
         free = limits.until_spread is None and limits.max_bytes is None
         end = ": all their files move" * free
         yield from look.wrapped(short + end, width, "notice" if free else "dim", "  ")
+    if words := fill_new_words(plan, look.size, f'set "{FULL.label}"'):
+        yield from look.wrapped(words, width, "notice", "  ")
 
 
 def fill_lines(fill: PredictedFill, look: DisplayFormat, width: int) -> Iterator[Line]:

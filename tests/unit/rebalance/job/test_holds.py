@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -18,9 +18,12 @@ import pytest
 from tests.faults.harness import ask
 from tests.table import rows
 from tests.unit.rebalance.job.counted import accounts_of, job_of, terms_with
+from zconsole.errors import ZconsoleError
+from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.item import SkipError, StopJobError
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.workplace import JobClocks
+from zconsole.rebalance.held_vdevs import PREPARING, MachineHolds
 from zconsole.rebalance.job import holds
 from zconsole.rebalance.job.accounts import SpreadWatch
 from zconsole.rebalance.job.holds import (
@@ -637,3 +640,55 @@ def test_limits_that_change_during_a_wait_are_told() -> None:
     pacer.service = served
     pacer.wait(WorkPhase.COPYING)
     assert told == ["paused", "paused", None]
+
+
+def test_a_job_waits_until_full_vdevs_take_no_new_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records, woken = MachineHolds(tmp_path, lambda: woken.append(clock.now)), list[float]()
+    monkeypatch.setattr(holds, "MachineHolds", lambda: records)
+    spaces = Space("mirror-0", 100, 60, weight=0.0), Space("mirror-1", 100, 0)
+    settings = Settings((), fill_new=True)
+    with at_the_floor(tmp_path / "a.db", 1 << 40, settings=settings, spaces=spaces) as (
+        made,
+        clock,
+    ):
+
+        def why() -> str | None:
+            clock.now += POOL_INTERVAL
+            made.why(WorkPhase.BETWEEN)
+            assert made.unprepared is not None
+            settle(made.unprepared)
+            return made.why(WorkPhase.BETWEEN)
+
+        assert why() == PREPARING
+        (held,) = records.held()
+        (vdev,) = held.vdevs
+        assert (held.job, vdev.name) == ("abc123", "mirror-0")
+        assert woken
+        records.replaced(held, held.with_vdev(vdev, replace(vdev, left="too small")))
+        assert why() is None
+        assert "mirror-0 takes new writes: too small" in made.accounts.notes
+        # A keeper that was killed is started again, also while the job is paused.
+        ask(tmp_path / "a.db", "pause")
+        before = len(woken)
+        assert why() == "paused"
+        assert len(woken) > before
+        ask(tmp_path / "a.db", "run")
+        # Once it has paused for an hour, the keeper has given the vdev back.
+        (held,) = records.held()
+        records.replaced(held, held.with_vdev(held.vdevs[0], vdev))
+        assert why() == PREPARING
+
+
+def test_a_job_waits_while_nobody_can_keep_vdevs_from_new_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails() -> None:
+        raise ZconsoleError("no keeper")
+
+    monkeypatch.setattr(holds, "MachineHolds", lambda: MachineHolds(tmp_path, fails))
+    spaces = (Space("mirror-0", 100, 60, weight=0.0),)
+    settings = Settings((), fill_new=True)
+    with at_the_floor(tmp_path / "a.db", 1 << 40, settings=settings, spaces=spaces) as (made, _):
+        assert made.why(WorkPhase.BETWEEN) == f"{PREPARING}: no keeper"
