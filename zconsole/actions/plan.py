@@ -190,6 +190,8 @@ class ActionOutcome:
     text: str
     passes: bool = False
     """Whether it is a state that may pass, such as paused, rather than an end that stays true."""
+    unused: tuple[str, ...] = ()
+    """Bays whose disks the pool no longer uses, as they are replaced."""
 
 
 Follow = Callable[[Situation], ActionOutcome | None]

@@ -25,7 +25,7 @@ async def test_a_device_is_picked_and_its_plan_run_and_followed():
     assert ui.silent.awaited == 1
     ui.pass_time(2 * 86400.0, 3600.0)
     done = "bay15 (serial 3ZUV9EJ0) is in place and complete"
-    assert ui.messages == [f"{done}; tank no longer uses bay05"]
+    assert ui.messages == [f"tank no longer uses bay05: {done}"], "the news is not cut off"
 
 
 async def test_the_list_says_that_a_disk_is_part_of_a_replace_already():

@@ -480,8 +480,12 @@ class FlowSession:
 
     def ended(self, followed: Followed, outcome: ActionOutcome) -> None:
         """Report the end of a followed plan; the message changes or goes if that passes."""
-        plan = followed.plan
+        plan, text = followed.plan, outcome.text
         self.executor().ended(plan, outcome)
+        # Checklists say themselves when to pull the old disks.
+        led = {swap.old.bay for swap in self.swaps.open if swap.pool == plan.pool}
+        if bays := [bay for bay in outcome.unused if bay not in led]:
+            text = f"{plan.pool} no longer uses {', '.join(bays)}: {text}"
 
         def _now() -> str:
             now = self.follow_up.outcome(followed)
@@ -489,7 +493,7 @@ class FlowSession:
 
         self.report_outcome(
             plan.pool,
-            outcome.text if outcome.ok else f"{plan.title}: {outcome.text}",
+            text if outcome.ok else f"{plan.title}: {text}",
             ok=outcome.ok,
             # What became of one device stays true when another one is acted on.
             about=(plan.pool, plan.action) if plan.action == "scrub" else None,
