@@ -201,6 +201,9 @@ OUTCOME = "outcome"
 AUTOPILOT = "autopilot"
 """Kind of the activity that adjusts scan tunables to keep latency low for applications."""
 
+SWAP = "disk swap"
+"""Kind of the activity of an open checklist of a disk swap; its note names the disk."""
+
 UPKEEP = ("trim", "initialize")
 """Kinds of work on devices that do not change the pool."""
 
