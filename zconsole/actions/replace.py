@@ -68,6 +68,7 @@ def plan_replace(
         preconditions=(must.same_scans(situation), *_common_conditions(sequential)),
         follow=replaced(situation, (swap,)),
         begins="rebuild" if sequential else "resilver",
+        predicted=None if sequential or estimate is None else estimate.eta,
     )
     return decide(plan, situation)
 
@@ -118,6 +119,7 @@ def plan_batch(
         ),
         follow=replaced(situation, swaps),
         begins="rebuild" if sequential else "resilver",
+        predicted=None if sequential or estimate is None else estimate.eta,
     )
     return decide(plan, situation)
 

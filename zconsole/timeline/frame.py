@@ -33,7 +33,15 @@ from zconsole.pool.model import (
 from zconsole.pool.redundancy import Redundancy
 from zconsole.pool.scan_outcome import ScanOutcome, scan_outcome
 from zconsole.system.day_hours import day_hours, local_time
-from zconsole.timeline.eta.estimate import LONGEST, MAX_SPREAD, MEASURING, Estimate, nothing, ranged
+from zconsole.timeline.eta.estimate import (
+    LONGEST,
+    MAX_SPREAD,
+    MEASURING,
+    NOT_YET,
+    Estimate,
+    nothing,
+    ranged,
+)
 from zconsole.timeline.eta.past import Comparison
 from zconsole.timeline.eta.progress import doing
 from zconsole.timeline.rates import RateSeries
@@ -136,6 +144,8 @@ class Additions(NamedTuple):
     at any time, or was paused by hand."""
     set_here: tuple[str, ...] = ()
     """Names of tunables that consoles have set."""
+    predicted: float | None = None
+    """Seconds that the running resilver takes in all, as predicted before; None if unknown."""
 
 
 class VdevRow(NamedTuple):
@@ -186,6 +196,15 @@ def _in_hours(view: ScanView, hours: str, local: datetime) -> ScanView:
         working=told.eta if scan.state == "running" else None,
         lag="",
     )
+
+
+def _as_predicted(view: ScanView, seconds: float | None) -> ScanView:
+    """Return a resilver that will have an estimate with what was predicted before, until then."""
+    told, awaited = view.estimate, view.scan.function == "resilver" and view.scan.active
+    if seconds is None or not awaited or told.eta is not None or told.lacking != NOT_YET:
+        return view
+    predicted = f"predicted {units.duration(seconds)} in all"
+    return view._replace(estimate=nothing(f"{predicted}; {told.reason}"))
 
 
 TOGETHER = 60.0
@@ -288,10 +307,11 @@ class Frame:
             if fault.last > pulled.get(fault.key, -inf) or fault.deltas.total or fault.gone
         )
         local = local_time(self.t)
+        scans = (_as_predicted(view, added.predicted) for view in self.scans)
         return replace(
             self,
             events=events,
-            scans=tuple(_in_hours(view, added.hours, local) for view in self.scans),
+            scans=tuple(_in_hours(view, added.hours, local) for view in scans),
             activities=(*self.activities, *added.activities),
             flags=(*self.flags, *of_work, *added.flags),
             limit=self.limit.with_set_here(added.set_here) if self.limit else None,

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from typing import NamedTuple, TypeVar
 
 from textual.notifications import SeverityLevel
@@ -73,6 +74,10 @@ class UnderWay:
 
     plan: ActionPlan
     begun: int = 0
+
+
+BEGINS = 10.0
+"""Most seconds from the start of a resilver to the end of the commands that caused it."""
 
 
 class Followed(NamedTuple):
@@ -155,6 +160,17 @@ class FollowUp:
         if frame.t <= since:  # older than its commands
             return None
         return plan.follow(situation_of(frame, facts))
+
+    def predicted(self, frame: Frame) -> float | None:
+        """Return the seconds in all that its plan predicted for the running resilver."""
+        found = (v.scan for v in frame.scans if v.scan.active and v.scan.function == "resilver")
+        begun = next((scan.start for scan in found if scan.start is not None), -inf)
+        told = (
+            followed.plan.predicted
+            for followed in self._following
+            if followed.plan.pool == frame.pool and begun >= followed.since - BEGINS
+        )
+        return max((seconds for seconds in told if seconds), default=None)
 
     def scans_over(self) -> Iterator[Frame]:
         """Yield the frames of pools whose last running scan has just ended."""

@@ -110,6 +110,7 @@ class Upkeep(FlowSession):
             pulled=self.swaps.pulled(pool),
             hours=scrub.hours,
             set_here=tuple(ours),
+            predicted=self.follow_up.predicted(frame),
         )
 
     def _scrub_hours(self, frame: Frame) -> Additions:
