@@ -6,7 +6,6 @@ The public functions return a ``Follow``, which is called with every new situati
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from zconsole.actions.plan import ActionOutcome, Follow, Situation, called
 from zconsole.actions.target import Swap, Target, find, find_path, stands_in
@@ -29,7 +28,9 @@ def replaced(situation: Situation, swaps: tuple[Swap, ...]) -> Follow:
         bad = next((end for end in ends if end is not None and not end.ok), None)
         if bad is not None or any(end is None for end in ends):
             return bad
-        return ActionOutcome(True, "; ".join(dict.fromkeys(end.text for end in ends if end)))
+        text = "; ".join(dict.fromkeys(end.text for end in ends if end))
+        bays = filter(None, (_bay_left(swap.old, situation, now) for swap in swaps))
+        return ActionOutcome(True, text, unused=tuple(bays))
 
     return _follow
 
@@ -144,9 +145,7 @@ def _one_replace(
         gone = ActionOutcome(
             False, f"neither the old device nor {called(swap.new, now)} is in the pool"
         )
-        end = filled(now, swap.new, "in place", before, gone)
-        left = _bay_left(swap.old, before, now)  # first, as the events cut the end
-        return replace(end, text=f"{left}: {end.text}") if left and end and end.ok else end
+        return filled(now, swap.new, "in place", before, gone)
     if old.group is None:
         return ActionOutcome(False, f"backed out: only {old.name} is in its place")
     ended = _ended_since(now, before)
@@ -166,13 +165,13 @@ def _one_replace(
 
 
 def _bay_left(key: str, before: Situation, now: Situation) -> str:
-    """Return that the pool no longer uses the bay of a replaced disk; empty if that is unknown."""
+    """Return the bay of a replaced disk; empty if it is unknown, or used by the pool."""
     old = find(before.pool, key)
     disk = old.vdev.disk if old is not None else None
     if disk is None or not disk.bay:
         return ""
     used = {leaf.disk.bay for leaf in now.pool.root.leaves() if leaf.disk is not None}
-    return "" if disk.bay in used else f"{now.pool.name} no longer uses {disk.bay}"
+    return "" if disk.bay in used else disk.bay
 
 
 def filled(

@@ -151,6 +151,7 @@ def plan_attach(
         if raidz
         else lambda now: filled(now, new, f"part of {target.vdev.name}", situation),
         begins="expansion" if raidz else "resilver",
+        predicted=None if raidz or estimate is None else estimate.eta,
     )
     return decide(plan, situation)
 

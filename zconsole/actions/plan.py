@@ -190,6 +190,8 @@ class ActionOutcome:
     text: str
     passes: bool = False
     """Whether it is a state that may pass, such as paused, rather than an end that stays true."""
+    unused: tuple[str, ...] = ()
+    """Bays whose disks the pool no longer uses, as they are replaced."""
 
 
 Follow = Callable[[Situation], ActionOutcome | None]
@@ -224,6 +226,8 @@ class ActionPlan:
     follow: Follow | None = None
     begins: str = ""
     """The work that its commands start and ``follow`` waits for: ``resilver``; empty if none."""
+    predicted: float | None = None
+    """Seconds that this work is likely to take in all; None if unknown."""
     supersedes: bool = False
     """Whether it ends earlier plans of the same action, whose outcome is then not announced."""
     saves_evidence: bool = False

@@ -69,6 +69,7 @@ def plan_replace(
         preconditions=(must.same_scans(situation), *_common_conditions(sequential)),
         follow=replaced(situation, (swap,)),
         begins="rebuild" if sequential else "resilver",
+        predicted=None if sequential or estimate is None else estimate.eta,
     )
     return decide(plan, situation)
 
@@ -119,6 +120,7 @@ def plan_batch(
         ),
         follow=replaced(situation, swaps),
         begins="rebuild" if sequential else "resilver",
+        predicted=None if sequential or estimate is None else estimate.eta,
     )
     return decide(plan, situation)
 

@@ -154,6 +154,14 @@ def out_early(swap: Checklist, view: MachineView) -> Iterator[str]:
         yield f"{what}; until the new disk is filled, {left}."
 
 
+def still_in(swap: Checklist, view: MachineView) -> Iterator[str]:
+    """Yield a warning if the old disk was said to be out, and the machine still shows it."""
+    said = swap.unseen and swap.pulled is not None and not swap.same
+    # Where a new disk is awaited in its bay, the step itself says so.
+    if said and swap.new is not None and view.device(swap.old) is not None:
+        yield f"The machine still shows {swap.old.words}. If it is still in, pull it now."
+
+
 def old_helps(swap: Checklist, view: MachineView) -> bool:
     """Return whether the old disk is in and only OFFLINE, so that it could restore redundancy."""
     target = view.target(swap.old.key)

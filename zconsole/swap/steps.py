@@ -138,7 +138,7 @@ def light_stage(swap: Checklist, view: MachineView, _: float) -> SwapStage | Non
         return None
     return SwapStage(
         f"Switch on the light of {swap.old.spot}",
-        ("It shows which disk to pull; it goes off at the end.",),
+        ("The light shows which disk to pull; it goes off at the end.",),
         plan=plan_light(view.situation, swap.old, on=True),
         answers=(SKIP_LIGHT,),
     )
@@ -525,7 +525,7 @@ STEPS = {
         "Replace",
         replace_stage,
         undo_replace,
-        _by_back("takes the new disk out again", "Until the resilver ends,"),
+        _by_back("takes the new disk out again", "Afterwards, until the resilver ends:"),
         brief="new disk is overwritten",
     ),
     "resilver": SwapStep(

@@ -49,6 +49,7 @@ from zconsole.swap.report import (
     old_helps,
     out_early,
     reminders,
+    still_in,
     still_out,
     summary,
     undone,
@@ -111,7 +112,12 @@ def current(swap: Checklist, view: MachineView, now: float) -> SwapStage:
     return replace(
         found,
         text=(*_back_again(swap), *found.text),
-        warnings=(*still_out(swap, view), *out_early(swap, view), *found.warnings),
+        warnings=(
+            *still_out(swap, view),
+            *out_early(swap, view),
+            *still_in(swap, view),
+            *found.warnings,
+        ),
         answers=(*(() if new is None else (use_now(new, swap.old),)), *found.answers),
     )
 
@@ -194,7 +200,10 @@ def _report(swap: Checklist, view: MachineView | None) -> SwapStage:
         text += filter(None, (back.left for back in undo_offline(swap, view)))
     text += (f"{said}." for _, said in then)
     pools = tuple(disk for disk, _ in then)
-    return SwapStage(STEPS["report"].title, tuple(text), "report", then=pools, over=True)
+    warned = () if view is None or swap.undone else tuple(still_in(swap, view))
+    return SwapStage(
+        STEPS["report"].title, tuple(text), "report", warnings=warned, then=pools, over=True
+    )
 
 
 # What a look adds

@@ -34,7 +34,15 @@ from zconsole.pool.model import (
 from zconsole.pool.redundancy import Redundancy
 from zconsole.pool.scan_outcome import ScanOutcome, scan_outcome
 from zconsole.system.day_hours import day_hours, local_time
-from zconsole.timeline.eta.estimate import LONGEST, MAX_SPREAD, MEASURING, Estimate, nothing, ranged
+from zconsole.timeline.eta.estimate import (
+    LONGEST,
+    MAX_SPREAD,
+    MEASURING,
+    NOT_YET,
+    Estimate,
+    nothing,
+    ranged,
+)
 from zconsole.timeline.eta.past import Comparison
 from zconsole.timeline.eta.progress import doing
 from zconsole.timeline.rates import RateSeries
@@ -137,6 +145,8 @@ class Additions(NamedTuple):
     at any time, or was paused by hand."""
     set_here: tuple[str, ...] = ()
     """Names of tunables that consoles have set."""
+    predicted: float | None = None
+    """Seconds that the running resilver takes in all, as predicted before; None if unknown."""
 
 
 class VdevRow(NamedTuple):
@@ -189,6 +199,15 @@ def _in_hours(view: ScanView, hours: str, local: datetime) -> ScanView:
     )
 
 
+def _as_predicted(view: ScanView, seconds: float | None) -> ScanView:
+    """Return a resilver that will have an estimate with what was predicted before, until then."""
+    told, awaited = view.estimate, view.scan.function == "resilver" and view.scan.active
+    if seconds is None or not awaited or told.eta is not None or told.lacking != NOT_YET:
+        return view
+    predicted = f"predicted {units.duration(seconds)} in all"
+    return view._replace(estimate=nothing(f"{predicted}; {told.reason}"))
+
+
 TOGETHER = 60.0
 """Seconds within which devices that leave one after another belong to one incident: a shelf, a
 cable."""
@@ -201,6 +220,9 @@ OUTCOME = "outcome"
 
 AUTOPILOT = "autopilot"
 """Kind of the activity that adjusts scan tunables to keep latency low for applications."""
+
+SWAP = "disk swap"
+"""Kind of the activity of an open checklist of a disk swap; its note names the disk."""
 
 UPKEEP = ("trim", "initialize")
 """Kinds of work on devices that do not change the pool."""
@@ -292,10 +314,11 @@ class Frame:
             if fault.last > pulled.get(fault.key, -inf) or fault.deltas.total or fault.gone
         )
         local = local_time(self.t)
+        scans = (_as_predicted(view, added.predicted) for view in self.scans)
         return replace(
             self,
             events=events,
-            scans=tuple(_in_hours(view, added.hours, local) for view in self.scans),
+            scans=tuple(_in_hours(view, added.hours, local) for view in scans),
             activities=(*self.activities, *added.activities),
             flags=(*self.flags, *of_work, *added.flags),
             limit=self.limit.with_set_here(added.set_here) if self.limit else None,

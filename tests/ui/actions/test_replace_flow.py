@@ -25,7 +25,27 @@ async def test_a_device_is_picked_and_its_plan_run_and_followed():
     assert ui.silent.awaited == 1
     ui.pass_time(2 * 86400.0, 3600.0)
     done = "bay15 (serial 3ZUV9EJ0) is in place and complete"
-    assert ui.messages == [f"tank no longer uses bay05: {done}"]
+    assert ui.messages == [f"tank no longer uses bay05: {done}"], "the news is not cut off"
+
+
+async def test_what_the_plan_predicted_stands_in_for_the_eta_until_there_is_one():
+    """Blocks were being found for half an hour, and only: ETA not known yet."""
+    async with acting("failed-disk", (80, 24)) as a:
+        await a.to("bay05")
+        await a.press("R", "enter")
+        (said,) = re.findall(r"takes about (\d+h\d\dm),", await a.read(a.rest()))
+        await a.press("right", "enter")
+        await a.press("escape")
+        a.feed.step(60.0)
+        screen = await a.read(a.rest())
+        assert "finding blocks" in screen
+        assert "ETA not known yet" in screen.splitlines()[1]
+        assert f"predicted {said} in all" in screen.splitlines()[2]
+        a.feed.step(3600.0 * 3)
+        a.feed.step(60.0)
+        screen = await a.read(a.rest())
+        assert "predicted" not in screen
+        assert re.search(r"ETA \d+h", screen)
 
 
 async def test_the_list_says_that_a_disk_is_part_of_a_replace_already():

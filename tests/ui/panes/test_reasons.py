@@ -11,8 +11,9 @@ from tests.ui.frames.making import disk, frame, group
 from zconsole.diagnosis.bottleneck.finding import Suggestion, Verdict
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.health import Health
-from zconsole.pool.model import MULTIHOST, BlockCounters, Event, Vdev
+from zconsole.pool.model import MULTIHOST, Activity, BlockCounters, Event, Vdev
 from zconsole.pool.redundancy import Redundancy
+from zconsole.timeline.frame import SWAP, ActivityView
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.events import pane_lines
 from zconsole.ui.panes.overview import overview_about
@@ -44,9 +45,9 @@ def test_an_old_disk_that_does_not_count_is_named_where_no_redundancy_is_left(re
 @rows(
     ("states", "replacing", "told"),
     [
-        (("FAULTED", "ONLINE"), False, "replace a (C)"),
-        (("ONLINE", "REMOVED"), False, "reconnect or replace b (C)"),
-        (("FAULTED", "REMOVED"), False, "replace the failed disks (C)"),
+        (("FAULTED", "ONLINE"), False, "change disk a (C)"),
+        (("ONLINE", "REMOVED"), False, "reconnect or change disk b (C)"),
+        (("FAULTED", "REMOVED"), False, "change the failed disks (C)"),
         (("ONLINE", "OFFLINE"), False, None),
         (("FAULTED", "ONLINE"), True, None),
     ],
@@ -104,6 +105,24 @@ async def test_the_whole_pane_tells_of_each_disk_too():
         await a.press("z")
         assert "one cause" in a.screen
         assert a.screen.count(": likely cable, port or power; disconnected") == 3
+
+
+@rows(
+    ("note", "told"),
+    [
+        ("wrong disk pulled: put b online again, then put a back  (C)", False),
+        ("a: Pull the old disk  (C continues)", False),
+        ("ab: Pull the old disk  (C continues)", True),
+    ],
+)
+def test_a_disk_that_a_swap_speaks_of_has_one_order(note, told):
+    """Below each other stood: put b online again, then put a back; reconnect or replace a."""
+    disks = disk("a", state="REMOVED"), disk("b", state="OFFLINE"), disk("ab")
+    root = group("tank", "root", group("raidz2-0", "raidz2", *disks))
+    health = Health("DEGRADED", "warning", ("a REMOVED",))
+    open_swap = ActivityView(Activity(SWAP, "unfinished:", note=note))
+    reasons = all_reasons(frame(root, health=health, activities=(open_swap,)), DisplayFormat(), 80)
+    assert reasons == ["a REMOVED", *(["reconnect or change disk a (C)"] if told else [])]
 
 
 def test_disks_are_named_by_their_bays_and_the_key_is_told():

@@ -37,9 +37,7 @@ async def test_a_swap_from_the_first_key_to_the_report(tmp_path):
         )
         assert "what is on it is lost" in " ".join(s.screen.split())
         assert "SMART of the new disk: passed, 0 reallocated" in " ".join(s.screen.split())
-        assert "Until the resilver ends, Z takes the new disk out again" in " ".join(
-            s.screen.split()
-        )
+        assert "Afterwards, until the resilver ends: Z takes" in " ".join(s.screen.split())
         assert f"Wait until Slot 07 (serial {new}) is filled" in await s.read(s.do())
         await s.seen("Switch off the light")
         assert "Scrub tank" in await s.read(s.do())

@@ -8,6 +8,7 @@ from tests.ui.swap.steps import Swapping, keys_of, main_line, question, ran, swa
 from zconsole.sim import commands
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.swap.swap_screen import GIVE_UP, SwapScreen
+from zconsole.zfs.sources.base import Capabilities
 
 
 async def test_the_way_back_puts_the_disk_online_and_then_closes():
@@ -132,6 +133,25 @@ async def test_a_disk_that_is_out_is_named_on_the_main_screen_and_where_the_swap
         shown = await s.read(s.pass_by())
         assert "Given up. Not undone:" in shown
         assert "✓" not in shown
+
+
+async def test_leaving_the_demo_says_that_an_unfinished_swap_ends_with_it():
+    async with swapping((80, 24)) as s:
+        await s.begin()
+        await s.press("escape")
+        shown = " ".join((await s.read(s.press("q"))).split())
+        assert "Quit?" in shown
+        assert "The swap of Slot 07 (serial RGYCXAL5) ends with this demo" in shown
+        await s.press("enter")
+        assert s.app.is_running
+
+
+async def test_leaving_amid_a_swap_that_is_kept_on_disk_asks_nothing():
+    async with swapping((80, 24), capabilities=Capabilities("libzfs")) as s:
+        await s.begin()
+        await s.press("escape")
+        await s.pilot.press("q")
+        assert not s.app.is_running
 
 
 async def left_undone(s: Swapping, label: str = "not undone:") -> str:

@@ -316,6 +316,48 @@ async def test_the_key_of_an_answer_says_which_and_the_line_about_scrolling_does
             assert said or "scroll" not in s.screen
 
 
+async def test_what_z_does_afterwards_is_not_tried_now_and_an_answer_goes_with_its_step(
+    tmp_path, monkeypatch
+):
+    """Z was tried at once, as it was said to act until the resilver ends."""
+    monkeypatch.chdir(tmp_path)
+    async with swapping((80, 24)) as s:
+        await s.begin("Replace first")
+        screen = await s.read(s.insert(s.swap.hands.drawer()[0].rpartition(" ")[2], "Slot 11"))
+        assert "Afterwards, until the resilver ends: Z takes" in screen
+        assert "nothing to undo here" in await s.read(s.press("Z"))
+        screen = await s.read(s.press("r"))
+        assert "Report saved" in await s.read(s.settled())
+        assert "✓ Save the report" not in s.screen, "it is the last step, and still to come"
+        s.app.screen._say("of the step before")
+        await s.do()
+        await s.until(lambda: s.app.screen.stage.step == "resilver")
+        assert "of the step before" not in s.screen
+        screen = await s.seen("Switch on the light of Slot 07")
+        assert "The light shows which disk to pull" in screen
+        assert "no longer uses" not in screen, "when to pull it is what the checklist says"
+
+
+async def test_an_old_disk_that_is_said_to_be_out_and_still_shown_is_told_of():
+    async with swapping((80, 24)) as s:
+        await s.begin("Replace first")
+        await s.insert(s.swap.hands.drawer()[0].rpartition(" ")[2], "Slot 11")
+        await s.do()
+        await s.seen("Switch on the light of Slot 07")
+        await s.do()
+        still = "The machine still shows Slot 07 (serial"
+        assert still not in s.screen
+        await s.do("Y", "pulled")
+        assert still in s.screen
+        assert "Switch off the light" in s.screen
+        await s.do()
+        assert still in s.screen
+        assert "If it is still in, pull it" in " ".join(s.screen.split())
+        assert still in await s.read(s.do("Y")), "at the end as well"
+        await s.pull("Slot 07")
+        assert still not in await s.read(s.pass_by(2.0))
+
+
 async def test_esc_in_the_choice_of_a_bay_goes_back_to_the_choice_of_a_disk():
     async with swapping((80, 24)) as s:
         await s.begin()

@@ -194,6 +194,8 @@ CLOCKS_APART = 2.0
 """A sample more than this many seconds before the scan's start shows that the clock was set."""
 MEASURING = "measuring"
 """Beginning of the reason for no estimate while too little has been seen."""
+NOT_YET = "not known yet"
+"""In place of a duration if an estimate will come, though not within the minute."""
 BASE_SPREAD = 0.32
 """Log spread of the range when all windows agree: speeds have changed by a third before."""
 SPREAD_FACTOR = 1.15
@@ -252,7 +254,7 @@ class Estimate(NamedTuple):
         if self.reason.startswith(MEASURING):
             return MEASURING
         never = self.reason in HELD or self.reason.startswith("no estimate:")
-        return "none" if never else "not known yet"
+        return "none" if never else NOT_YET
 
     def including(self, eta: float) -> Estimate:
         """Return the same estimate with a range that also includes ``eta``, in seconds."""

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from typing import NamedTuple, TypeVar
 
 from textual.notifications import SeverityLevel
@@ -74,6 +75,10 @@ class UnderWay:
 
     plan: ActionPlan
     begun: int = 0
+
+
+BEGINS = 10.0
+"""Most seconds from the start of a resilver to the end of the commands that caused it."""
 
 
 class Followed(NamedTuple):
@@ -156,6 +161,17 @@ class FollowUp:
         if frame.t <= since:  # older than its commands
             return None
         return plan.follow(situation_of(frame, facts))
+
+    def predicted(self, frame: Frame) -> float | None:
+        """Return the seconds in all that its plan predicted for the running resilver."""
+        found = (v.scan for v in frame.scans if v.scan.active and v.scan.function == "resilver")
+        begun = next((scan.start for scan in found if scan.start is not None), -inf)
+        told = (
+            followed.plan.predicted
+            for followed in self._following
+            if followed.plan.pool == frame.pool and begun >= followed.since - BEGINS
+        )
+        return max((seconds for seconds in told if seconds), default=None)
 
     def scans_over(self) -> Iterator[Frame]:
         """Yield the frames of pools whose last running scan has just ended."""
@@ -485,8 +501,12 @@ class FlowSession:
 
     def ended(self, followed: Followed, outcome: ActionOutcome) -> None:
         """Report the end of a followed plan; the message changes or goes if that passes."""
-        plan = followed.plan
+        plan, text = followed.plan, outcome.text
         self.executor().ended(plan, outcome)
+        # Checklists say themselves when to pull the old disks.
+        led = {swap.old.bay for swap in self.swaps.open if swap.pool == plan.pool}
+        if bays := [bay for bay in outcome.unused if bay not in led]:
+            text = f"{plan.pool} no longer uses {', '.join(bays)}: {text}"
 
         def _now() -> str:
             now = self.follow_up.outcome(followed)
@@ -494,7 +514,7 @@ class FlowSession:
 
         self.report_outcome(
             plan.pool,
-            outcome.text if outcome.ok else f"{plan.title}: {outcome.text}",
+            text if outcome.ok else f"{plan.title}: {text}",
             ok=outcome.ok,
             # What became of one device stays true when another one is acted on.
             about=(plan.pool, plan.action) if plan.action == "scrub" else None,

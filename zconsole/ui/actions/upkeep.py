@@ -111,6 +111,7 @@ class Upkeep(FlowSession):
             pulled=self.swaps.pulled(pool),
             hours=scrub.hours,
             set_here=tuple(ours),
+            predicted=self.follow_up.predicted(frame),
         )
 
     def _scrub_hours(self, frame: Frame) -> Additions:
@@ -292,7 +293,7 @@ class Upkeep(FlowSession):
         return True
 
     def left_behind(self) -> tuple[Span, ...]:
-        """Return how quitting affects plans, an autopilot, tunables set from here, and jobs.
+        """Return how quitting affects plans, an autopilot, tunables set here, jobs and swaps.
 
         Empty if nothing is left behind.
         """
@@ -310,6 +311,10 @@ class Upkeep(FlowSession):
             text = f"{message_start(job.job)}is {job.state}; it {then}."
             text += f" {shown('rebalance')} lists it, {shown('stop')} stops it."
             said.append(Span(text))
+        for swap in self.swaps.open:  # kept on disk, unless it is simulated
+            ends = f"The swap of {swap.old.words} ends with this demo; a real one is kept, and"
+            text = self._then(f"{ends} {shown('swap')} continues it in the next console.", "")
+            said += [Span(text)] * bool(text)
         return tuple(said)
 
     def _kept(self, later: str, names: Sequence[str], at_end: bool) -> Iterator[Span]:

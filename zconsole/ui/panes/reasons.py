@@ -16,7 +16,7 @@ from rich.cells import cell_len
 from zconsole.pool.model import MULTIHOST, HostLoad, data_vdevs
 from zconsole.pool.redundancy import REPAIRS
 from zconsole.timeline.events import BROKEN
-from zconsole.timeline.frame import AUTOPILOT, TOGETHER, Frame
+from zconsole.timeline.frame import AUTOPILOT, SWAP, TOGETHER, Frame
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.pane import Ink
 from zconsole.ui.widgets.draw import Line, Span, at_most, beside, in_runs
@@ -78,11 +78,20 @@ def all_reasons(
 
 
 def _next_step(frame: Frame, look: DisplayFormat, bays: Mapping[str, str]) -> str:
-    """Return ``replace bay05 (C)`` if disks have failed and none is being replaced, else empty."""
+    """Return ``change disk bay05 (C)`` if disks have failed and none is being replaced, else empty.
+
+    Disks that the line of an open swap names have their order there.
+    """
     if frame.root is None:
         return ""
     vdevs = [vdev for top in data_vdevs(frame.root) for vdev in top.walk()]
-    failed = [vdev for vdev in vdevs if not vdev.children and vdev.state in BROKEN]
+    swaps = ", ".join(v.activity.note for v in frame.activities if v.activity.kind == SWAP)
+    failed = [
+        vdev
+        for vdev in vdevs
+        if not vdev.children and vdev.state in BROKEN
+        if not re.search(rf"(?<!\w){re.escape(bays.get(vdev.name, vdev.name))}(?!\w)", swaps)
+    ]
     if not failed or any(vdev.kind == "replacing" for vdev in vdevs):
         return ""
     common = frame.common_cause_of
@@ -92,8 +101,8 @@ def _next_step(frame: Frame, look: DisplayFormat, bays: Mapping[str, str]) -> st
     failed = alone
     key = look.keys.shown("swap")
     if len(failed) > 1:
-        return f"replace the failed disks ({key})"
-    does = "replace" if failed[0].state == "FAULTED" else "reconnect or replace"
+        return f"change the failed disks ({key})"
+    does = "change disk" if failed[0].state == "FAULTED" else "reconnect or change disk"
     return f"{does} {look.text(bays.get(failed[0].name, failed[0].name))} ({key})"
 
 

@@ -111,8 +111,8 @@ class SwapScreen(Dialog[SwapDisk | None], groups=("Swap",)):
         if seen != self._seen or seen is None:
             self._seen = seen
             before = self.stage
-            self._advance()
-            if self.stage is not before:
+            if before is not None and (stage := self._advanced(before)) is not before:
+                self._show_stage(stage)
                 self.update()
             self.look_again()
 
@@ -139,13 +139,18 @@ class SwapScreen(Dialog[SwapDisk | None], groups=("Swap",)):
             self._looking = False
 
     async def _look(self) -> None:
-        before = self.stage
         try:
             await self.read()
         except ZconsoleError as error:
             self._said = str(error)
-        after = self.stage
-        if before is not None and after is not None and before.title != after.title:
+        self.update()
+
+    def _show_stage(self, after: SwapStage) -> None:
+        """Take over the current step, with what changes on the screen if it is a new one."""
+        before, self.stage = self.stage, after
+        if before is None:
+            return
+        if before.title != after.title:
             self._said = ""  # the message was about the previous step
             # Messages about it go, too, once they were read or have lasted through a step.
             now = monotonic()
@@ -153,11 +158,10 @@ class SwapScreen(Dialog[SwapDisk | None], groups=("Swap",)):
             self._stepped = now
             # A new step is read from its top.
             self.text.edge(-1)
-        if before is not None and after is not None and after.over and not before.over:
+        if after.over and not before.over:
             self._saved = ""  # the saved report lacks the end
             # The end says it, and a message below the list of what happened reads as part of it.
             self._ui.app.withdraw((self.checklist.pool, "scrub"))
-        self.update()
 
     async def read(self) -> None:
         """Read the current step, and save what is new. Raises ZconsoleError."""
@@ -166,28 +170,28 @@ class SwapScreen(Dialog[SwapDisk | None], groups=("Swap",)):
             if self._ui.under_way:
                 return  # the plan's result is not logged yet: without it, the machine is misread
             now = self._ui.backend.clock()
-            self.stage = await in_daemon_thread(partial(self._guide.look, view, now))
-            self._advance()
-            self._ui.swaps.saw(self.checklist, self.stage)
+            stage = await in_daemon_thread(partial(self._guide.look, view, now))
+            stage = self._advanced(stage)
+            self._show_stage(stage)
+            self._ui.swaps.saw(self.checklist, stage)
 
-    def _advance(self) -> None:
-        """Move on from the replace step if the newest sample shows that it has begun.
+    def _advanced(self, stage: SwapStage) -> SwapStage:
+        """Return the step after the replace step if the newest sample shows that it has begun.
 
         A look at the machine may take half a minute, and compares the pool as it was at its start.
         """
-        last, stage, frame = self._machine, self.stage, self._ui.frame_of(self.checklist.pool)
-        if last is None or frame is None or stage is None or stage.step != "replace" or stage.alarm:
-            return
+        last, frame = self._machine, self._ui.frame_of(self.checklist.pool)
+        if last is None or frame is None or stage.step != "replace" or stage.alarm:
+            return stage
         if self._ui.under_way or frame.suspended:
-            return
+            return stage
         try:
             seen = last.having(situation_of(frame, last.situation.facts))
         except ZconsoleError:
-            return
+            return stage
         found = current(self.checklist, seen, self._ui.backend.clock())
         begun = found.over or not comes_before(self.checklist, found.step, "replace")
-        if begun and not found.alarm:
-            self.stage = found
+        return found if begun and not found.alarm else stage
 
     async def _read_machine(self) -> MachineView | None:
         """Read the state of the machine; None while the pool is not imported."""
@@ -204,7 +208,9 @@ class SwapScreen(Dialog[SwapDisk | None], groups=("Swap",)):
 
     def draw(self) -> None:
         """Draw the checklist as last read."""
-        stage, filed = self.stage, bool(self._saved)
+        stage = self.stage
+        # A report that is saved on the way isn't the last step.
+        filed = bool(self._saved) and stage is not None and stage.over
         lines: Lines = ((Span(" looking at the machine", "dim"),),)
         if stage is not None:
             notes, width = tuple(self._notes(stage)), self.app.size.width

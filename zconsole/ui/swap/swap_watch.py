@@ -21,12 +21,10 @@ from zconsole.swap.steps import STEPS
 from zconsole.swap.store import SwapBackend, SwapSession, SwapStore
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.state_dir import StateError
-from zconsole.timeline.frame import ActivityView, Frame
+from zconsole.timeline.frame import SWAP, ActivityView, Frame
 
 MOST_CLOSED = 3
 """Number of closed checklists checked for what they left undone, newest first: each check costs."""
-KIND = "disk swap"
-"""Label of a checklist's activity line."""
 NOT_UNDONE = "not undone:"
 """Label of an activity line about something left undone."""
 
@@ -170,7 +168,7 @@ class SwapWatch:
             # Its pool is not known, so it is named for each.
             left.append(("unreadable:", f"{names}; zconsole swap --json says why"))
         notes = dict.fromkeys(left)
-        lines += [ActivityView(Activity(KIND, said, note=text)) for said, text in notes]
+        lines += [ActivityView(Activity(SWAP, said, note=text)) for said, text in notes]
         return tuple(lines)
 
     def pulled(self, pool: str) -> dict[str, float]:
@@ -196,4 +194,4 @@ def activity(swap: Checklist, stage: SwapStage | None, frame: Frame | None = Non
             step = "resilver" if begun else step
         continues = KeyedText("", "  ({keys} continues)", "swap")
         note = f"{swap.old.spot}: {STEPS[step].title}" + continues
-    return ActivityView(Activity(KIND, "unfinished:", note=note))
+    return ActivityView(Activity(SWAP, "unfinished:", note=note))
