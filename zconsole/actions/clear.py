@@ -33,7 +33,7 @@ def plan_clear(situation: Situation, key: str | None = None) -> ActionPlan:
         action="clear",
         title=f"{'Resume' if situation.suspended else 'Clear errors of'} {whose}",
         steps=(Step(argv, "clear the counters, reopen"),),
-        consequences=(*_clear_effects(situation), *(disturbed(situation) * returns)),
+        consequences=(*_clear_effects(situation), *(disturbed(situation, returns=True) * returns)),
         not_undone=(f"the error counters are erased; they are written to the audit log {first}",),
         warnings=_suspended_warnings(situation),
         preconditions=(

@@ -66,7 +66,7 @@ def plan_online(situation: Situation, key: str, reopen: bool = False) -> ActionP
         steps=(Step(argv, "open it again" if reopen else "put it online"),),
         consequences=(
             f"what it missed is resilvered onto it{after}",
-            *disturbed(situation),
+            *disturbed(situation, returns=True),
         ),
         doubts=must.checkpoint_doubt(situation),
         preconditions=(

@@ -34,15 +34,19 @@ def progress(scan: Scan) -> str:
     return f"{share}, finding blocks {100.0 * scanned / total:.1f} %"
 
 
-def disturbed(situation: Situation, rebuilt: Vdev | None = None) -> tuple[str, ...]:
+def disturbed(
+    situation: Situation, rebuilt: Vdev | None = None, *, returns: bool = False
+) -> tuple[str, ...]:
     """Return what running scans lose if a resilver starts, one sentence per scan.
 
-    ``rebuilt``: the top-level vdev, if a sequential rebuild of it starts instead.
+    ``rebuilt``: the top-level vdev, if a sequential rebuild of it starts instead. ``returns``: the
+    resilver is for a device that comes back, and reads only what it missed.
     """
     said = discarded(situation)
     if rebuilt is None:
         resilver = situation.active("resilver")
-        return (*said, *((_on_resilver(situation.facts, resilver),) if resilver else ()))
+        own = "a pass of its own, for what it missed" if returns else "a full pass of its own"
+        return (*said, *((_on_resilver(situation.facts, resilver, own),) if resilver else ()))
     again = (s for s in situation.running if s.function == "rebuild" and s.vdev == rebuilt.name)
     return (
         *said,
@@ -73,8 +77,8 @@ def discarded(situation: Situation) -> tuple[str, ...]:
     )
 
 
-def _on_resilver(facts: Facts, scan: Scan) -> str:
-    """Return what one more device does to the running resilver."""
+def _on_resilver(facts: Facts, scan: Scan, own: str) -> str:
+    """Return what one more device does to the running resilver, or ``own``, the pass it gets."""
     defers = will_defer(facts, scan.percent)
     if defers is None:
         return (
@@ -84,7 +88,7 @@ def _on_resilver(facts: Facts, scan: Scan) -> str:
     if defers:
         return (
             f"resilver running ({progress(scan)}): the device waits for it (awaiting"
-            " resilver), then gets a pass of its own"
+            f" resilver), then gets {own}"
         )
     return f"the running resilver restarts from 0 to include it ({progress(scan)} lost)"
 

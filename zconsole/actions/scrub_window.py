@@ -240,17 +240,20 @@ def _now(situation: Situation, hours: str) -> str:
 
 
 def _takes(situation: Situation, hours: str) -> tuple[str, ...]:
-    """Return when a scrub in these hours ends if it needs as long as the last one, if known."""
+    """Return how many days a scrub takes in these hours if it needs as long as the last one."""
     scrubs = (scan for scan in situation.pool.scans if scan.function == "scrub")
     last = next((scan for scan in scrubs if scan.state == "finished"), None)
     taken = seconds_taken(last) if last is not None else None
     if last is None or taken is None:
         return ()
     ran = taken - (last.pass_paused or 0.0)
-    until = days(day_hours(hours).until_worked(ran, local_time(situation.t)))
-    return (f"in these hours it ends in about {until}: the last scrub took {duration(ran)}",)
+    until = day_hours(hours).until_worked(ran, local_time(situation.t))
+    if until < DAY:
+        return ()
+    return (f"in these hours it ends in about {days(until)}: the last scrub took {duration(ran)}",)
 
 
+DAY = 86400.0
 LOCK, KEEPER = "scrub-windows.lock", "scrub-windows.keeper"
 PATIENCE = 10.0
 """Seconds to wait while another process changes the file."""

@@ -70,5 +70,5 @@ async def test_a_directory_without_directories_inside_is_not_offered_to_be_opene
         assert empty not in folded
         name = line.partition(empty)[0].split()[-1]
         assert not any("▸" in each for each in folded.splitlines() if f" {name} " in f"{each} ")
-        assert "DIRECTORY (sizes are logical)" in folded
+        assert "DIRECTORY (sizes below a mountpoint: logical)" in folded
         assert "[+]" in await a.read(a.press("question_mark"))

@@ -150,7 +150,7 @@ def test_the_plan_says_what_happens_at_once(scans, inside, says):
     [
         (1, 12 * 3600 + 360.0, "it ends in about 12 days: the last scrub took 12h06m"),
         (8, 8 * 3600 + 60.0, "it ends in about 1 day: the last scrub took 8h01m"),
-        (8, 3600.0, "it ends in about 1h00m: the last scrub took 1h00m"),
+        (8, 3600.0, ""),
         (8, None, ""),
     ],
 )

@@ -40,9 +40,7 @@ _DATES = (
 )
 _HOURS = (
     Span("The scrub runs between these times of the day, and is paused outside them.", "dim"),
-    Span(
-        "For one scrub: it starts if none runs, and once it has ended the hours are dropped.", "dim"
-    ),
+    Span("For one scrub: it starts if none runs; at its end the hours are dropped.", "dim"),
     Span('Its progress is kept. In the time zone of this machine; "off" drops the hours.', "dim"),
 )
 

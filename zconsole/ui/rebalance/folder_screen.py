@@ -173,6 +173,7 @@ AGED = " old: written before the newest vdev was added; worth moving"
 TOPICS = (
     ("[x] [-]", "marked, and included in a marked directory"),
     ("[+]", "not marked, but a directory in it is"),
+    ("SIZE", "of the files, logical; of a mountpoint what its filesystem uses"),
     ("SHARE", "of the size of the largest directory shown"),
 )
 """Explanations for the help."""
@@ -358,7 +359,7 @@ def folder_head(look: DisplayFormat, width: int, aged: bool = False) -> Line:
     size, files = fit("SIZE", look.number + 1, right=True), fit("FILES", 5, right=True)
     old = f"{fit('OLD', _OLD, right=True)} " if aged else ""
     head = f"     {size} {files} {old}{share}  DIRECTORY"
-    kind = " (sizes are logical)"
+    kind = " (sizes below a mountpoint: logical)"
     return (Span(head + kind * (len(head + kind) <= width), "dim"),)
 
 
