@@ -502,11 +502,12 @@ class FlowSession:
     def ended(self, followed: Followed, outcome: ActionOutcome) -> None:
         """Report the end of a followed plan; the message changes or goes if that passes."""
         plan, text = followed.plan, outcome.text
-        self.executor().ended(plan, outcome)
+        if outcome.unused:
+            text = f"{plan.pool} no longer uses {', '.join(outcome.unused)}: {text}"
+        self.executor().ended(plan, replace(outcome, text=text))
         # Checklists say themselves when to pull the old disks.
         led = {swap.old.bay for swap in self.swaps.open if swap.pool == plan.pool}
-        if bays := [bay for bay in outcome.unused if bay not in led]:
-            text = f"{plan.pool} no longer uses {', '.join(bays)}: {text}"
+        text = outcome.text if led.issuperset(outcome.unused) else text
 
         def _now() -> str:
             now = self.follow_up.outcome(followed)
