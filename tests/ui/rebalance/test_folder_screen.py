@@ -30,8 +30,7 @@ async def test_the_amount_to_mark_is_the_one_that_the_plan_of_the_whole_pool_com
     plan = steps[-1]
     assert isinstance(plan, PlanDocument)
     words = " ".join(line.strip() for line in said[-3:])
-    rest = "the rest of what is marked lands where it was"
-    form = rf"Mark (\S+) logical or more to move (\S+) \(raw\): {rest}"
+    form = r"Mark (\S+) logical or more: (\S+) \(raw\) moves, the rest lands where it was"
     found = re.search(form, words)
     assert found, words
     assert parse_size(found[1]) == pytest.approx(plan.bytes_to_target, rel=0.01)

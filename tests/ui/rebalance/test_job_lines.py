@@ -97,7 +97,7 @@ def test_a_job_that_ended_at_its_target_tells_how_much_it_did_not_touch(handled,
 @rows("width", [60, 80, 100])
 def test_that_only_a_new_job_tries_skipped_files_again_is_told_from_the_first_on(state, width):
     """Only the finished job said it: until then they seemed to be tried again."""
-    again = "Only a new job tries skipped files again; it also moves those again that are done"
+    again = "Only a new job tries skipped files again; it also moves all others again"
     said = text(job_lines(replace(JOB, state=state), 0.0, {}, DisplayFormat(), width))
     assert again in " ".join(said.split())
     changed = "Changed: others wrote, replaced or removed them meanwhile"

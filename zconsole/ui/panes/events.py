@@ -121,7 +121,7 @@ def _combined(frame: Frame, look: DisplayFormat) -> list[Event]:
 def errors_of(run: Sequence[Event]) -> str:
     """Return the sum of new errors of a device: ``sdc: 12 new read errors``."""
     counts = Counter[str]()
-    for event in run:
+    for event in reversed(run):
         counts.update({kind: int(n) for n, kind in _NEW_ERRORS.findall(event.text)})
     said = ", ".join(f"{n} new {kind} error{'s' * (n > 1)}" for kind, n in counts.items())
     return f"{run[0].vdev}: {said}"

@@ -173,7 +173,6 @@ AGED = " old: written before the newest vdev was added; worth moving"
 TOPICS = (
     ("[x] [-]", "marked, and included in a marked directory"),
     ("[+]", "not marked, but a directory in it is"),
-    ("SIZE", "of the files, logical; of a mountpoint what its filesystem uses"),
     ("SHARE", "of the size of the largest directory shown"),
 )
 """Explanations for the help."""
@@ -349,8 +348,7 @@ def evening_words(frame: Frame, look: DisplayFormat) -> str:
         return f"Marking everything leaves a spread of {left}: some lands on the full vdevs again"
     marked, above = look.size(view.rewrite_bytes * share), look.size(frame.balance.imbalance_bytes)
     # What the vdevs hold may be compressed: then its files are larger.
-    rest = "the rest of what is marked lands where it was"
-    return f"Mark {marked} logical or more to move {above} (raw): {rest}"
+    return f"Mark {marked} logical or more: {above} (raw) moves, the rest lands where it was"
 
 
 def folder_head(look: DisplayFormat, width: int, aged: bool = False) -> Line:

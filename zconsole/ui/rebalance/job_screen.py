@@ -243,7 +243,7 @@ def _retry_hints(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line
         if "changed" in job.unmoved:
             changed = "Changed: others wrote, replaced or removed them meanwhile"
             yield from look.wrapped(changed, width, "dim")
-        again = "Only a new job tries skipped files again; it also moves those again that are done"
+        again = "Only a new job tries skipped files again; it also moves all others again"
         yield from look.wrapped(again, width, "dim")
 
 
