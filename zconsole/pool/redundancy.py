@@ -68,6 +68,9 @@ def redundancy(pool: Pool, returned: Collection[str] = ()) -> tuple[tuple[Vdev, 
     two devices of one failure domain (vdev_draid.c), so all missing ones of a domain count as one.
     A checkpoint alone can keep a replacing vdev whose new device is complete.
 
+    A device on which the repair only writes blocks again that it could not read counts, and is
+    among the ``unread`` (``timeline.events.Absences.marked`` tells it from one that is filled).
+
     There is no entry for a vdev of which too little is shown (``is_incomplete``), nor for one of
     which a repair that has just begun may fill a device (``unmarked_repairs``). Without the row of
     the pool, devices at the top level have none, either: they may belong to a vdev whose row is

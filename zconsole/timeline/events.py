@@ -258,7 +258,8 @@ class Absences:
     def push(self, sample: Sample, tree: Tree, old: Tree) -> None:
         """Add the vdevs of a sample, after those of the last one."""
         watched = sample.t - self._t <= WATCHED
-        if old and not _unfilled(tree) <= _unfilled(old):
+        unfilled = _unfilled(tree)
+        if old and not unfilled <= _unfilled(old):
             self.regrouped = sample.t
         away = {key: place.vdev for key, place in tree.items() if place.vdev.state != "ONLINE"}
         missing = {key for key, vdev in away.items() if vdev.state not in STANDING}
@@ -285,7 +286,7 @@ class Absences:
             for name, times in self.returned.items()
             if name not in gone and not any(_has_filled(scan, *times) for scan in repairs)
         }
-        if not _unfilled(tree):
+        if not unfilled:
             self.whole = frozenset()
         elif self._calm and watched and self.regrouped == sample.t:
             self.whole = frozenset(self._whole_before(tree, old))

@@ -177,7 +177,7 @@ class TestHeader:
         )
         top = Vdev("raidz2-0", "raidz2", state="DEGRADED", children=disks)
         pool = Pool("tank", "DEGRADED", Vdev("tank", "root", state="DEGRADED", children=(top,)))
-        step = "reconnect or change disk Slot 08 (C)"
+        step = "reconnect or change Slot 08 (C)"
         assert f" Slot 08 REMOVED · Slot 07 OFFLINE · {step}" in header(frame(pool, frames.NOW))
 
     def test_a_pool_that_does_not_answer_says_what_the_kernel_says(self):

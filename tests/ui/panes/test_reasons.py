@@ -45,8 +45,8 @@ def test_an_old_disk_that_does_not_count_is_named_where_no_redundancy_is_left(re
 @rows(
     ("states", "replacing", "told"),
     [
-        (("FAULTED", "ONLINE"), False, "change disk a (C)"),
-        (("ONLINE", "REMOVED"), False, "reconnect or change disk b (C)"),
+        (("FAULTED", "ONLINE"), False, "change a (C)"),
+        (("ONLINE", "REMOVED"), False, "reconnect or change b (C)"),
         (("FAULTED", "REMOVED"), False, "change the failed disks (C)"),
         (("ONLINE", "OFFLINE"), False, None),
         (("FAULTED", "ONLINE"), True, None),
@@ -122,7 +122,7 @@ def test_a_disk_that_a_swap_speaks_of_has_one_order(note, told):
     health = Health("DEGRADED", "warning", ("a REMOVED",))
     open_swap = ActivityView(Activity(SWAP, "unfinished:", note=note))
     reasons = all_reasons(frame(root, health=health, activities=(open_swap,)), DisplayFormat(), 80)
-    assert reasons == ["a REMOVED", *(["reconnect or change disk a (C)"] if told else [])]
+    assert reasons == ["a REMOVED", *(["reconnect or change a (C)"] if told else [])]
 
 
 def test_disks_are_named_by_their_bays_and_the_key_is_told():

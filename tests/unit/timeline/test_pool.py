@@ -604,7 +604,8 @@ def mended(
     """
 
     def leaf(name: str, **fields) -> Vdev:
-        return changed.get(name, Vdev(name, "disk", guid=name if guids else None, **fields))
+        known = {"guid": name if guids else None, "path": f"/dev/{name}", **fields}
+        return changed.get(name, Vdev(name, "disk", **known))
 
     leaves = [*map(leaf, NAMES[:-1]), leaf("d", errors=BAD)]
     scans: tuple[Scan, ...] = ()
@@ -692,7 +693,47 @@ def told(now: Sample, name: str) -> Sample:
     ],
 )
 def test_an_old_disk_that_may_lack_data_does_not_count(why, samples):
-    assert left_in(PoolTimeline(), *samples) == (1, ""), why
+    timeline = PoolTimeline()
+    assert left_in(timeline, *samples) == (1, ""), why
+    (old,) = (row.vdev for row in timeline.frame.rows if row.vdev.name == "d")
+    assert old.resilvering, "in plans, too"
+
+
+def test_an_old_disk_whose_device_left_while_the_pool_did_not_answer_does_not_count():
+    timeline = PoolTimeline()
+    assert left_in(timeline, mended(0, None), mended(1, 0))[0] == 2
+    timeline.push_failure(SampleFailure("tank", T + 2, 2.0, "hangs", gone=("/dev/d",)))
+    assert left_in(timeline, mended(3, 0)) == (1, "")
+
+
+def test_a_new_disk_with_the_name_of_the_old_one_does_not_count():
+    def named(second: float, start: float | None) -> Sample:
+        """Return the sample as zpool's text has it after a replacement on the same path."""
+        now = mended(second, start, guids=False)
+        (top,) = now.pool.root.children
+        *others, group = top.children
+        if start is not None:
+            old, new = group.children
+            pair = old._replace(name="d/old"), new._replace(name="d")
+            group = group._replace(children=pair)
+        root = now.pool.root._replace(children=(top._replace(children=(*others, group)),))
+        return replace(now, pool=replace(now.pool, root=root))
+
+    timeline = PoolTimeline()
+    assert left_in(timeline, named(0, None), named(1, 0)) == (2, "1 for blocks d/old can't read")
+    marked = {row.vdev.name for row in timeline.frame.rows if row.vdev.resilvering}
+    assert marked == {"d"}
+
+
+def test_after_a_replacement_a_disk_that_the_next_resilver_writes_to_may_lack_data():
+    timeline = PoolTimeline()
+    left_in(timeline, mended(0, None), mended(1, 0), mended(2, None), mended(3, None, a=OTHER))
+    again = Scan("resilver", "running", start=T + 4, percent=40.0, processed_bytes=9)
+    marked = disk("c", resilvering=True, note="(resilvering)")
+    for second in (4, 5):
+        now = mended(second, None, c=marked)
+        found = left_in(timeline, replace(now, pool=replace(now.pool, scans=(again,))))
+    assert found == (0, ""), "a and c"
 
 
 def test_a_resilver_that_begins_again_for_another_disk_tells_nothing_of_the_old_one():

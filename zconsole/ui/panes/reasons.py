@@ -78,7 +78,7 @@ def all_reasons(
 
 
 def _next_step(frame: Frame, look: DisplayFormat, bays: Mapping[str, str]) -> str:
-    """Return ``change disk bay05 (C)`` if disks have failed and none is being replaced, else empty.
+    """Return ``change bay05 (C)`` if disks have failed and none is being replaced, else empty.
 
     Disks that the line of an open swap names have their order there.
     """
@@ -102,7 +102,7 @@ def _next_step(frame: Frame, look: DisplayFormat, bays: Mapping[str, str]) -> st
     key = look.keys.shown("swap")
     if len(failed) > 1:
         return f"change the failed disks ({key})"
-    does = "change disk" if failed[0].state == "FAULTED" else "reconnect or change disk"
+    does = "change" if failed[0].state == "FAULTED" else "reconnect or change"
     return f"{does} {look.text(bays.get(failed[0].name, failed[0].name))} ({key})"
 
 
