@@ -38,7 +38,7 @@ NOT_COMPARED = {
 
 UNUSUAL = {"ashift", "physical_ashift", "allocating", "trimmable"}
 """Fields that zpool prints only if they are unusual, or if asked (``-t``): null or the same."""
-KERNEL = {"unfilled"}
+KERNEL = {"logical_ashift", "unfilled"}
 """Fields that only the kernel's own form has."""
 
 PROSE = {"skipped_bytes", "trim.state", "initialize.state"}
