@@ -7,7 +7,7 @@ some ten milliseconds per sample, and memory is bounded by ring buffers and wind
 from __future__ import annotations
 
 import copyreg
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, tzinfo
@@ -20,7 +20,13 @@ from zconsole.diagnosis.bottleneck.evidence import WatchedScan
 from zconsole.diagnosis.bottleneck.tracker import BottleneckTracker
 from zconsole.diagnosis.device_errors.faults import DeviceErrorTracker, DeviceFault, returned
 from zconsole.pool.balance import balance
-from zconsole.pool.health import health, spare_problems, unreachable, without_redundancy
+from zconsole.pool.health import (
+    SpareProblem,
+    health,
+    spare_problems,
+    unreachable,
+    without_redundancy,
+)
 from zconsole.pool.model import Placed, Sample, SampleFailure, Scan, placed
 from zconsole.pool.redundancy import redundancy, unmarked_repairs
 from zconsole.pool.spares import idle_spares
@@ -120,10 +126,8 @@ class PoolTimeline:
         root = self.absences.marked(pool.root, known)
         if root is not pool.root:
             pool = replace(pool, root=root)
-            sample, dated = (
-                replace(sample, pool=pool),
-                replace(dated, pool=replace(dated.pool, root=root)),
-            )
+            sample = replace(sample, pool=pool)
+            dated = replace(dated, pool=replace(dated.pool, root=root))
             tree = self._tree = {place.key: place for place in placed(root)}
             self._known = known = {**known, **tree}
         self.events.push(sample, known, last, before)
@@ -149,13 +153,9 @@ class PoolTimeline:
         self._limit.push(sample, tree, self.rates.now, watched, busiest or ())
         troubles = self._errors.faults(sample.t, tree, events, dated.pool.scans)
         back = self.absences.returned
-        # No spare is advised for devices that most likely are good.
-        judged = tree.keys() - {fault.key for fault in troubles if fault.common}
-        failed = {key: t for key, t in self.absences.failed.items() if key in judged}
-        zed = sample.host.zed if sample.host else None
         spares = (
             *spare_problems(pool.root, pool.scans, sample.t, back),
-            *idle_spares(pool, tree, failed, sample.t, zed),
+            *self._idle_spares(sample, tree, troubles),
         )
         left = redundancy(self.absences.unfilled(sample), back)
         word = health(
@@ -197,6 +197,15 @@ class PoolTimeline:
             effects=self._limit.effects,
         )
         return self.frame
+
+    def _idle_spares(
+        self, sample: Sample, tree: Mapping[str, Placed], troubles: Iterable[DeviceFault]
+    ) -> Iterator[SpareProblem]:
+        """Return the spares that stand idle, but for devices that most likely are good."""
+        judged = tree.keys() - {fault.key for fault in troubles if fault.common}
+        failed = {key: t for key, t in self.absences.failed.items() if key in judged}
+        zed = sample.host.zed if sample.host else None
+        return idle_spares(sample.pool, tree, failed, sample.t, zed)
 
     def push_failure(self, failure: SampleFailure) -> Frame:
         """Build the frame of a pool without a new sample, from that of its newest sample.
