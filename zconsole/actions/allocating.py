@@ -18,7 +18,7 @@ def plan_allocating(situation: Situation, key: str, on: bool) -> ActionPlan:
     target, value = find(situation.pool, key), "on" if on else "off"
     if target is None:
         return refuse("allocating", f"Set allocating={value}", situation, must.NOT_THERE)
-    words = situation.zpool("set", f"allocating={value}", operands=(target.argument,))
+    words = situation.zpool("set", f"allocating={value}", operands=(target.vdev.argument,))
 
     def _why_not(_: Situation, now: Target) -> str | None:
         return f"allocating is {value} already" if _is(now, on) else None

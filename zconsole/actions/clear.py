@@ -16,7 +16,7 @@ def plan_clear(situation: Situation, key: str | None = None) -> ActionPlan:
     target = find(situation.pool, key) if key else None
     if key and target is None:
         return refuse("clear", "Clear errors", situation, must.NOT_THERE)
-    argv = situation.zpool("clear", operands=(target.argument,) if target else ())
+    argv = situation.zpool("clear", operands=(target.vdev.argument,) if target else ())
     below = target.vdev if target else situation.pool.root
     # A device that is OFFLINE stays so; all others are reopened (vdev_clear, vdev.c).
     away = (v for v in below.leaves() if v.state in FAILED and v.vclass not in APART)

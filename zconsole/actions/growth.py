@@ -111,7 +111,7 @@ def plan_attach(
         return refuse("attach", "Attach a device", situation, must.NOT_THERE)
     raidz = target.vdev.kind.startswith("raidz")
     # A raidz is given by name: not every release accepts the GUID of an interior vdev.
-    device = target.vdev.name if target.vdev.children else target.argument
+    device = target.vdev.name if target.vdev.children else target.vdev.argument
     shift = own_ashift(target, new, situation.facts)
     argv = situation.zpool("attach", *shift, operands=(device, new))
     plan = ActionPlan(

@@ -17,7 +17,7 @@ def plan_offline(situation: Situation, key: str, temporary: bool = False) -> Act
     if target is None:
         return refuse("offline", "Take a device offline", situation, must.NOT_THERE)
     options = ("-t",) if temporary else ()
-    argv = situation.zpool("offline", *options, operands=(target.argument,))
+    argv = situation.zpool("offline", *options, operands=(target.vdev.argument,))
     lasts = (
         "until the next reboot or import"
         if temporary
@@ -86,7 +86,7 @@ def plan_detach(situation: Situation, key: str) -> ActionPlan:
     target = find(situation.pool, key)
     if target is None:
         return refuse("detach", "Detach a device", situation, must.NOT_THERE)
-    argv = situation.zpool("detach", operands=(target.argument,))
+    argv = situation.zpool("detach", operands=(target.vdev.argument,))
     # Explain a group that is still there though nothing is being filled.
     meaning = leftover(target.group) if target.group is not None else None
     plan = ActionPlan(

@@ -235,7 +235,7 @@ def _replace_step(situation: Situation, target: Target, new: str, sequential: bo
         "replace",
         *options,
         *own_ashift(target, new, situation.facts),
-        operands=(target.argument, new),
+        operands=(target.vdev.argument, new),
     )
     requires = [
         must.present(target),

@@ -87,7 +87,7 @@ def plan_autosit(situation: Situation, key: str, on: bool) -> ActionPlan:
 
 
 def _set(situation: Situation, setting: str, target: Target) -> Step:
-    words = situation.zpool("set", setting, operands=(target.argument,))
+    words = situation.zpool("set", setting, operands=(target.vdev.argument,))
     return Step(words, "switch it")
 
 

@@ -42,11 +42,6 @@ class Target:
         spared = group is not None and group.kind == "spare" and group.children[0] is self.vdev
         return group.children[1:] if group is not None and spared else ()
 
-    @property
-    def argument(self) -> str:
-        """The name to give to zpool: ``Vdev.argument``."""
-        return self.vdev.argument
-
 
 @dataclass(frozen=True, slots=True)
 class Swap:

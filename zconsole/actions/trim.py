@@ -37,7 +37,7 @@ def plan_work(verb: str, situation: Situation, key: str, change: str = "start") 
     target = find(situation.pool, key)
     if target is None:
         return refuse(verb, f"{verb.capitalize()} a device", situation, must.NOT_THERE)
-    argv = situation.zpool(verb, *CHANGES[change], operands=(target.argument,))
+    argv = situation.zpool(verb, *CHANGES[change], operands=(target.vdev.argument,))
     what = verb.capitalize()
     if change != "start":
         what = f"{change.capitalize()} the {verb} of"

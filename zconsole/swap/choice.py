@@ -313,7 +313,7 @@ def cable_advice(view: MachineView, target: Target) -> str:
     """Return the advice to check the cable first; empty unless it is the likely cause."""
     if cause_of(view, target) != "cable":
         return ""
-    name = target.argument if target.vdev.state in FAILED else target.vdev.name
+    name = target.vdev.argument if target.vdev.state in FAILED else target.vdev.name
     clear = shlex.join(("zpool", "clear", view.situation.pool.name, name))
     return (
         f"{SUSPECTS['cable']}: check the cable and port, then clear the errors ({clear});"
@@ -347,7 +347,7 @@ class Refusal(NamedTuple):
 def refusal(view: MachineView, target: Target, old: SwapDisk) -> Refusal | None:
     """Return why no checklist can swap this leaf; None if one can."""
     situation, path = view.situation, target.vdev.path or ""
-    pool, name = shlex.quote(view.pool.name), shlex.quote(target.argument)
+    pool, name = shlex.quote(view.pool.name), shlex.quote(target.vdev.argument)
     if situation.suspended:
         # Checked first: until it is cleared, the pool takes no other command.
         return _suspended(view)

@@ -323,7 +323,7 @@ def online_line(situation: Situation, target: Target) -> str:
     """Return the command that brings a device back, to run by hand."""
     pool = situation.pool
     if target.vdev.state == "FAULTED":
-        return zpool_line("clear", pool.name, target.argument)
+        return zpool_line("clear", pool.name, target.vdev.argument)
     return zpool_line("online", pool.name, disk_path(pool, target.vdev, situation.expands))
 
 

@@ -31,11 +31,10 @@ from zconsole.pool.model import Placed, Sample, SampleFailure, Scan, placed
 from zconsole.pool.redundancy import redundancy, unmarked_repairs
 from zconsole.pool.spares import idle_spares
 from zconsole.timeline.activities import ActivityTracker
-from zconsole.timeline.datasets import DatasetTracker
 from zconsole.timeline.eta.estimate import SUSPENDED, nothing
 from zconsole.timeline.events import LEAST_LEAP, Absences, EventLog, is_ahead
 from zconsole.timeline.frame import ActivityView, Frame, ScanView, VdevRow
-from zconsole.timeline.rates import NONE, SCAN_METRICS, PoolRates, slow_siblings
+from zconsole.timeline.rates import NONE, SCAN_METRICS, DatasetTracker, PoolRates, slow_siblings
 from zconsole.timeline.scans import ScanTracker
 from zconsole.timeline.scrubs import DamageTracker, ScrubTracker
 

@@ -4,7 +4,7 @@ Bytes and operations come from the kernel's own counters and clock, else from ra
 already computed, else from diskstats. A counter that fell, a device that was swapped or a clock
 that jumped restarts the window: then one sample has no rate rather than an absurd one. A bounded
 number of past rates of vdevs and scans is kept for sparklines. A leaf that is much slower than the
-others of its top-level vdev is marked as a slow sibling.
+others of its top-level vdev is marked as a slow sibling. Datasets have their own tracker.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from heapq import nlargest
 from itertools import repeat
 from math import fsum, inf, nan
 from operator import mul, sub
 from typing import NamedTuple
 
 from zconsole import units
-from zconsole.pool.model import APART, DATA, IoRates, Placed, Vdev
+from zconsole.pool.model import APART, DATA, DatasetLoad, IoCounters, IoRates, Placed, Vdev
 
 WINDOW_SECONDS = 5.0
 """About one transaction group: writes come in bursts of that length (``zfs_txg_timeout``)."""
@@ -357,3 +358,50 @@ def _usual(values: Sequence[float], own: float) -> float:
         return inf
     low, high = (rest - 1) // 2, rest // 2
     return (values[low + (low >= place)] + values[high + (high >= place)]) / 2
+
+
+MOST_DATASETS = 3
+"""Most datasets that are named."""
+DATASETS_KEPT = 120.0
+"""Seconds after which rates of datasets are dropped if no newer reading came."""
+_Datasets = Mapping[tuple[str, str], IoCounters]
+"""Counters of datasets, by name and time of mounting."""
+
+
+class DatasetTracker:
+    """Rates of logical I/O of datasets and volumes while a scan runs; windows are as of devices."""
+
+    def __init__(self) -> None:
+        self.busiest: tuple[DatasetLoad, ...] | None = None
+        """Datasets with the most logical I/O, that first; None if unknown, or without a scan."""
+        self._readings: list[tuple[float, _Datasets]] = []
+        """Steady clock in seconds and counters, oldest first."""
+
+    def push(self, clock: float, counters: _Datasets, is_scanning: bool) -> None:
+        """Add the counters of a sample, if it has any, at ``clock`` (seconds)."""
+        kept = self._readings
+        if not is_scanning or (kept and not 0 <= clock - kept[-1][0] <= DATASETS_KEPT):
+            self.busiest = None
+            kept.clear()
+        if not is_scanning or not counters:
+            return
+        kept.append((clock, counters))
+        while len(kept) > 2 and (
+            len(kept) > WINDOW_SAMPLES or clock - kept[1][0] >= WINDOW_SECONDS
+        ):
+            del kept[0]
+        if len(kept) > 1:
+            self.busiest = tuple(
+                nlargest(
+                    MOST_DATASETS, self._loads(), key=lambda load: load.read_rate + load.write_rate
+                )
+            )
+
+    def _loads(self) -> Iterator[DatasetLoad]:
+        """Yield the rates of each dataset that was mounted before the newest reading."""
+        for key, new in self._readings[-1][1].items():
+            old = next(found[key] for _, found in self._readings if key in found)
+            seconds, *counted = (after - before for before, after in zip(old, new, strict=True))
+            if seconds > 0 and min(counted) >= 0:
+                reads, writes, read, written = (count / seconds for count in counted)
+                yield DatasetLoad(key[0], read, written, reads, writes)

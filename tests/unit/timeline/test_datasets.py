@@ -6,7 +6,7 @@ import pytest
 
 from tests.table import rows
 from zconsole.pool.model import DatasetLoad, IoCounters
-from zconsole.timeline.datasets import KEPT, MOST, DatasetTracker
+from zconsole.timeline.rates import DATASETS_KEPT, MOST_DATASETS, DatasetTracker
 
 CREATED = "5"
 
@@ -50,7 +50,7 @@ def test_only_the_few_busiest_are_named_with_the_busiest_first():
     watched, rates = Watched(), {"a": 3.0, "b": 900.0, "c": 0.0, "d": 70.0, "e": 800.0}
     for at in (0.0, 5.0):
         watched.push(at, **{name: at * rate for name, rate in rates.items()})
-    assert watched.names == ["tank/b", "tank/e", "tank/d"][:MOST]
+    assert watched.names == ["tank/b", "tank/e", "tank/d"][:MOST_DATASETS]
 
 
 def test_rates_cover_a_few_seconds_as_those_of_devices_do():
@@ -81,7 +81,7 @@ def test_counters_that_began_anew_give_no_rate(created, count):
     assert watched.names == []
 
 
-@rows("clock", [5.0 + KEPT + 1, 1.0])
+@rows("clock", [5.0 + DATASETS_KEPT + 1, 1.0])
 def test_after_a_gap_or_a_reboot_rates_are_not_known(clock):
     watched = Watched()
     for at in (0.0, 5.0):
