@@ -74,6 +74,7 @@ PARTS = {
     "scan_report/test_last_scans.py": "scan_report/store.py",
     "swap/test_undone.py": "swap/report.py",
     "timeline/test_scan_track.py": "timeline/scans.py",
+    "timeline/test_datasets.py": "timeline/rates.py",
     "timeline/test_known_change.py": "timeline/scan_rate.py",
     "tunables/test_hold_plan.py": "tunables/pilot.py",
     "tunables/test_presets.py": "tunables/catalog.py",
