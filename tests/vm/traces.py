@@ -15,7 +15,7 @@ from tests.vm.holding import MIB, PARAMETERS, SCAN_HOLD
 from tests.vm.machine import Machine
 from tests.vm.pools import PoolFactory, clear
 
-SCAN_SECONDS = 900.0
+SCAN_SECONDS = 1800.0
 RECORDING = "/root/trace.jsonl"
 COMMAND = ("timeout", str(int(SCAN_SECONDS)), "zconsole", "record", RECORDING, "tank")
 SORTING = {
@@ -198,6 +198,40 @@ def stalling(seed: int) -> Iterator[tuple[float, float]]:
         moment += rng.uniform(30, 60)
 
 
+def shifts(seed: int) -> Iterator[tuple[float, float]]:
+    """Yield busy and quiet phases of a few minutes in turn, as users and backups have them."""
+    rng, moment, busy = random.Random(seed), 0.0, False
+    while moment < SCAN_SECONDS:
+        yield moment, 0.4 if busy else 1.1
+        moment, busy = moment + rng.uniform(60, 180), not busy
+
+
+def worsening(seed: int) -> Iterator[tuple[float, float]]:
+    """Yield the speeds of a disk that fails: each step is slower by a fifth to a half."""
+    rng, moment, speed = random.Random(seed), 0.0, 1.5
+    while moment < SCAN_SECONDS:
+        yield moment, speed
+        moment, speed = moment + rng.uniform(60, 180), max(0.35, speed * rng.uniform(0.5, 0.8))
+
+
+def improving(seed: int) -> Iterator[tuple[float, float]]:
+    """Yield the speeds left by a load that ends bit by bit."""
+    rng, moment, speed = random.Random(seed), 0.0, 0.35
+    while moment < SCAN_SECONDS:
+        yield moment, speed
+        moment, speed = moment + rng.uniform(60, 180), min(1.6, speed * rng.uniform(1.2, 1.8))
+
+
+def hiccups(seed: int) -> Iterator[tuple[float, float]]:
+    """Yield a constant speed with short stalls at random, as a disk that retries has them."""
+    rng, moment = random.Random(seed), 0.0
+    while moment < SCAN_SECONDS:
+        yield moment, 0.9
+        moment += 10 + rng.expovariate(1 / 40)
+        yield moment, 0.1
+        moment += rng.uniform(5, 15)
+
+
 FADING = [(30.0 * n, max(0.6, 3.0 * 0.94**n)) for n in range(30)]
 """Speeds of ever slower tracks, toward the inside."""
 TEETH = [(10.0 * n, 0.5 + 0.3 * (n % 10)) for n in range(90)]
@@ -231,4 +265,12 @@ TRACES = (
     Trace("speed_fades", replace_in_mirror, limits(2, FADING)),
     Trace("speed_saws", rebuild_in_mirror, limits(2, TEETH)),
     Trace("disk_stalls", replace_in_mirror, limits(2, stalling(20261129))),
+    Trace("shifts_replace", replace_in_mirror, limits(2, shifts(20261201))),
+    Trace("shifts_scrub", slow_scrub, limits(1, shifts(20261202))),
+    Trace("worsening_raidz", replace_in_raidz, limits(4, worsening(20261203))),
+    Trace("worsening_rebuild", rebuild_in_mirror, limits(2, worsening(20261204))),
+    Trace("improving_scrub", slow_scrub, limits(1, improving(20261205))),
+    Trace("improving_replace", replace_in_mirror, limits(2, improving(20261206))),
+    Trace("hiccups_rebuild", rebuild_in_mirror, limits(2, hiccups(20261207))),
+    Trace("hiccups_raidz", replace_in_raidz, limits(4, hiccups(20261208))),
 )
