@@ -56,8 +56,8 @@ class ChangeEffect:
     def values(self) -> str:
         """The change in words."""
         if self.together == 1:
-            return _values(self.change)
-        return f"{self.together} tunables {f'set {self.when}' if self.when else 'at once'}"
+            return f"set from {_values(self.change)}"
+        return f"{self.together} tunables set {self.when or 'at once'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +242,7 @@ def _effects(shown: TunableRow, look: DisplayFormat) -> Iterator[str]:
     if done is not None:
         yield f"{'restored' if undone else done.values}: {_measured(done.effect, look)}"
     if undone is not None and undone.effect is not None and undone.effect.gain is not None:
-        yield f"set before ({undone.values}): {_measured(undone.effect, look)}"
+        yield f"before that, {undone.values}: {_measured(undone.effect, look)}"
 
 
 def _measured(effect: TunableEffect | None, look: DisplayFormat) -> str:
@@ -299,13 +299,13 @@ def question_lines(setting: Setting, suggested: str, look: DisplayFormat, width:
 
 
 def allowed(setting: Setting) -> str:
-    """Describe the permitted values with their unit, and the default."""
+    """Return the permitted values with their unit, and the default, each under its name."""
     tunable = setting.tunable
     default = "depends" if setting.default is None else tunable.exact(setting.default)
     joined = "or" if tunable.high - tunable.low == 1 else "to"
     unit = "" if tunable.unit == "0/1" else f" {tunable.unit}"
     values = f"{tunable.rounded(tunable.low)} {joined} {tunable.rounded(tunable.high)}{unit}"
-    return f"{values}, default {default}"
+    return f"allowed: {values}; default: {default}"
 
 
 def _acts(tunable: Tunable) -> str:
