@@ -203,8 +203,8 @@ class Console(ThemedApp):
     def _name_event(self, update: Update) -> None:
         """Say which event of a recording was gone to, until the next key."""
         first, *others = update.reached
-        frame = next(frame for frame in update.frames if first in frame.events)
-        said = event_text(first, called_names(frame))
+        names = (called_names(frame) for frame in update.frames if first in frame.events)
+        said = event_text(first, next(names, {}))
         more = f" (and {len(others)} more)" * bool(others)
         self.answer(clean(f"event: {said}{more}"), ALERT_SECONDS)
 

@@ -11,11 +11,12 @@ from tests.ui.actions.acting import RUN, acting
 from tests.ui.actions.scripted import AGREED, ESC, ScriptedSession, asking
 from tests.ui.drawn import LOOK, flat, plain, text
 from zconsole.system.state_dir import StateError
-from zconsole.tunables.catalog import named
+from zconsole.tunables.catalog import TUNABLES, named
 from zconsole.tunables.control import Setting
 from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.actions.tunables_flow import tunables_flow
 from zconsole.ui.actions.tunables_pane import (
+    MEASURING,
     TunableRow,
     TunablesScreen,
     about_lines,
@@ -83,6 +84,16 @@ def test_a_suggestion_that_does_not_fit_beside_the_old_value_is_left_to_the_line
     assert "sugg" not in plain(line) or "suggested" in plain(line)
 
 
+@rows("width", range(76, 140, 4))
+def test_that_its_effect_is_being_measured_is_not_what_a_narrow_list_cuts(width):
+    tunable = named("zfs_scan_vdev_limit")
+    setting = Setting(tunable, 1 << 30, 16 << 20, "", 1 << 30, 16 << 20)
+    shown = TunableRow(setting, suggested="wait", advice=MEASURING)
+    (line,) = tunable_lines([shown, TunableRow(Setting(LONGEST, 1, 1, ""))], LOOK, width)[:1]
+    assert "measuring" in plain(line)
+
+
+LONGEST = max(TUNABLES, key=lambda tunable: len(tunable.name))
 TIME = "zfs_resilver_min_time_ms"
 """The first tunable of the list."""
 

@@ -26,6 +26,8 @@ WITHIN = "it varies by as much"
 """Verdict on a change without a clear effect, for use beside its figures."""
 UNMEASURABLE = "effect unmeasurable"
 """Verdict on a change in the rate that may have another cause; the cause is named after it."""
+MEASURING = "measuring"
+"""Advice on a value whose effect will show soon."""
 SET_HERE, CHANGED = "*", "+"
 """Marks of a value set from here, and of any other that is not the default."""
 _VALUE, _UNIT = 10, 6
@@ -185,12 +187,15 @@ def _said(shown: TunableRow, room: int) -> str:
     """Return what was set from here, and its effect, then the meaning if there is room for it."""
     setting, tunable = shown.setting, shown.setting.tunable
     said = f"was {tunable.exact(setting.original)}" * setting.ours
+    advice = shown.advice * bool(shown.suggested)
     effect = shown.done.effect if shown.done and shown.done.together == 1 else None
+    # The value before comes last: a narrow list cuts it.
     if said and effect is not None and effect.gain is not None:
         gain = _gain(effect) if effect.issue_clear else UNCLEAR
-        # The value before comes last: a narrow list cuts it.
         said = f"{UNMEASURABLE if effect.doubt else gain}, {said}"
-    more = "; ".join(filter(None, (said, shown.advice * bool(shown.suggested))))
+    elif said and advice == MEASURING:
+        said, advice = f"{advice}, {said}", ""
+    more = "; ".join(filter(None, (said, advice)))
     if len(more) <= room:  # otherwise only in the details below the list
         said = more
     if room < _MEANING_FROM:
