@@ -20,6 +20,7 @@ from zconsole.ui.actions.tunables_pane import (
     TunableRow,
     TunablesScreen,
     about_lines,
+    head_line,
     tunable_lines,
 )
 from zconsole.ui.display_format import DisplayFormat
@@ -91,6 +92,16 @@ def test_that_its_effect_is_being_measured_is_not_what_a_narrow_list_cuts(width)
     shown = TunableRow(setting, suggested="wait", advice=MEASURING)
     (line,) = tunable_lines([shown, TunableRow(Setting(LONGEST, 1, 1, ""))], LOOK, width)[:1]
     assert "measuring" in plain(line)
+
+
+@rows("width", range(50, 80))
+def test_no_note_is_begun_where_there_is_no_room_for_its_heading(width):
+    """ "was" was all of it that 60 columns showed."""
+    tunable = named("zfs_txg_timeout")
+    shown = [TunableRow(Setting(tunable, 9, 5, "", 9, 5)), TunableRow(Setting(LONGEST, 1, 1, ""))]
+    line = plain(tunable_lines(shown, LOOK, width)[0]).strip()
+    has_heading = "NOTE" in plain(head_line(shown, width))
+    assert ("wa" in line) == has_heading
 
 
 LONGEST = max(TUNABLES, key=lambda tunable: len(tunable.name))

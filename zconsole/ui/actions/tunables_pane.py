@@ -172,9 +172,9 @@ def _line(shown: TunableRow, names: int, look: DisplayFormat, width: int) -> Lin
     mark = SET_HERE if setting.ours else CHANGED if changed else " "
     start = f" {mark} {fit(tunable.name, names)} "
     middle = f"{default} {_unit(tunable.unit, width)}"
-    room = max(4, width - len(start) - len(value) - len(middle) - 1)
+    room = width - len(start) - len(value) - len(middle) - 1
     role = "dim" if tunable.never else ""
-    said = look.cut(_said(shown, room), room)
+    said = look.cut(_said(shown, room), room) if room >= len("NOTE") else ""
     return (
         Span(start, role),
         Span(value, "notice" if setting.ours else "warning" * changed),
