@@ -106,7 +106,7 @@ def test_a_question_about_a_tunable_is_wrapped_and_not_cut(width: int) -> None:
     lines = [plain(line) for line in question_lines(Setting(tunable, 5, 3, ""), "", LOOK, width)]
     assert max(map(len, lines)) <= width
     assert note in " ".join(line.strip() for line in lines).lower()
-    assert "Now 5; allowed: 1 to 60000 ms; default: 3" in lines[1]
+    assert "Now 5; values 1 to 60000 ms, default 3" in lines[1]
 
 
 def test_the_question_for_a_value_keeps_the_suggested_one_in_sight() -> None:
@@ -185,7 +185,7 @@ def test_a_switch_is_one_of_two() -> None:
     tunable = Tunable("zfs_x", "whether it does", "0/1", 0, 1, (), "scrub")
     setting = Setting(tunable, 1, 0, "")
     said = [*about_lines(TunableRow(setting), LOOK, 80), *question_lines(setting, "", LOOK, 80)]
-    assert ["allowed: 0 or 1;" in plain(line) for line in said].count(True) == 2
+    assert ["values 0 or 1," in plain(line) for line in said].count(True) == 2
     assert "0/1" not in "".join(map(plain, said))
 
 

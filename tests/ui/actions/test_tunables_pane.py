@@ -224,7 +224,7 @@ async def test_bytes_are_shown_scaled_and_may_be_typed_so():
     await tunables_flow(ui, "")
     (row,) = (line for line in ui.shown[0].splitlines() if name in line)
     assert row.split()[1:3] == ["16M", "16M"]
-    assert "Now 16M; allowed: 64K to 1G bytes; default: 16M" in ui.shown[1]
+    assert "Now 16M; values 64K to 1G bytes, default 16M" in ui.shown[1]
     assert f"{name} 16M → 1.50M" in flat(ui.plans[0])
     assert f"{name} is 1.50M" in ui.ran[0]
     assert ui.backend.control.setting(name).value == 3 << 19

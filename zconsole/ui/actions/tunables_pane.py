@@ -304,13 +304,13 @@ def question_lines(setting: Setting, suggested: str, look: DisplayFormat, width:
 
 
 def allowed(setting: Setting) -> str:
-    """Return the permitted values with their unit, and the default, each under its name."""
+    """Return the permitted values with their unit, and the default, as words for both."""
     tunable = setting.tunable
     default = "depends" if setting.default is None else tunable.exact(setting.default)
     joined = "or" if tunable.high - tunable.low == 1 else "to"
     unit = "" if tunable.unit == "0/1" else f" {tunable.unit}"
     values = f"{tunable.rounded(tunable.low)} {joined} {tunable.rounded(tunable.high)}{unit}"
-    return f"allowed: {values}; default: {default}"
+    return f"values {values}, default {default}"
 
 
 def _acts(tunable: Tunable) -> str:
