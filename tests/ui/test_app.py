@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from textual import events
 
@@ -11,11 +13,12 @@ from tests.ui.fakes import FakeFeed, console, until, view_state
 from zconsole.errors import ExitCode
 from zconsole.pool.model import IoCounters, IoRates, SampleFailure
 from zconsole.system.patient import NotAskedError
-from zconsole.timeline.alerts.rules import Alert
+from zconsole.timeline.alerts.rules import Alert, AlertRules
 from zconsole.timeline.feed import Update
 from zconsole.timeline.rates import SCAN_METRICS, RateSeries
 from zconsole.ui.dialogs.screens import TextScreen
 from zconsole.ui.keys import SHIPPED
+from zconsole.ui.messages import PAGE
 from zconsole.ui.panes import devices
 from zconsole.ui.panes.device_columns import row_line
 from zconsole.ui.panes.devices import Arrangement
@@ -373,6 +376,28 @@ async def test_keys_of_the_list_do_nothing_behind_another_screen():
         assert app.main_screen.zoomed is None
         await pilot.press("s")
         assert app.devices.arrangement.sort != "tree"
+
+
+async def test_an_alert_goes_once_it_has_passed_or_with_esc_after_it_could_be_read(monkeypatch):
+    feed = FakeFeed()
+    feed.alerts = SimpleNamespace(rules=AlertRules())
+    app = console(feed)
+    shown = (frames.resilver(),)
+    async with app.run_test(size=(80, 24)) as pilot:
+        for passes in (True, False):
+            monkeypatch.setattr(AlertRules, "has_passed", lambda *_: False)
+            feed.queue.put_nowait(Update(shown, Capabilities("demo"), (ALERT,)))
+            await until(pilot, lambda: any(app.messages))
+            await pilot.press("escape")
+            assert any(app.messages), "nobody can have read it yet"
+            if passes:
+                monkeypatch.setattr(AlertRules, "has_passed", lambda *_: True)
+                feed.queue.put_nowait(Update(shown, Capabilities("demo")))
+            else:
+                for each in app.messages:
+                    each.begun -= PAGE
+                await pilot.press("escape")
+            await until(pilot, lambda: not any(app.messages))
 
 
 ALERT = Alert("stalled", "tank", 12.0, "[b]it\x1b stands still", "warning", "scan")

@@ -198,6 +198,24 @@ async def test_new_errors_that_follow_each_other_are_one_line_of_the_list(tmp_pa
         assert feed.playback.t == 1001.0
 
 
+async def test_the_event_that_was_gone_to_is_named_until_the_next_key(tmp_path):
+    """After ")" nothing said which event it was."""
+    async with replaying(changing(tmp_path / "r", 20)) as (app, pilot):
+        for keys, event in (
+            (["right_parenthesis"], "ONLINE to DEGRADED"),
+            (["right_parenthesis"], "DEGRADED to ONLINE"),
+            (["left_parenthesis"], "ONLINE to DEGRADED"),
+            (["at", *"+1m", "enter"], ""),
+            (["at", "down", "enter"], "DEGRADED to ONLINE"),
+        ):
+            await pilot.press(*keys)
+            if event:
+                await until(pilot, lambda event=event: any(event in each for each in said(app)))
+                assert said(app)[0].startswith("event: ")
+            else:
+                await until(pilot, lambda: not said(app))
+
+
 async def test_events_searched_for_at_once_are_counted(recorded):
     for ask in (1, 1):
         recorded.playback.search(ask)

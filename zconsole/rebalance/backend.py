@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from zconsole.units import parse_size, size
+
 if TYPE_CHECKING:
     from zconsole.rebalance.planning.plan_document import PlanDocument
     from zconsole.rebalance.planning.settings import Limits, Settings
@@ -316,9 +318,9 @@ def plan_words(settings: Settings) -> list[str]:
         ("engine", settings.engine, "auto"),
         ("aim", settings.aim, "balance"),
         ("rewrite-options", settings.rewrite_options, ""),
-        ("limit-rate", None if limits.rate is None else round(limits.rate), None),
+        ("limit-rate", _size_word(limits.rate), None),
         ("max-latency", limits.max_latency, None),
-        ("max-bytes", limits.max_bytes, None),
+        ("max-bytes", _size_word(limits.max_bytes), None),
         ("until-spread", limits.until_spread, None),
         ("min-free", limits.min_free, None),
         ("window", limits.window, None),
@@ -328,6 +330,14 @@ def plan_words(settings: Settings) -> list[str]:
     words += ["--allow-non-zfs"] if settings.allow_non_zfs else []
     words += ["--fill-new"] if settings.fill_new else []
     return [*words, *settings.dirs]
+
+
+def _size_word(number: float | None) -> str | None:
+    """Return the shortest size that an option reads as just this many bytes; None for None."""
+    if number is None:
+        return None
+    said = size(number)
+    return said if parse_size(said) == number else str(round(number))
 
 
 def quoted(word: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import dropwhile
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from zconsole.diagnosis.device_errors.faults import HOUR
@@ -48,6 +49,8 @@ class Update:
     """Terminal output for those alerts: bell, notifications."""
     notes: tuple[str, ...] = ()
     """Problems with stored history and reports, and with hooks of alerts, each once."""
+    reached: tuple[Event, ...] = ()
+    """The events of a recording that this round was asked for; empty if it was not for one."""
 
 
 class Contributor(Protocol):
@@ -274,6 +277,13 @@ def _events(update: Update, partial: bool = False) -> set[Event]:
     return found
 
 
+def _at_events(update: Update | None, at: float) -> Update | None:
+    """Return a round with the events of the time that was asked for, which it is for."""
+    if update is None:
+        return None
+    return replace(update, reached=tuple(e for e in _events(update) if e.t == at))
+
+
 class _Place(NamedTuple):
     """What was known at a round of a recording."""
 
@@ -338,7 +348,7 @@ class ReplayFeed(SessionFeed):
         while playback.jumps:
             request = playback.request
             if request.t is not None:
-                found = await self._go_to(request.t)
+                found = _at_events(await self._go_to(request.t), request.t)
             elif request.steps:
                 found = await self._step(request.steps)
             elif request.events < 0:
@@ -438,6 +448,7 @@ class ReplayFeed(SessionFeed):
                 left = max(0, playback.request.events - 1)
                 playback.request = playback.request._replace(events=left)
                 known |= new
+                update = replace(update, reached=tuple(sorted(new, key=attrgetter("t"))))
             is_over = playback.request.events <= 0 or asyncio.get_running_loop().time() > until
             if update is not None and is_over:
                 return update

@@ -168,7 +168,7 @@ class VdevRow(NamedTuple):
 
 
 def _in_hours(view: ScanView, hours: str, local: datetime) -> ScanView:
-    """Return an active scrub with an estimate that counts only these hours of the day.
+    """Return an active scrub with an estimate that includes the pauses outside these hours.
 
     ``local`` is the time of the sample in the machine's time zone. One that is paused until its
     hours has the estimate from before, else one by the average rate of its pass until then.
@@ -193,7 +193,7 @@ def _in_hours(view: ScanView, hours: str, local: datetime) -> ScanView:
     # The end at the present rate, which a lag names, knows of no hours.
     reason = told.reason.removeprefix(f"{view.lag}; ")
     return view._replace(
-        estimate=Estimate(eta, low, high, f"only {hours} counts; {reason}"),
+        estimate=Estimate(eta, low, high, f"with pauses outside {hours}; {reason}"),
         working=told.eta if scan.state == "running" else None,
         lag="",
     )

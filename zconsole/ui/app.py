@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import SystemCommand
@@ -33,8 +34,11 @@ from zconsole.ui.dialogs.screens import Dialog, HelpScreen, PickList, PickScreen
 from zconsole.ui.display_format import UNIT_WORDS, DisplayFormat
 from zconsole.ui.keys import MAIN, MAIN_ONLY, bindings
 from zconsole.ui.main_screen import MainScreen
+from zconsole.ui.messages import PAGE
 from zconsole.ui.panes.devices import DeviceView
+from zconsole.ui.panes.events import event_text
 from zconsole.ui.panes.header import late_age
+from zconsole.ui.panes.reasons import called_names
 from zconsole.ui.saved_look import choose_theme, save_look
 from zconsole.ui.theme.files import ThemeFile
 from zconsole.ui.themed_app import ThemedApp, begin
@@ -45,6 +49,7 @@ from zconsole.ui.widgets.lines_view import LinesView
 if TYPE_CHECKING:
     from textual.notifications import SeverityLevel
 
+    from zconsole.timeline.alerts.rules import Alert
     from zconsole.zfs.sources.replay import Playback
 
 INTERVALS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
@@ -185,12 +190,28 @@ class Console(ThemedApp):
                 words = f"{alert.text}. {key} leads through changing the disk"
             severity = _SEVERITIES.get(alert.severity, "information")
             said = clean(f"{alert.pool}: {words}")
-            self.notify(said, severity=severity, timeout=ALERT_SECONDS)
+            still = partial(self._still, alert, said)
+            self.notify(said, severity=severity, timeout=ALERT_SECONDS, follows=still)
         for note in update.notes:
             self.notify(clean(note), severity="warning", timeout=ALERT_SECONDS)
+        if update.reached:
+            self._name_event(update)
         if update.ring and self._driver is not None and self._writable():
             self._driver.write(update.ring)
             self._driver.flush()
+
+    def _name_event(self, update: Update) -> None:
+        """Say which event of a recording was gone to, until the next key."""
+        first, *others = update.reached
+        names = (called_names(frame) for frame in update.frames if first in frame.events)
+        said = event_text(first, next(names, {}))
+        more = f" (and {len(others)} more)" * bool(others)
+        self.answer(clean(f"event: {said}{more}"), ALERT_SECONDS)
+
+    def _still(self, alert: Alert, said: str) -> str:
+        """Return what was said of an alert; empty once its condition has passed."""
+        alerts = self.feed.alerts
+        return "" if alerts is not None and alerts.rules.has_passed(alert) else said
 
     def take(self, update: Update) -> None:
         """Process a round, and paint it unless the last paint was a moment ago."""
@@ -516,6 +537,8 @@ class Console(ThemedApp):
     async def action_back(self) -> None:
         """Go back one step, but never leave the console."""
         if self.main_on_top:
+            self.messages.forget_before(self.screen, monotonic() - PAGE)
+            self.update_messages()
             self.main_screen.back()
         elif not (isinstance(self.screen, Dialog) and self.screen.step_back()):
             self.screen.dismiss(None)

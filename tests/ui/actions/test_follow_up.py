@@ -75,11 +75,13 @@ async def test_the_pane_tells_what_a_change_did_before_and_after():
 
     ui.answers.extend((asking("faster-resilver"), AGREED, _read))
     await tunables_flow(ui, "")
-    assert "1 to 8: its effect shows" in said[0]
+    assert "set from 1 to 8: its effect shows" in said[0]
     await ui.wait(300.0, 10.0)
     ui.answers.append(_read)
     await tunables_flow(ui, "")
-    assert re.search(r"1 to 8: issued \S+ in the minutes before, .*; mean latency ", said[1])
+    assert re.search(
+        r"set from 1 to 8: issued \S+ in the minutes before, .*; mean latency ", said[1]
+    )
     assert re.search(f" {name} .* \\+\\d+ %, was 1", ui.shown[-1])
 
 

@@ -266,7 +266,7 @@ async def test_a_scrub_is_kept_to_some_hours_until_they_are_dropped():
     assert (view.activity.state, view.activity.note) == (hours, f"paused until {hours[:5]}")
     estimate = ui.frame.scan.estimate
     assert estimate.eta > 3600.0, "its hours begin in more than an hour"
-    assert estimate.reason.startswith(f"only {hours} counts")
+    assert estimate.reason.startswith(f"with pauses outside {hours}; ")
     await ui.wait(2.5 * 3600.0, 600.0)
     assert ui.frame.scan.scan.state == "running"
     ui.answers.extend(("Scrub at any hour again", AGREED))

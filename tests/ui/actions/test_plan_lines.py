@@ -106,7 +106,7 @@ def test_a_question_about_a_tunable_is_wrapped_and_not_cut(width: int) -> None:
     lines = [plain(line) for line in question_lines(Setting(tunable, 5, 3, ""), "", LOOK, width)]
     assert max(map(len, lines)) <= width
     assert note in " ".join(line.strip() for line in lines).lower()
-    assert "Now 5; 1 to 60000 ms, default 3" in lines[1]
+    assert "Now 5; values 1 to 60000 ms, default 3" in lines[1]
 
 
 def test_the_question_for_a_value_keeps_the_suggested_one_in_sight() -> None:
@@ -178,14 +178,14 @@ def test_what_a_restore_did_is_not_taken_for_what_the_preset_did() -> None:
     waits = "mean latency 35ms before, 51ms after: it varies by as much"
     assert f"restored: {restored}; {waits}" in told
     before = "issued 200M/s in the minutes before, 270M/s in the minutes after (+35 %)"
-    assert f"set before (11 tunables at once): {before}" in told
+    assert f"before that, 11 tunables set at once: {before}" in told
 
 
 def test_a_switch_is_one_of_two() -> None:
     tunable = Tunable("zfs_x", "whether it does", "0/1", 0, 1, (), "scrub")
     setting = Setting(tunable, 1, 0, "")
     said = [*about_lines(TunableRow(setting), LOOK, 80), *question_lines(setting, "", LOOK, 80)]
-    assert ["0 or 1," in plain(line) or "0 or 1;" in plain(line) for line in said].count(True) == 2
+    assert ["values 0 or 1," in plain(line) for line in said].count(True) == 2
     assert "0/1" not in "".join(map(plain, said))
 
 
@@ -226,7 +226,7 @@ def test_a_rough_effect_is_said_to_be_one() -> None:
     shown = TunableRow(setting, done=ChangeEffect(change, effect))
     about = "\n".join(map(plain, about_lines(shown, LOOK, 120)))
     said = "issued about 300M/s before, 510M/s in the minutes after (about +70 %)"
-    assert f"3000 to 6000: {said}" in about
+    assert f"set from 3000 to 6000: {said}" in about
     assert "about +70 %" in plain(tunable_lines([shown], LOOK, 120)[0])
     assert changes_text([change], effect).endswith("issue rate about +70 %")
 

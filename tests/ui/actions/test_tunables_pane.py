@@ -11,14 +11,16 @@ from tests.ui.actions.acting import RUN, acting
 from tests.ui.actions.scripted import AGREED, ESC, ScriptedSession, asking
 from tests.ui.drawn import LOOK, flat, plain, text
 from zconsole.system.state_dir import StateError
-from zconsole.tunables.catalog import named
+from zconsole.tunables.catalog import TUNABLES, named
 from zconsole.tunables.control import Setting
 from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.actions.tunables_flow import tunables_flow
 from zconsole.ui.actions.tunables_pane import (
+    MEASURING,
     TunableRow,
     TunablesScreen,
     about_lines,
+    head_line,
     tunable_lines,
 )
 from zconsole.ui.display_format import DisplayFormat
@@ -83,6 +85,26 @@ def test_a_suggestion_that_does_not_fit_beside_the_old_value_is_left_to_the_line
     assert "sugg" not in plain(line) or "suggested" in plain(line)
 
 
+@rows("width", range(76, 140, 4))
+def test_that_its_effect_is_being_measured_is_not_what_a_narrow_list_cuts(width):
+    tunable = named("zfs_scan_vdev_limit")
+    setting = Setting(tunable, 1 << 30, 16 << 20, "", 1 << 30, 16 << 20)
+    shown = TunableRow(setting, suggested="wait", advice=MEASURING)
+    (line,) = tunable_lines([shown, TunableRow(Setting(LONGEST, 1, 1, ""))], LOOK, width)[:1]
+    assert "measuring" in plain(line)
+
+
+@rows("width", range(50, 80))
+def test_no_note_is_begun_where_there_is_no_room_for_its_heading(width):
+    """ "was" was all of it that 60 columns showed."""
+    tunable = named("zfs_txg_timeout")
+    shown = [TunableRow(Setting(tunable, 9, 5, "", 9, 5)), TunableRow(Setting(LONGEST, 1, 1, ""))]
+    line = plain(tunable_lines(shown, LOOK, width)[0]).strip()
+    has_heading = "NOTE" in plain(head_line(shown, width))
+    assert ("wa" in line) == has_heading
+
+
+LONGEST = max(TUNABLES, key=lambda tunable: len(tunable.name))
 TIME = "zfs_resilver_min_time_ms"
 """The first tunable of the list."""
 
@@ -164,7 +186,7 @@ async def test_after_a_restore_the_pane_tells_of_the_restore():
     )
     told = flat(text(about_lines(row, LOOK, 80)))
     assert "restored: issued" in told
-    assert "set before (" in told
+    assert "before that, " in told
 
 
 @pytest.mark.parametrize(("value", "warned"), [("5000", True), ("500", False)])
@@ -202,7 +224,7 @@ async def test_bytes_are_shown_scaled_and_may_be_typed_so():
     await tunables_flow(ui, "")
     (row,) = (line for line in ui.shown[0].splitlines() if name in line)
     assert row.split()[1:3] == ["16M", "16M"]
-    assert "Now 16M; 64K to 1G bytes, default 16M" in ui.shown[1]
+    assert "Now 16M; values 64K to 1G bytes, default 16M" in ui.shown[1]
     assert f"{name} 16M → 1.50M" in flat(ui.plans[0])
     assert f"{name} is 1.50M" in ui.ran[0]
     assert ui.backend.control.setting(name).value == 3 << 19

@@ -136,9 +136,9 @@ def kept_to_hours(note: str, **fields: object):
     return replace(of_scan(**fields), activities=(hours,))
 
 
-def test_an_eta_that_counts_only_the_hours_says_so():
+def test_an_eta_that_includes_the_pauses_between_hours_says_so():
     """ "ETA 1d04h  ends Wed 02:14" of a scrub with six hours of work left, and no word why."""
-    said = "the ETA counts only these hours"
+    said = "the ETA includes the pauses"
     for width, counted in ((80, True), (60, True), (80, False)):
         running = kept_to_hours("running until 06:00", working=7200.0 if counted else None)
         assert (said in flat(text(scan_lines(running, LOOK, width)))) == counted

@@ -344,6 +344,18 @@ def test_nothing_is_suggested_to_set_that_a_running_autopilot_sets(name):
     assert name not in said
 
 
+@rows("name", LEVERS)
+def test_a_limit_that_a_running_autopilot_sets_is_said_to_be_its(name):
+    """ "a tunable: … is 1 (default 3)" reads as if somebody had set it wrong."""
+    text_of_rule = f"a tunable: {name} is 1 (default 3), disks at most 40 % busy"
+    shown = limited(text=text_of_rule, suggestion=Suggestion("{act}", "release", name, 3))
+    assert f"slowed by   a tunable: {name}" in text(scan_lines(shown, LOOK, 120))
+    held = ActivityView(Activity(AUTOPILOT, "holds 20ms"), None, nothing(""))
+    shown = replace(shown, activities=(held,))
+    assert f"slowed by   the autopilot: {name} is 1" in text(scan_lines(shown, LOOK, 120))
+    assert "slowed by   the autopilot: " in text(scan_lines(shown, LOOK, 60, compact=True))
+
+
 class TestLow:
     """Screens with room for only two lines of advice."""
 

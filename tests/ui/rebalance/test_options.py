@@ -50,7 +50,28 @@ def test_a_choice_that_is_cut_is_told_whole():
     assert "not what snapshots or clones hold (2.5)" in " ".join(" ".join(lines).split())
 
 
-@rows("entry", ENTRIES)
+SWITCHES = [e for e in ENTRIES if isinstance(e, OptionChoice) and set(e.values) == {False, True}]
+
+
+@rows("entry", SWITCHES)
+def test_the_explanation_of_a_switch_is_that_of_the_choice_it_stands_at(entry):
+    """ "wait until they end" stood above "Don't wait for scans to end"."""
+    off, on = (
+        text(entry_about((entry,), NewJob(entry.made(SETTINGS, each)), 0, DisplayFormat(), 300))
+        for each in (False, True)
+    )
+    assert flat(on) != flat(off)
+    assert HELP[entry.name][1:] in flat(on)
+    assert HELP[entry.name][1:] not in flat(off)
+    topics = dict(option_topics())[entry.label]
+    for value, said in ((False, off), (True, on)):
+        assert f"{entry.values[value]}: {flat(said).strip()}" in topics
+
+
+ALWAYS = [e for e in ENTRIES if e not in SWITCHES]
+
+
+@rows("entry", ALWAYS)
 def test_each_choice_says_what_it_is_for_as_the_help_of_its_option_does(entry):
     lines = entry_about((entry,), NewJob(SETTINGS), 0, DisplayFormat(), 100)
     assert HELP[entry.name][1:] in " ".join(" ".join(map(plain, lines)).split())
@@ -71,8 +92,16 @@ def test_three_things_are_asked_and_what_is_set_of_the_others_shows():
 
 
 def test_the_choice_of_lost_writes_says_when_it_applies():
-    lines = entry_about((RACES,), NewJob(SETTINGS), 0, DisplayFormat(), 80)
-    assert "NFS or SMB" in " ".join(map(plain, lines))
+    for accepts in (False, True):
+        new = NewJob(replace(SETTINGS, accept_races=accepts))
+        lines = entry_about((RACES,), new, 0, DisplayFormat(), 80)
+        assert "NFS or SMB" in " ".join(map(plain, lines))
+
+
+def test_the_question_of_the_target_says_its_default():
+    """A job's "Now: none: all files move" stood against "5 % (even)" among its options."""
+    assert f"by default {EVEN * 100:g}" in TARGET.question
+    assert "all files move" in TARGET.question
 
 
 def test_no_usual_choice_is_cut_on_a_small_screen_where_that_would_hide_the_way_on():

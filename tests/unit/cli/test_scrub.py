@@ -66,7 +66,7 @@ def test_the_health_report_has_the_hours_of_a_scrub(state, monkeypatch, capsys):
     assert main(["status", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["scrub_hours"] == HOURS
-    assert found["scan"]["eta_reason"].startswith(f"only {HOURS} counts")
+    assert found["scan"]["eta_reason"].startswith(f"with pauses outside {HOURS}; ")
     assert main(["status"]) == 0
     said = capsys.readouterr().out
     assert f"scrub hours: {HOURS}, " in said

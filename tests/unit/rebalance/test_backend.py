@@ -301,6 +301,18 @@ def test_a_job_is_on_the_pool_of_its_places(name):
     assert pool_of(JobDirectory(b"/x", "ext4", "/dev/sda1", None).key) == ""
 
 
+@rows(
+    ("limits", "option"),
+    [
+        (Limits(max_bytes=2 << 40), "--max-bytes=2T"),
+        (Limits(max_bytes=(2 << 40) + 1), "--max-bytes=2199023255553"),
+        (Limits(rate=1.5 * (1 << 30)), "--limit-rate=1.50G"),
+    ],
+)
+def test_sizes_in_a_command_are_as_short_as_they_are_exact(limits, option):
+    assert option in seam.plan_words(Settings(("/tank",), limits=limits))
+
+
 def test_the_command_by_hand_is_safe_for_a_shell_and_for_a_terminal():
     settings = Settings(
         ("/tank/a b", f"/tank/{ODD}"), aim="width", during_scan=True, limits=Limits(rate=1e6)

@@ -70,7 +70,7 @@ def test_of_a_scrub_that_is_kept_to_hours_only_these_count(at, fields, eta, low,
     seen = frame(mirror_pool(scan), t=clock_time(at), scans=(view(scan, told, lag=lag),))
     found = seen.joined(Additions(hours=NIGHT)).scan.estimate
     assert found[:3] == (eta * 3600.0, low * 3600.0, high * 3600.0)
-    assert found.reason == "only 22:00-06:00 counts; checking at 100M/s"
+    assert found.reason == "with pauses outside 22:00-06:00; checking at 100M/s"
     left = seen.joined(Additions(hours=NIGHT)).scan.left
     assert left == 3 * 3600.0, "a resilver, which is foretold by its rate, keeps to no hours"
     resilver = view(scan._replace(function="resilver"), told)
@@ -86,7 +86,7 @@ def test_a_scrub_that_is_paused_until_its_hours_ends_by_the_rate_it_had():
     assert found.eta == 16 * 3600.0  # 10 h until the hours begin, 6 h at 1 GiB an hour
     assert found.low < found.eta < found.high
     assert seen.joined(Additions(hours=NIGHT)).scan.left is None
-    assert found.reason.startswith("only 22:00-06:00 counts; it ran at 291K/s")
+    assert found.reason.startswith("with pauses outside 22:00-06:00; it ran at 291K/s")
     assert seen.joined(Additions(flags=("SET",))).scan.estimate == nothing("paused")
     for hardly_begun in ({"pass_issued": 0}, {"pass_issued": 2**16}, {"total_bytes": None}):
         untold = replace(seen, scans=(view(paused._replace(**hardly_begun), nothing("paused")),))
@@ -107,7 +107,7 @@ def test_a_scrub_that_is_paused_until_its_hours_keeps_the_range_it_had():
     waits = timeline.push(sample(noon, paused)).joined(Additions(hours=NIGHT)).scan.estimate
     until_hours = 10 * 3600.0
     assert waits[:3] == tuple(until_hours + each for each in ran.estimate[:3])
-    assert waits.reason == f"only 22:00-06:00 counts; until paused, {ran.estimate.reason}"
+    assert waits.reason == f"with pauses outside 22:00-06:00; until paused, {ran.estimate.reason}"
     assert timeline.push(sample(noon + 60, ran.scan)).scan.until_paused is None
 
 

@@ -86,6 +86,8 @@ class _Watched:
     """Condition (kind and subject) to the last time it held."""
     held: frozenset[tuple[str, str]] = frozenset()
     """Conditions that held in the last frame, or in the frame before if that has no sample."""
+    lasting: set[tuple[str, str]] = field(default_factory=set)
+    """Conditions that last, unlike what happened at one time."""
     clock: float = 0.0
     """Clock of the last frame."""
     silent_since: float | None = None
@@ -127,6 +129,11 @@ class AlertRules:
         for pool, seen in self._pools.items():
             yield from ((pool, *condition) for condition in seen.active)
 
+    def has_passed(self, alert: Alert) -> bool:
+        """Return whether the condition of an alert is over; False for what happened at one time."""
+        seen = self._pools.get(alert.pool, _Watched())
+        return (alert.kind, alert.subject) in seen.lasting - seen.held
+
     def _pool(self, frame: Frame) -> Iterator[Alert]:
         seen = self._pools.get(frame.pool)
         if seen is None or (frame.guid and seen.guid and frame.guid != seen.guid):
@@ -138,7 +145,9 @@ class AlertRules:
             for times in (seen.active, seen.spares):
                 times.update(dict.fromkeys(times, frame.clock))
         seen.clock = frame.clock
-        found = (*self._conditions(frame, seen), *self._happenings(frame, seen))
+        found = [*self._conditions(frame, seen)]
+        seen.lasting |= {(a.kind, a.subject) for a in found}
+        found += self._happenings(frame, seen)
         now = {(a.kind, a.subject): a for a in found}
         clock = frame.failure.clock if frame.failure else frame.clock
         for condition in list(seen.active.keys() - seen.held):

@@ -21,6 +21,7 @@ from zconsole.tunables.store import Change
 from zconsole.ui.actions.plan_lines import part
 from zconsole.ui.actions.session import FlowSession
 from zconsole.ui.actions.tunables_pane import (
+    MEASURING,
     ChangeEffect,
     TunableRow,
     TunablesScreen,
@@ -46,7 +47,7 @@ LIFTS = {
 }
 """Description of what a preset can improve, by limit."""
 
-_VERBS = {"raise": "raise", "restore": "restore", "wait": "measuring"}
+_VERBS = {"raise": "raise", "restore": "restore", "wait": MEASURING}
 """Words for acts of a suggestion that say what to do, or what is done, also without a value."""
 _LIFTED = {"foreground": "txg-time", "random": "scan-reads", "memory": "memory"}
 """Maps a bottleneck's cause to a key of LIFTS."""

@@ -26,6 +26,8 @@ WITHIN = "it varies by as much"
 """Verdict on a change without a clear effect, for use beside its figures."""
 UNMEASURABLE = "effect unmeasurable"
 """Verdict on a change in the rate that may have another cause; the cause is named after it."""
+MEASURING = "measuring"
+"""Advice on a value whose effect will show soon."""
 SET_HERE, CHANGED = "*", "+"
 """Marks of a value set from here, and of any other that is not the default."""
 _VALUE, _UNIT = 10, 6
@@ -56,8 +58,8 @@ class ChangeEffect:
     def values(self) -> str:
         """The change in words."""
         if self.together == 1:
-            return _values(self.change)
-        return f"{self.together} tunables {f'set {self.when}' if self.when else 'at once'}"
+            return f"set from {_values(self.change)}"
+        return f"{self.together} tunables set {self.when or 'at once'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +172,9 @@ def _line(shown: TunableRow, names: int, look: DisplayFormat, width: int) -> Lin
     mark = SET_HERE if setting.ours else CHANGED if changed else " "
     start = f" {mark} {fit(tunable.name, names)} "
     middle = f"{default} {_unit(tunable.unit, width)}"
-    room = max(4, width - len(start) - len(value) - len(middle) - 1)
+    room = width - len(start) - len(value) - len(middle) - 1
     role = "dim" if tunable.never else ""
-    said = look.cut(_said(shown, room), room)
+    said = look.cut(_said(shown, room), room) if room >= len("NOTE") else ""
     return (
         Span(start, role),
         Span(value, "notice" if setting.ours else "warning" * changed),
@@ -185,12 +187,15 @@ def _said(shown: TunableRow, room: int) -> str:
     """Return what was set from here, and its effect, then the meaning if there is room for it."""
     setting, tunable = shown.setting, shown.setting.tunable
     said = f"was {tunable.exact(setting.original)}" * setting.ours
+    advice = shown.advice * bool(shown.suggested)
     effect = shown.done.effect if shown.done and shown.done.together == 1 else None
+    # The value before comes last: a narrow list cuts it.
     if said and effect is not None and effect.gain is not None:
         gain = _gain(effect) if effect.issue_clear else UNCLEAR
-        # The value before comes last: a narrow list cuts it.
         said = f"{UNMEASURABLE if effect.doubt else gain}, {said}"
-    more = "; ".join(filter(None, (said, shown.advice * bool(shown.suggested))))
+    elif said and advice == MEASURING:
+        said, advice = f"{advice}, {said}", ""
+    more = "; ".join(filter(None, (said, advice)))
     if len(more) <= room:  # otherwise only in the details below the list
         said = more
     if room < _MEANING_FROM:
@@ -242,7 +247,7 @@ def _effects(shown: TunableRow, look: DisplayFormat) -> Iterator[str]:
     if done is not None:
         yield f"{'restored' if undone else done.values}: {_measured(done.effect, look)}"
     if undone is not None and undone.effect is not None and undone.effect.gain is not None:
-        yield f"set before ({undone.values}): {_measured(undone.effect, look)}"
+        yield f"before that, {undone.values}: {_measured(undone.effect, look)}"
 
 
 def _measured(effect: TunableEffect | None, look: DisplayFormat) -> str:
@@ -299,13 +304,13 @@ def question_lines(setting: Setting, suggested: str, look: DisplayFormat, width:
 
 
 def allowed(setting: Setting) -> str:
-    """Describe the permitted values with their unit, and the default."""
+    """Return the permitted values with their unit, and the default, as words for both."""
     tunable = setting.tunable
     default = "depends" if setting.default is None else tunable.exact(setting.default)
     joined = "or" if tunable.high - tunable.low == 1 else "to"
     unit = "" if tunable.unit == "0/1" else f" {tunable.unit}"
     values = f"{tunable.rounded(tunable.low)} {joined} {tunable.rounded(tunable.high)}{unit}"
-    return f"{values}, default {default}"
+    return f"values {values}, default {default}"
 
 
 def _acts(tunable: Tunable) -> str:

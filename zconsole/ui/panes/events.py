@@ -144,13 +144,18 @@ def event_line(
     return _message_lines(_of_event(event, when, names), look, width, whole=False)[0]
 
 
-def _of_event(event: Event, when: str, names: Mapping[str, str]) -> _Message:
-    """Return an event as a message: time, severity and text."""
+def event_text(event: Event, names: Mapping[str, str]) -> str:
+    """Return what happened; ``names`` are those of ``called_names``."""
     text = event.text or event.name
     if event.vdev and event.vdev not in event.text:
         text += f" ({event.vdev})"
+    return as_called(text, names)
+
+
+def _of_event(event: Event, when: str, names: Mapping[str, str]) -> _Message:
+    """Return an event as a message: time, severity and text."""
     role = event.severity if event.severity in _MARKS else ""
-    return _Message(when, as_called(text, names), role, _MARKS.get(event.severity, " "))
+    return _Message(when, event_text(event, names), role, _MARKS.get(event.severity, " "))
 
 
 def _damaged(frame: Frame, *, every: bool) -> Iterator[_Message]:

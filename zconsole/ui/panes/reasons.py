@@ -7,7 +7,7 @@ suggestion, and devices in trouble.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -270,6 +270,8 @@ def _limit(ink: Ink, rows: int) -> list[Line]:
         return fixed("slowed by", "" if is_paused else "not known yet", 1, ink, "dim")
     doubt = "perhaps " if limit.sure < _SURE else ""
     told = as_called(limit.text, ink.names)
+    if limit.suggestion.tunable in _steered(ink.frame):
+        told = told.replace("a tunable: ", "the autopilot: ", 1)
     text = _with_short_names("slowed by", f"{doubt}{ink.look.rates(told)}", 1, ink)
     lines = fixed("slowed by", text, rows, ink)
     return [line for number, line in enumerate(lines) if line or not number]
@@ -305,13 +307,18 @@ def suggested(frame: Frame) -> Suggestion | None:
     if limit is None or limit.cause == "unclear" or not limit.suggestion.words:
         return None
     found = limit.suggestion
-    if any(view.activity.kind == AUTOPILOT for view in frame.activities):
-        # Lazy import: mostly no autopilot runs, and the first paint waits for all that is imported.
-        from zconsole.tunables.hold_latency import LEVERS
+    steered = _steered(frame)
+    return None if steered and (found.act == "hold" or found.tunable in steered) else found
 
-        if found.act == "hold" or found.tunable in LEVERS:
-            return None
-    return found
+
+def _steered(frame: Frame) -> Sequence[str]:
+    """Return the names of the tunables that a running autopilot sets; empty if none runs."""
+    if not any(view.activity.kind == AUTOPILOT for view in frame.activities):
+        return ()
+    # Lazy import: mostly no autopilot runs, and the first paint waits for all that is imported.
+    from zconsole.tunables.hold_latency import LEVERS
+
+    return LEVERS
 
 
 def _suggestion(rows: int, ink: Ink) -> list[Line]:

@@ -478,7 +478,7 @@ def _activity_ended(head: Line, view: ActivityView, ink: Ink) -> list[Line]:
         facts.append(look.text(activity.note))
     is_counted = any(scan.working is not None for scan in ink.frame.scans)
     if activity.kind == SCRUB_HOURS and is_counted and not ink.roomy:
-        facts.append("the ETA counts only these hours")
+        facts.append("the ETA includes the pauses")
     text = "  ".join(facts)
     line: Line = (*head, Span(text))
     if width_of(line) <= ink.width:

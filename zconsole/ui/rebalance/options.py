@@ -110,7 +110,8 @@ RATE = Limit(
 TARGET = Limit(
     "until_spread",
     "Stop at a spread of",
-    "Percent between the fullest and the emptiest vdev, for example 5; with none, all files move",
+    "Percent between the fullest and the emptiest vdev, by default"
+    f" {EVEN * 100:g} where an even spread is the aim and within reach; with none, all files move",
     _share,
     lambda _, value: f"{value * 100:g} %{' (even)' * (value == EVEN)}",
     unset="none: all files move",
@@ -175,6 +176,14 @@ _RACES = {
     False: "refuse if a write could be lost",
     True: "accept if a write could be lost",
 }
+_WITHOUT = {
+    "during_scan": "the job waits while a scrub or resilver runs",
+    "fill_new": "some of what the job writes lands on vdevs that are too full, and moves nothing",
+    "accept_races": "copy nothing where another program's write could be lost: directories shared"
+    " over NFS or SMB, or before OpenZFS 2.2",
+}
+"""What it means that a switch is off, by the name of the setting; HELP says what it does when on.
+"""
 _RISK = (
     Span(
         "If another program writes to a file while it is copied, that write may be lost. This"
@@ -359,7 +368,8 @@ def entry_about(
     entry = entries[index]
     value = _value(entry, new, look)
     whole = f"{entry.label}: {value}"
-    return _about(value, width - _LABEL - 3, whole, _told(entry), look, width)
+    told = _told(entry, getattr(new.settings, entry.name, None))
+    return _about(value, width - _LABEL - 3, whole, told, look, width)
 
 
 def _about(value: str, room: int, whole: str, told: str, look: DisplayFormat, width: int) -> Lines:
@@ -369,12 +379,24 @@ def _about(value: str, room: int, whole: str, told: str, look: DisplayFormat, wi
 
 def option_topics() -> Sequence[tuple[str, str]]:
     """Return the label and explanation of each entry, for the help."""
-    return tuple((entry.label, _told(entry)) for entry in ENTRIES)
+    return tuple((entry.label, _topic(entry)) for entry in ENTRIES)
 
 
-def _told(entry: OptionChoice | Limit) -> str:
-    """Return the explanation of an entry from its option's help, and how to answer it."""
+def _topic(entry: OptionChoice | Limit) -> str:
+    """Return the explanation of an entry; of a switch, that of each choice."""
+    if entry.name not in _WITHOUT or not isinstance(entry, OptionChoice):
+        return _told(entry)
+    return " ".join(f"{said}: {_told(entry, value)}" for value, said in entry.values.items())
+
+
+def _told(entry: OptionChoice | Limit, value: Any = None) -> str:
+    """Return the explanation of an entry from its option's help, and how to answer it.
+
+    ``value``: the present one, which the explanation of a switch is about.
+    """
     text = HELP[entry.name]
+    if value is False:
+        text = _WITHOUT[entry.name]
     asked = f" {entry.question}." if isinstance(entry, Limit) else ""
     return f"{text[0].upper()}{text[1:]}.{asked}"
 

@@ -52,6 +52,18 @@ def test_a_good_end_names_the_device_that_collects_errors():
     assert alert.text.endswith("finished, the pool is safe; check sda: 12 checksum errors")
 
 
+def test_a_lasting_condition_passes_and_what_happened_does_not():
+    """ "no redundancy left" was shown for half a minute after the disk had come back."""
+    vigil = AlertRules()
+    vigil.look([running(1000.0)])
+    found = vigil.look([frame(degraded(RUNNING), 1001.0)])
+    assert not any(vigil.has_passed(alert) for alert in found)
+    found += vigil.look([frame(mirror_pool(FINISHED), 1002.0)])
+    vigil.look([frame(mirror_pool(FINISHED), 1003.0)])
+    said = {alert.kind: vigil.has_passed(alert) for alert in found}
+    assert said == {"device-error": True, "no-redundancy": True, "finished": False}
+
+
 def test_a_scan_that_was_over_before_the_watch_is_no_news():
     vigil = AlertRules()
     assert vigil.look([frame(mirror_pool(FINISHED), 1.0)]) == ()
