@@ -212,9 +212,11 @@ def _ways(
     """Yield the ways, most redundancy kept first; only one if a replace has already begun."""
     # A replace that has begun is continued: any other way would disturb it.
     if (group := replacing(target)) is not None:
-        new = view.newcomer(group)
+        new, filled = view.newcomer(group), group.children[-1]
         why = f"its replacement by {new.words} has begun already: the checklist goes on from there"
-        yield SwapWay(REPLACE_FIRST, why, new, begun=group.children[-1].resilvering)
+        yield SwapWay(
+            REPLACE_FIRST, why, new, begun=filled.resilvering and not filled.awaiting_resilver
+        )
         return
     kept = kept_words(view.situation, target, old.words)
     # The pull of a disk that is out, or that a spare stands in for, costs nothing more.

@@ -67,7 +67,15 @@ def test_a_resilver_of_what_a_disk_missed_may_end_much_sooner(changes, sooner):
 
 
 def test_a_resilver_of_other_disks_ends_before_that_of_this_one():
-    assert "starts after the running one" in said("resilver", "resilver", deferred=True)
+    c = Checklist("1", "tank", None, 1.0, SwapDisk("sda"), "raidz2-0", PULL_FIRST, predicted=5400.0)
+    scan, stage = view(Scan("resilver", "running")), SwapStage("", step="resilver", deferred=True)
+    for found, when in ((BARE, ", in about 1h00m"), (nothing("no data"), "")):
+        told = eta_note(scan._replace(estimate=found), stage, c)
+        said = f"This disk's resilver starts after the running one{when}; it takes about 1h30m."
+        assert told == said
+    assert "starts after the running one, in about" in eta_note(
+        scan._replace(estimate=KNOWN), stage, replace(c, predicted=None)
+    )
 
 
 def states(play: Play) -> dict[str, str]:

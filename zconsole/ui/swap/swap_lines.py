@@ -147,16 +147,18 @@ def eta_note(view: ScanView, stage: SwapStage | None, swap: Checklist | None = N
     """
     scan, found = view.scan, view.estimate
     matters = scan.function != "scrub" or (stage is not None and stage.step == "scrub")
+    left = duration(found.eta)
+    if found.low is not None and found.high is not None:
+        left = f"{left} ({duration(found.low)} to {duration(found.high)})"
+    if scan.active and stage is not None and stage.deferred:
+        starts = f", in about {left}" if found.eta else ""
+        takes = f"; it takes about {duration(swap.predicted)}" if swap and swap.predicted else ""
+        return f"This disk's {scan.function} starts after the running one{starts}{takes}."
     if not (scan.active and matters and found.eta):
         awaited = scan.active and stage is not None and stage.step == "resilver"
         if not (awaited and swap is not None and swap.predicted):
             return ""
         return f"No ETA yet; predicted to take {duration(swap.predicted)} in all ({swap.basis})."
-    left = duration(found.eta)
-    if found.low is not None and found.high is not None:
-        left = f"{left} ({duration(found.low)} to {duration(found.high)})"
-    if stage is not None and stage.deferred:
-        return f"This disk's {scan.function} starts after the running one, in about {left}."
     if swap is not None and (swap.same or (swap.wrong and swap.at != "resilver")):
         left += ", or much sooner: only what the disk missed is written"
     own = stage is not None and stage.step in ("resilver", "scrub")
