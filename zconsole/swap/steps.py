@@ -92,19 +92,22 @@ def spare_stage(swap: Checklist, view: MachineView, now: float) -> SwapStage | N
         return None
     if stands_in(target) and not just_ran(swap, view.pool, now):
         return None
+    failed = target.vdev.state in FAILED
     if target.group is not None:
+        why = "" if failed else ": the old disk is still read"
         return SwapStage(
             f"Wait until {target.group.children[-1].called} is filled",
-            ("Leave every disk where it is: the old disk is still read.",),
+            (f"Leave every disk where it is{why}.",),
             waits=filling(situation),
         )
     path = swap.spare.whole if swap.spare else ""
     # The chosen spare may be in use by now: then any other one will do.
     if path not in spares(view.pool):
         path = next(iter(spares(view.pool)), path)
+    redundancy = "Redundancy is restored" if failed else "Redundancy stays as it is"
     return SwapStage(
         f"Let the hot spare stand in for {swap.old.words}",
-        ("Redundancy stays as it is while the disk is swapped; the spare returns afterwards.",),
+        (f"{redundancy} while the disk is swapped; the spare returns afterwards.",),
         plan=plan_replace(situation, Swap(swap.old.key, path), estimate=swap.estimate),
         paths=(path,),
     )
