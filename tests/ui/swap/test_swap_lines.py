@@ -83,6 +83,10 @@ def states(play: Play) -> dict[str, str]:
     return {step.words: step.state for step in listed_steps(play.checklist, stage.step)}
 
 
+def shown(play: Play, stage: SwapStage) -> str:
+    return text(swap_lines(play.checklist, stage, (), LOOK, SIDE_FROM - 1))
+
+
 @rows("alarm", [True, False])
 def test_what_is_wrong_is_read_before_how_long_a_resilver_takes(alarm):
     c = Checklist("1", "tank", None, 1.0, SwapDisk("sda"), "raidz2-0", PULL_FIRST)
@@ -118,12 +122,13 @@ def test_a_disk_that_is_pulled_too_early_leaves_taking_it_offline_out():
     assert stage.step == "pull"
     assert "is out already" in stage.title
     assert "nothing was taken offline" in stage.text[0]
-    assert states(play)["Take the old disk offline"] == "left out"
+    assert "Take the old disk offline\n     not needed\n" in shown(play, stage)
+    assert states(play)["Take the old disk offline"] == "not needed"
     assert any(entry.text == "not needed: it is out already" for entry in play.checklist.log)
     assert play.answer("pulled").step == "insert"
     play.hands.insert(NEW, OLD)
     assert play.look().step == "replace"
-    assert states(play)["Take the old disk offline"] == "left out"
+    assert states(play)["Take the old disk offline"] == "not needed"
 
 
 def test_a_disk_that_was_pulled_too_early_and_is_put_back_is_pulled_in_its_turn():
@@ -146,7 +151,8 @@ def test_the_last_step_is_ticked_once_the_report_is_saved():
     play.exchanged()
     stage = play.answer("no-scrub")
     assert stage.over
-    assert states(play)["Scrub"] == "left out"
+    assert states(play)["Scrub"] == "skipped"
+    assert "Scrub\n     skipped\n" in shown(play, stage)
     steps = listed_steps(play.checklist, stage.step)
     assert steps[-1].state == "current"
     steps = listed_steps(play.checklist, stage.step, filed=True)
@@ -164,7 +170,7 @@ def test_a_scrub_that_was_canceled_is_not_ticked():
     commands.scrub(play.pool, "stop")
     play.wait(20.0)
     assert play.look().over
-    assert states(play)["Scrub"] == "left out"
+    assert states(play)["Scrub"] == "canceled"
 
 
 def test_the_history_has_a_date_where_the_day_changes():
