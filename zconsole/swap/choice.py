@@ -226,7 +226,7 @@ def _ways(
     if device := next((each for each in free if not old.is_on(each)), None):
         new = disk_of(device)
         why = (
-            f"disk {new.words} is free: replace with it now, and pull {old.spot} once the"
+            f"disk {new.words} is free: replace with it, and pull {old.spot} once the"
             f" resilver is done. {kept}"
         )
         yield SwapWay(REPLACE_FIRST, why, new)
@@ -286,8 +286,8 @@ def _by_pulling(situation: Situation, target: Target, lost: tuple[Effect, ...]) 
         refused = f"{hindered}: wait for that resilver, or replace that device first"
     left = max(0, min(effect.left for effect in lost if effect.target.top.name == top))
     why = (
-        f"no free bay is needed: take it offline, pull it, insert a new one. Until the resilver"
-        f" is done, {may_fail(left)} in {top}"
+        "no free bay is needed: take the disk offline, pull it, insert a new one. Until the"
+        f" resilver is done, {may_fail(left)} in {top} without losing data"
     )
     if not reads:
         why = "ZFS no longer reads this disk. Pull it, and insert a new one"

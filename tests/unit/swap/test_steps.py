@@ -214,7 +214,9 @@ def test_an_old_disk_that_is_pulled_while_the_new_one_is_filled_is_to_be_put_bac
     play = filling_first()
     play.hands.pull(OLD)
     stage = play.look()
-    assert stage.warnings == (f"{TOO_EARLY} 1 more device may fail in raidz2-0.",)
+    assert stage.warnings == (
+        f"{TOO_EARLY} 1 more device may fail in raidz2-0 without losing data.",
+    )
     assert stage.text == ("Pull nothing until it ends.",)
     stage = play.put_back(OLD)
     assert stage.alarm
@@ -233,7 +235,9 @@ def test_an_old_disk_whose_bay_has_another_disk_by_then_is_still_to_be_put_back(
     play.hands.pull(OLD)
     play.look()
     play.hands.insert(0, OLD)
-    assert play.look().warnings == (f"{TOO_EARLY} 1 more device may fail in raidz2-0.",)
+    assert play.look().warnings == (
+        f"{TOO_EARLY} 1 more device may fail in raidz2-0 without losing data.",
+    )
     play.put_back(OLD, into="Slot 12")
     assert play.do().warnings == ()
     assert play.until("scrub").step == "scrub"
@@ -251,7 +255,9 @@ def test_an_old_disk_that_is_out_before_the_new_one_is_filled_is_not_pulled_agai
 def test_an_old_disk_that_is_out_before_the_new_one_is_in_is_missed_at_once(play: Play):
     play.begin(REPLACE_FIRST)
     play.hands.pull(OLD)
-    assert play.look().warnings == (f"{TOO_EARLY} 1 more device may fail in raidz2-0.",)
+    assert play.look().warnings == (
+        f"{TOO_EARLY} 1 more device may fail in raidz2-0 without losing data.",
+    )
     play.hands.insert(NEW, EMPTY)
     assert TOO_EARLY in play.look().warnings[0]
     (left,) = play.look().undone

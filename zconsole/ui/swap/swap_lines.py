@@ -68,7 +68,7 @@ def _numbered(steps: Sequence[str]) -> Iterator[str]:
 
 def _title(step: str) -> str:
     """Return the title of a step in a list."""
-    return "Replace by the new disk" if step == "replace" else STEPS[step].title
+    return "Replace with the new disk" if step == "replace" else STEPS[step].title
 
 
 class ListedStep(NamedTuple):
