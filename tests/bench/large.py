@@ -187,7 +187,7 @@ def _first(name: str, leaves: int, seed: int) -> dict[str, Any]:
         for _ in range(max(1, leaves // WIDTH))
     ]
     pool = make.pool(tops, load=make.load(read=300e6, write=200e6, sequential=8.0), layout=BULK)
-    pool.host.memory, pool.host.throughput, pool.host.arc = 4 << 40, 250e9, 1 << 40
+    pool.host.memory, pool.host.throughput = 4 << 40, 250e9
     scan.begin(pool, SCRUB)
     simulation.advance(pool, BEFORE, STEPS)
     return cast("dict[str, Any]", raw(pool))

@@ -103,7 +103,7 @@ class _Story:
             [make.raidz(self.parity, members, fill)],
             load=load,
             layout=self.layout,
-            host=Host(memory=self.memory, arc=self.memory // 3),
+            host=Host(memory=self.memory),
         )
         pool.t = self.hour + self.times * 30.3 * DAY
         new.dtl = 1.0 if self.function == RESILVER else 0.0

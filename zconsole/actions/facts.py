@@ -19,6 +19,7 @@ from zconsole.diagnosis.device_errors.probes import smart_of
 from zconsole.errors import UnavailableError
 from zconsole.hardware.device import Device
 from zconsole.pool.model import Pool
+from zconsole.pool.redundancy import REPAIRS
 from zconsole.system.async_process import CommandRunner
 from zconsole.system.patient import begun
 from zconsole.system.process import DeadlineError
@@ -191,7 +192,13 @@ def situation_of(frame: Frame, facts: Facts) -> Situation:
     if frame.sample is None:
         raise UnavailableError(f"{frame.pool}: {frame.problem or 'not sampled yet'}")
     return Situation(
-        frame.sample.pool, facts, frame.t, frame.suspended, frame.looked, frame.problem
+        frame.sample.pool,
+        facts,
+        frame.t,
+        frame.suspended,
+        frame.looked,
+        frame.problem,
+        next((v.left for v in frame.scans if v.scan.active and v.scan.function in REPAIRS), None),
     )
 
 

@@ -186,7 +186,7 @@ def _attach_effects(
     return (
         f"{situation.pool.name} resilvers the new side;"
         " redundancy grows by one when that is complete",
-        takes(estimate),
+        takes(situation, estimate),
         *disturbed(situation),
     )
 

@@ -72,6 +72,8 @@ class Situation:
     """Start of the pool's newest sample in seconds of the steady clock; None if unknown."""
     problem: str | None = None
     """Why the newest sample failed: everything else here is older then."""
+    left: float | None = None
+    """Seconds left of the running resilver or rebuild; None if unknown, or none runs."""
 
     def zpool(self, verb: str, *words: str, operands: tuple[str, ...] = ()) -> tuple[str, ...]:
         """Return the argv of a zpool command on this pool; see ``zpool`` for the rules."""

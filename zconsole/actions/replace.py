@@ -12,7 +12,7 @@ from zconsole.actions import conditions as must
 from zconsole.actions.candidates import cautions, own_ashift
 from zconsole.actions.follow import replaced
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, called, decide, refuse
-from zconsole.actions.running_scans import disturbed, takes
+from zconsole.actions.running_scans import LITTLE, disturbed, takes
 from zconsole.actions.target import Swap, Target, doubts, find
 from zconsole.keyed_text import KeyedText
 from zconsole.pool.model import FAILED, Vdev, is_group
@@ -31,11 +31,6 @@ SEQUENTIAL = (
     " checksums; ZFS starts a scrub afterwards to check them"
 )
 HEALING = "healing resilver: checks every block against its checksum while copying"
-LITTLE = 10.0
-"""Percent of a resilver up to which a restart for one common pass is worth it.
-
-This is the default of zfs_resilver_defer_percent in OpenZFS 2.3.
-"""
 
 
 def plan_replace(
@@ -58,7 +53,7 @@ def plan_replace(
         doubts=(*_joins(situation, target), *doubts(situation.pool, swap.old)),
         consequences=(
             SEQUENTIAL if sequential else HEALING,
-            _takes(estimate, sequential),
+            takes(situation, estimate, _work(sequential)),
             *disturbed(situation, target.top if sequential else None),
             *_redundancy_meanwhile(situation, (target,)),
             *_of_spares(situation, target, swap.new),
@@ -198,7 +193,7 @@ def _batch_consequences(
     return (
         several if len(targets) > 1 else f"replaces {names}",
         once,
-        _takes(estimate, sequential),
+        takes(situation, estimate, _work(sequential), LITTLE),
         *disturbances,
         *((stay,) if reading else ()),
         *_redundancy_meanwhile(situation, targets),
@@ -288,8 +283,9 @@ def _holds_no_data(_: Situation, now: Target) -> str | None:
     return None
 
 
-def _takes(estimate: Estimate | None, sequential: bool) -> str:
-    return takes(estimate, "a healing resilver" if sequential else "the resilver")
+def _work(sequential: bool) -> str:
+    """Return the work whose time is estimated: that of a sequential rebuild is unknown."""
+    return "a healing resilver" if sequential else "the resilver"
 
 
 def _redundancy_meanwhile(situation: Situation, targets: tuple[Target, ...]) -> tuple[str, ...]:

@@ -58,12 +58,42 @@ def disturbed(
     )
 
 
-def takes(estimate: Estimate | None, work: str = "the resilver") -> str:
-    """Return how long a resilver is likely to take and why, or that it is unknown and why."""
+LITTLE = 10.0
+"""Percent of a resilver up to which a restart for one common pass is worth it.
+
+This is the default of zfs_resilver_defer_percent in OpenZFS 2.3.
+"""
+
+
+def after_running(situation: Situation, restarted: float = -1.0) -> str:
+    """Return ``after the running resilver (about 1h33m left), `` if a new device waits for it.
+
+    ``restarted``: percent up to which the plan restarts it instead.
+    """
+    runs = situation.active("resilver")
+    if runs is None or not will_defer(situation.facts, runs.percent):
+        return ""
+    if (runs.percent or 0.0) <= restarted:
+        return ""
+    left = "" if situation.left is None else f" (about {duration(situation.left)} left)"
+    return f"after the running resilver{left}, "
+
+
+def takes(
+    situation: Situation,
+    estimate: Estimate | None,
+    work: str = "the resilver",
+    restarted: float = -1.0,
+) -> str:
+    """Return how long a resilver is likely to take and why, or that it is unknown and why.
+
+    ``restarted`` is as for ``after_running``.
+    """
     if estimate is None or estimate.eta is None:
         why = estimate.reason if estimate else ""
         return f"how long {work} takes is unknown: {why or NO_SCAN}"
-    return f"{work} takes about {duration(estimate.eta)}, {estimate.reason}"
+    wait = after_running(situation, restarted)
+    return f"{wait}{work} takes about {duration(estimate.eta)}, {estimate.reason}"
 
 
 def discarded(situation: Situation) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ cmd/zpool/zpool_vdev.c (2.2.11).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -54,7 +54,7 @@ def may_fail(left: int) -> str:
     return f"{counted(left, 'more device')} may fail" if left > 0 else "no device may fail"
 
 
-def redundancy(pool: Pool, returned: Collection[str] = ()) -> tuple[tuple[Vdev, Redundancy], ...]:
+def redundancy(pool: Pool) -> tuple[tuple[Vdev, Redundancy], ...]:
     """Return the redundancy of each data-holding top-level vdev, in tree order.
 
     Names are made unique with ``#1``. A leaf that is resilvering, waiting for a resilver or not
@@ -62,8 +62,8 @@ def redundancy(pool: Pool, returned: Collection[str] = ()) -> tuple[tuple[Vdev, 
     ONLINE and complete. Never below 0.
 
     While a repair of the pool runs, some devices count as being filled, though zpool marks them
-    only after the first bytes were written: the new device of a replacing vdev, a leaf that the
-    kernel reports as unfilled, and one that came back (named in ``returned``). So does a spare on
+    only after the first bytes were written: the new device of a replacing vdev and an unfilled leaf
+    (by the kernel, or as it came back: ``timeline.events.Absences.unfilled``). So does a spare on
     which the source is silent, if the repair has nothing else to fill. In a dRAID, no stripe has
     two devices of one failure domain (vdev_draid.c), so all missing ones of a domain count as one.
     A checkpoint alone can keep a replacing vdev whose new device is complete.
@@ -78,13 +78,13 @@ def redundancy(pool: Pool, returned: Collection[str] = ()) -> tuple[tuple[Vdev, 
     """
     root, checkpoint = pool.root, pool.checkpoint is not None
     repairs = [scan for scan in pool.scans if scan.active and scan.function in REPAIRS]
-    begun = unmarked_repairs(root, repairs, returned)
+    begun = unmarked_repairs(root, repairs)
     own = {id(vdev): _without_spread_marks(vdev, repairs) for vdev in data_vdevs(root)}
     tops = [own.get(id(vdev), vdev) for vdev in root.children]
     every = [vdev for top in tops for vdev in top.walk()] if repairs else []
     # A repair fills the spares if it has nothing else to fill.
     spares = bool(repairs) and not any(
-        vdev.resilvering or vdev.kind == "replacing" or vdev.name in returned for vdev in every
+        vdev.resilvering or vdev.unfilled or vdev.kind == "replacing" for vdev in every
     )
     entries: list[tuple[Vdev, Redundancy]] = []
     taken: dict[str, int] = {}
@@ -93,7 +93,7 @@ def redundancy(pool: Pool, returned: Collection[str] = ()) -> tuple[tuple[Vdev, 
         taken[vdev.name] = count + 1
         name = f"{vdev.name}#{count}" if count else vdev.name
         if any(scan.vdev in (None, vdev.name) for scan in repairs):
-            marked = _mark_filling(own[id(vdev)], returned, spares)
+            marked = _mark_filling(own[id(vdev)], spares)
         else:
             marked = _mark_unfilled(own[id(vdev)], _has_failed(pool.scans, vdev), checkpoint)
         entry = _of_top_level(marked, name)
@@ -107,13 +107,11 @@ def redundancy(pool: Pool, returned: Collection[str] = ()) -> tuple[tuple[Vdev, 
     return tuple(entries)
 
 
-def unmarked_repairs(
-    root: Vdev, scans: Iterable[Scan], returned: Collection[str] = ()
-) -> tuple[Scan, ...]:
+def unmarked_repairs(root: Vdev, scans: Iterable[Scan]) -> tuple[Scan, ...]:
     """Return running repairs that have written nothing yet, if no device is marked as being filled.
 
     Each fills at least one (vdev_resilver_needed, vdev.c), which zpool marks once bytes were
-    written to it. ``returned`` is as for ``redundancy``.
+    written to it.
     """
     begun = tuple(
         scan
@@ -124,8 +122,7 @@ def unmarked_repairs(
         and (scan.percent or 0.0) < (COUNTED if scan.two_stage else SEEN)
     )
     shown = begun and any(
-        vdev.resilvering or vdev.unfilled or vdev.kind in GROUP_KINDS or vdev.name in returned
-        for vdev in root.walk()
+        vdev.resilvering or vdev.unfilled or vdev.kind in GROUP_KINDS for vdev in root.walk()
     )
     return () if shown else begun
 
@@ -230,12 +227,11 @@ def _mark_unfilled(vdev: Vdev, failed: bool, checkpoint: bool) -> Vdev:
     return vdev._replace(children=(*old, new))
 
 
-def _mark_filling(vdev: Vdev, returned: Collection[str], spares: bool) -> Vdev:
-    """Mark new devices, and leaves that came back, as resilvering."""
+def _mark_filling(vdev: Vdev, spares: bool) -> Vdev:
+    """Mark new devices and unfilled leaves as resilvering."""
     if not vdev.children:
-        filling = vdev.unfilled or vdev.name in returned
-        return vdev._replace(resilvering=True) if filling else vdev
-    *others, new = (_mark_filling(child, returned, spares) for child in vdev.children)
+        return vdev._replace(resilvering=True) if vdev.unfilled else vdev
+    *others, new = (_mark_filling(child, spares) for child in vdev.children)
     if vdev.kind == "replacing":  # all but the first are new; earlier ones may be filled already
         late = (v._replace(resilvering=v.resilvering or v.unfilled is None) for v in others[1:])
         others = [*others[:1], *late]

@@ -132,12 +132,11 @@ def clock(pool: PoolState) -> float:
 
 def _host(pool: PoolState) -> dict[str, float]:
     memory = pool.host.memory
-    free = memory - pool.host.arc - memory // 8
     return {
         "cpu": pool.host.cpu,
         "memory_total": memory,
-        "memory_available": max(memory // 16, free),
-        "arc_bytes": pool.host.arc,
+        "memory_available": memory // 2,
+        "arc_bytes": memory * 3 // 8,
         **({} if pool.host.zed is None else {"zed": pool.host.zed}),
     }
 

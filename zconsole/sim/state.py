@@ -329,7 +329,6 @@ class Host:
     """Shared links: name to bytes/s."""
     cpu: float = 0.03
     """Share of all processors in use in the last step."""
-    arc: int = 96 << 30
     shelf: list[Leaf] = field(default_factory=list)
     """Devices of the machine that belong to no pool and could replace one."""
     zed: bool | None = None

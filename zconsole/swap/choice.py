@@ -212,9 +212,11 @@ def _ways(
     """Yield the ways, most redundancy kept first; only one if a replace has already begun."""
     # A replace that has begun is continued: any other way would disturb it.
     if (group := replacing(target)) is not None:
-        new = view.newcomer(group)
+        new, filled = view.newcomer(group), group.children[-1]
         why = f"its replacement by {new.words} has begun already: the checklist goes on from there"
-        yield SwapWay(REPLACE_FIRST, why, new, begun=group.children[-1].resilvering)
+        yield SwapWay(
+            REPLACE_FIRST, why, new, begun=filled.resilvering and not filled.awaiting_resilver
+        )
         return
     kept = kept_words(view.situation, target, old.words)
     # The pull of a disk that is out, or that a spare stands in for, costs nothing more.
@@ -224,7 +226,7 @@ def _ways(
     if device := next((each for each in free if not old.is_on(each)), None):
         new = disk_of(device)
         why = (
-            f"disk {new.words} is free: replace with it now, and pull {old.spot} once the"
+            f"disk {new.words} is free: replace with it, and pull {old.spot} once the"
             f" resilver is done. {kept}"
         )
         yield SwapWay(REPLACE_FIRST, why, new)
@@ -284,8 +286,8 @@ def _by_pulling(situation: Situation, target: Target, lost: tuple[Effect, ...]) 
         refused = f"{hindered}: wait for that resilver, or replace that device first"
     left = max(0, min(effect.left for effect in lost if effect.target.top.name == top))
     why = (
-        f"no free bay is needed: take it offline, pull it, insert a new one. Until the resilver"
-        f" is done, {may_fail(left)} in {top}"
+        "no free bay is needed: take the disk offline, pull it, insert a new one. Until the"
+        f" resilver is done, {may_fail(left)} in {top} without losing data"
     )
     if not reads:
         why = "ZFS no longer reads this disk. Pull it, and insert a new one"

@@ -65,7 +65,7 @@ class Effect:
         if self.failed and self.left >= 0:
             return (
                 f"nothing more: {leaf.called} is {leaf.state} already, and"
-                f" {may_fail(self.left)} in {top} of {self.pool}"
+                f" {may_fail(self.left)} in {top} of {self.pool} without losing data"
             )
         if self.failed:  # a failed leaf gives no data, so pulling it loses none
             return f"nothing more: {leaf.called} of {self.pool} is {leaf.state} already"
@@ -262,7 +262,7 @@ def redundancy_words(situation: Situation, only: Vdev | None = None) -> tuple[st
     for top, entry in redundancy(situation.pool):
         if only is not None and top is not only:
             continue
-        left = f"{may_fail(entry.left)} in {entry.vdev}"
+        left = f"{may_fail(entry.left)} in {entry.vdev} without losing data"
         if not entry.left:
             left = f"{entry.vdev} has no redundancy left"
         unread = tuple(leaf.called for leaf in top.leaves() if leaf.name in entry.unread)

@@ -8,6 +8,8 @@ from dataclasses import asdict
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
+from zconsole.actions.plan import Situation
+from zconsole.actions.running_scans import after_running
 from zconsole.actions.target import partition_of, stands_in
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
 from zconsole.hardware.light import LASTING
@@ -94,15 +96,14 @@ def way_text(way: SwapWay) -> str:
     return f"{WAYS[way.mode].title}: {f'not now: {way.refused}' if way.refused else way.why}"
 
 
-def time_words(way: SwapWay, estimate: Estimate | None, left: float | None = None) -> str:
-    """Return how long the resilvers of a way take, and the basis of the estimate.
-
-    ``left``: seconds left of the running resilver by its own ETA; None if unknown.
-    """
-    if way.begun and left is not None:
-        return f"Time: {duration(left)} left of the resilver that runs"
+def time_words(situation: Situation, way: SwapWay, estimate: Estimate | None) -> str:
+    """Return how long the resilvers of a way take, and the basis of the estimate."""
+    if way.begun and situation.left is not None:
+        return f"Time: {duration(situation.left)} left of the resilver that runs"
     times = 2 if way.mode == SPARE_FIRST else 1
     runs = "two resilvers" if times > 1 else "one resilver"
+    if not way.begun:
+        runs = f"{after_running(situation)}{runs}"
     if estimate is None or estimate.eta is None:
         return f"Time: {runs} of unknown duration: {NO_SCAN}"
     each = " each" if times > 1 else " in all, and it runs already" if way.begun else ""

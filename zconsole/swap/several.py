@@ -9,8 +9,13 @@ from dataclasses import dataclass, replace
 
 from zconsole.actions.executor import ExecutionEvent
 from zconsole.actions.plan import Situation
-from zconsole.actions.replace import LITTLE
-from zconsole.actions.running_scans import discarded, progress, will_defer
+from zconsole.actions.running_scans import (
+    LITTLE,
+    after_running,
+    discarded,
+    progress,
+    will_defer,
+)
 from zconsole.actions.target import Swap, Target, others_missing
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
 from zconsole.pool.model import FAILED
@@ -66,12 +71,15 @@ def in_turn(
     view: MachineView, targets: Sequence[Target], estimates: Mapping[str, Estimate | None]
 ) -> SwapOrder:
     """Describe swapping one disk after the other, in this order."""
-    times = _seconds(targets, estimates)
+    situation = view.situation
+    # What the running resilver fills needs none of its own.
+    own = [t for t in targets if not (situation.repairing and is_being_replaced(t))]
+    times = _seconds(own, estimates)
     # One unknown duration makes the total unknown.
-    total = sum(times) if len(times) == len(targets) else None
+    total = sum(times) if len(times) == len(own) else None
     least = max(0, min(map(left_without, targets), default=0))
     names = ", then ".join(view.disk(target).spot for target in targets)
-    resilvers = counted(len(targets), "resilver")
+    resilvers = f"{after_running(situation)}{counted(len(own), 'resilver')}"
     return SwapOrder(
         (
             f"one after the other: {names}",
@@ -120,9 +128,10 @@ def _one_resilver(situation: Situation, time: str) -> str:
         return f"one resilver fills them all, {time}; {how}"
     waits = will_defer(situation.facts, runs.percent)
     if waits and (runs.percent or 0.0) > LITTLE:
+        left = "" if situation.left is None else f" (about {duration(situation.left)})"
         return (
             f"the new disks wait for the running resilver ({progress(runs)}), then one fills them"
-            f" all: {time} beyond the rest of the running one"
+            f" all: {time} beyond the rest of the running one{left}"
         )
     # The plan restarts a resilver that the new disks wait for while little of it is done.
     how = f"the running one restarts from 0 ({progress(runs)} lost)"

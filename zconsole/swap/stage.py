@@ -160,7 +160,7 @@ def pulled(old: SwapDisk) -> Answer:
     label = f"Its label must say {old.mark}." if old.mark else "Be sure that it was the right bay."
     return Answer(
         "pulled",
-        "I have pulled it, and its label says so",
+        "I have pulled it, and compared its label",
         "done",
         f"Goes on to the next step, with {old.words} out. {label}",
         change=lambda swap, now: replace(swap, pulled=now, unseen=not swap.was_gone),

@@ -92,19 +92,22 @@ def spare_stage(swap: Checklist, view: MachineView, now: float) -> SwapStage | N
         return None
     if stands_in(target) and not just_ran(swap, view.pool, now):
         return None
+    failed = target.vdev.state in FAILED
     if target.group is not None:
+        why = "" if failed else ": the old disk is still read"
         return SwapStage(
             f"Wait until {target.group.children[-1].called} is filled",
-            ("Leave every disk where it is: the old disk is still read.",),
+            (f"Leave every disk where it is{why}.",),
             waits=filling(situation),
         )
     path = swap.spare.whole if swap.spare else ""
     # The chosen spare may be in use by now: then any other one will do.
     if path not in spares(view.pool):
         path = next(iter(spares(view.pool)), path)
+    redundancy = "Redundancy is restored" if failed else "Redundancy stays as it is"
     return SwapStage(
         f"Let the hot spare stand in for {swap.old.words}",
-        ("Redundancy stays as it is while the disk is swapped; the spare returns afterwards.",),
+        (f"{redundancy} while the disk is swapped; the spare returns afterwards.",),
         plan=plan_replace(situation, Swap(swap.old.key, path), estimate=swap.estimate),
         paths=(path,),
     )
@@ -124,7 +127,7 @@ def offline_stage(swap: Checklist, view: MachineView, _: float) -> SwapStage | N
         along = [each.target.key for each in lost if each.pool == effect.pool]
         return SwapStage(
             f"Take {target.name} of {situation.pool.name} offline",
-            (f"Then nothing is written to the disk when you pull it.{whose}",),
+            (f"Once offline, nothing is written to the disk when you pull it.{whose}",),
             warnings=(f"{effect.text}.",) if not stands_in(target) else (),
             plan=plan_offline_safely(situation, target.key, along),
         )
@@ -316,8 +319,8 @@ def replace_stage(swap: Checklist, view: MachineView, _: float) -> SwapStage | N
         if labels
         else f"Replace {old.words} with {new.words}",
         (
-            "The new disk is overwritten: what is on it is lost. Compare its serial number once"
-            " more.",
+            "The new disk is overwritten: what is on it is lost. Compare its serial number"
+            " with its label.",
             *((f"SMART of the new disk: {smart.words()}.",) if smart is not None else ()),
         ),
         warnings=tuple(f"{sentence(doubt)}." for doubt in doubts),
@@ -454,7 +457,7 @@ def scrub_stage(swap: Checklist, view: MachineView, now: float) -> SwapStage | N
     begins = asked is not None and 0.0 <= now - asked < BEGINNING
     if "scrub" in swap.passed:
         return None
-    text = ("It reads every block once and finds damage that the old disk may have left.",)
+    text = ("A scrub reads every block once and finds damage that the old disk may have left.",)
     if runs is not None or begins:
         return SwapStage(
             f"Wait until {view.pool.name} is scrubbed",
@@ -514,18 +517,18 @@ STEPS = {
         "Pull the old disk",
         pull_stage,
         undo_pull,
-        _by_back("has it put back into its bay, then puts it online again"),
+        _by_back("asks you to put it back into its bay, then puts it online again"),
     ),
     "insert": SwapStep(
         "Insert the new disk",
         insert_stage,
-        undo=_by_back("has it taken out again and the old disk put back"),
+        undo=_by_back("asks you to take it out again and put the old disk back"),
     ),
     "replace": SwapStep(
         "Replace",
         replace_stage,
         undo_replace,
-        _by_back("takes the new disk out again", "Afterwards, until the resilver ends:"),
+        _by_back("detaches the new disk again", "Afterwards, until the resilver ends:"),
         brief="new disk is overwritten",
     ),
     "resilver": SwapStep(

@@ -156,7 +156,8 @@ class PoolTimeline:
             *spare_problems(pool.root, pool.scans, sample.t, back),
             *self._idle_spares(sample, tree, troubles),
         )
-        left = redundancy(self.absences.unfilled(sample), back)
+        lacking = self.absences.unfilled(sample)
+        left = redundancy(lacking)
         word = health(
             pool,
             sample.t,
@@ -171,7 +172,7 @@ class PoolTimeline:
             sample=sample,
             failure=None,
             health=without_redundancy(
-                word, left, pool.scans, unmarked_repairs(pool.root, pool.scans, back)
+                word, left, pool.scans, unmarked_repairs(lacking.root, pool.scans)
             ),
             series=self.rates.series,
             scans=scans,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from tests.lock.plans.table import alike
 from zconsole.actions.follow import leftover
@@ -17,7 +18,7 @@ from zconsole.pool.health import (
     unreachable,
     without_redundancy,
 )
-from zconsole.pool.model import Pool, SampleFailure, Scan, parse_version
+from zconsole.pool.model import Pool, SampleFailure, Scan, Vdev, parse_version
 from zconsole.pool.redundancy import is_complete, may_fail, parity, redundancy
 from zconsole.pool.scan_outcome import blocked_repair, last_scan, not_restored, scan_outcome
 
@@ -33,6 +34,13 @@ COMMANDS = (
 )
 
 
+def _lacking(vdev: Vdev, names: Collection[str]) -> Vdev:
+    """Return a tree in which the leaves of these names lack data."""
+    if not vdev.children:
+        return vdev._replace(unfilled=True) if vdev.name in names else vdev
+    return vdev._replace(children=tuple(_lacking(child, names) for child in vdev.children))
+
+
 def condition(s: Situation) -> Iterator[str]:
     """Yield what a pool's own figures tell about its condition."""
     pool, root = s.pool, s.pool.root
@@ -40,7 +48,9 @@ def condition(s: Situation) -> Iterator[str]:
     yield from alike((_told(found), label) for label, found in _healths(s).items())
     returned = [leaf.name for leaf in root.leaves() if leaf.vclass == "normal"][:1]
     bare = Pool(pool.name, pool.state, root)
-    back = {entry.vdev: entry.left for _, entry in redundancy(pool, returned)}
+    # Without a running repair, a device that just came back counts (``Absences.unfilled``).
+    marked = replace(pool, root=_lacking(root, returned)) if s.repairing else pool
+    back = {entry.vdev: entry.left for _, entry in redundancy(marked)}
     still = {entry.vdev: entry.left for _, entry in redundancy(bare)}
     for top, entry in redundancy(pool):
         only = f"; untouchable: {', '.join(entry.untouchable)}" if entry.untouchable else ""

@@ -67,12 +67,24 @@ def test_a_resilver_of_what_a_disk_missed_may_end_much_sooner(changes, sooner):
 
 
 def test_a_resilver_of_other_disks_ends_before_that_of_this_one():
-    assert "starts after the running one" in said("resilver", "resilver", deferred=True)
+    c = Checklist("1", "tank", None, 1.0, SwapDisk("sda"), "raidz2-0", PULL_FIRST, predicted=5400.0)
+    scan, stage = view(Scan("resilver", "running")), SwapStage("", step="resilver", deferred=True)
+    for found, when in ((BARE, ", in about 1h00m"), (nothing("no data"), "")):
+        told = eta_note(scan._replace(estimate=found), stage, c)
+        said = f"This disk's resilver starts after the running one{when}; it takes about 1h30m."
+        assert told == said
+    assert "starts after the running one, in about" in eta_note(
+        scan._replace(estimate=KNOWN), stage, replace(c, predicted=None)
+    )
 
 
 def states(play: Play) -> dict[str, str]:
     stage = play.look()
     return {step.words: step.state for step in listed_steps(play.checklist, stage.step)}
+
+
+def shown(play: Play, stage: SwapStage) -> str:
+    return text(swap_lines(play.checklist, stage, (), LOOK, SIDE_FROM - 1))
 
 
 @rows("alarm", [True, False])
@@ -110,12 +122,13 @@ def test_a_disk_that_is_pulled_too_early_leaves_taking_it_offline_out():
     assert stage.step == "pull"
     assert "is out already" in stage.title
     assert "nothing was taken offline" in stage.text[0]
-    assert states(play)["Take the old disk offline"] == "left out"
+    assert "Take the old disk offline\n     not needed\n" in shown(play, stage)
+    assert states(play)["Take the old disk offline"] == "not needed"
     assert any(entry.text == "not needed: it is out already" for entry in play.checklist.log)
     assert play.answer("pulled").step == "insert"
     play.hands.insert(NEW, OLD)
     assert play.look().step == "replace"
-    assert states(play)["Take the old disk offline"] == "left out"
+    assert states(play)["Take the old disk offline"] == "not needed"
 
 
 def test_a_disk_that_was_pulled_too_early_and_is_put_back_is_pulled_in_its_turn():
@@ -138,7 +151,8 @@ def test_the_last_step_is_ticked_once_the_report_is_saved():
     play.exchanged()
     stage = play.answer("no-scrub")
     assert stage.over
-    assert states(play)["Scrub"] == "left out"
+    assert states(play)["Scrub"] == "skipped"
+    assert "Scrub\n     skipped\n" in shown(play, stage)
     steps = listed_steps(play.checklist, stage.step)
     assert steps[-1].state == "current"
     steps = listed_steps(play.checklist, stage.step, filed=True)
@@ -156,7 +170,7 @@ def test_a_scrub_that_was_canceled_is_not_ticked():
     commands.scrub(play.pool, "stop")
     play.wait(20.0)
     assert play.look().over
-    assert states(play)["Scrub"] == "left out"
+    assert states(play)["Scrub"] == "canceled"
 
 
 def test_the_history_has_a_date_where_the_day_changes():

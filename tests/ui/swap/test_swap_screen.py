@@ -324,7 +324,7 @@ async def test_what_z_does_afterwards_is_not_tried_now_and_an_answer_goes_with_i
     async with swapping((80, 24)) as s:
         await s.begin("Replace first")
         screen = await s.read(s.insert(s.swap.hands.drawer()[0].rpartition(" ")[2], "Slot 11"))
-        assert "Afterwards, until the resilver ends: Z takes" in screen
+        assert "Afterwards, until the resilver ends: Z" in screen
         assert "nothing to undo here" in await s.read(s.press("Z"))
         screen = await s.read(s.press("r"))
         assert "Report saved" in await s.read(s.settled())

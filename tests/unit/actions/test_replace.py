@@ -193,6 +193,25 @@ def test_a_plan_says_how_long_a_resilver_is_likely_to_take(plan, sequential):
     assert f"how long {work} takes is unknown: no completed scan recorded" in unknown
 
 
+@rows(("left", "wait"), [(38400.0, "after the running resilver (about 10h40m left), "), (None, "")])
+@rows(
+    ("percent", "plan", "waits"),
+    [
+        (5.0, lambda s: plan_replace(s, Swap("1000", NEW), estimate=TIME), True),
+        (5.0, lambda s: plan_attach(s, "1000", NEW, TIME), True),
+        (40.0, lambda s: batch(s, "1000", estimate=TIME), True),
+        # The plan for several restarts a resilver of which little is done.
+        (5.0, lambda s: batch(s, "1000", estimate=TIME), False),
+    ],
+)
+def test_how_long_a_new_device_waits_is_told_before_the_time_of_its_resilver(
+    left, wait, percent, plan, waits
+):
+    s = replace(mirror(running("resilver", percent), facts=replace(V21, devices=())), left=left)
+    wait = (wait or "after the running resilver, ") * waits
+    assert f"\n{wait}the resilver takes about 2h00m" in said(plan(s))
+
+
 def test_an_attach_says_how_long_the_new_side_takes():
     plan = plan_attach(mirror(facts=NO_DISKS), "1000", NEW, TIME)
     assert "the resilver takes about 2h00m, estimated from" in said(plan)

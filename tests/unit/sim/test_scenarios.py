@@ -60,7 +60,11 @@ def test_a_scenario_decodes_and_survives_json(name):
         assert sample.source == "demo"
         assert sample.pool.name == raw["pool"]
         assert sample.pool.state in ("ONLINE", "DEGRADED")
-        assert sample.host is not None
+        host = sample.host
+        assert host is not None
+        assert host.memory_total is not None
+        assert host.memory_available is not None
+        assert 0 < (host.arc_bytes or 0) < host.memory_total - host.memory_available
         keys = [vdev.guid for vdev in sample.pool.root.walk() if vdev.vclass != "spare"]
         assert len(set(keys)) == len(keys)
 

@@ -161,12 +161,33 @@ def test_no_newcomer_of_a_replace_is_led_to_the_pull(key):
 @rows("resilvering", [True, False])
 def test_of_a_replace_whose_resilver_runs_only_the_time_left_is_told(resilvering):
     busy = group("replacing", disk("d00", 1000), disk("new", 9, resilvering=resilvering))
-    choice, whole = chosen(view(busy)), Estimate(20 * 3600.0, None, None, "as the last one")
-    (way,) = choice.ways
-    assert ("it runs already" in time_words(way, whole)) == resilvering
+    seen, whole = view(busy), Estimate(20 * 3600.0, None, None, "as the last one")
+    (way,) = chosen(seen).ways
+    assert ("it runs already" in time_words(seen.situation, way, whole)) == resilvering
     left = "Time: 10h00m left of the resilver that runs"
     said = left if resilvering else "Time: one resilver, about 20h00m: as the last one"
-    assert time_words(way, whole, 10 * 3600.0) == said
+    assert time_words(replace(seen.situation, left=10 * 3600.0), way, whole) == said
+
+
+WAITS = disk("new", 9, unfilled=True, awaiting_resilver=True)
+
+
+@rows(
+    ("changes", "fields", "said"),
+    [
+        ((), {"disks": (*DISKS, new_disk())}, "one resilver, about"),
+        ((), {"spares": (SPARE,)}, "two resilvers, about"),
+        ((group("replacing", disk("d00", 1000), WAITS),), {}, "one resilver, about"),
+    ],
+)
+def test_the_time_of_a_way_tells_how_long_its_disk_waits_for_the_running_resilver(
+    changes, fields, said
+):
+    seen = view(*changes, scans=(running("resilver"),), **fields)
+    seen = replace(seen, situation=replace(seen.situation, left=10 * 3600.0))
+    way = chosen(seen).ways[0]
+    told = time_words(seen.situation, way, Estimate(3600.0, None, None, "as the last one"))
+    assert told.startswith(f"Time: after the running resilver (about 10h00m left), {said} 1h00m")
 
 
 def test_disks_that_nothing_covers_once_it_is_out_must_stay():

@@ -117,6 +117,7 @@ def test_a_scan_that_another_took_the_place_of_tells_its_pace(function, vdev, ra
         (None, {}, "it starts again as each new disk joins in its first seconds; little is lost"),
         (5.0, {}, "2h00m; the running one restarts from 0 (5.0 % lost)"),
         (40.0, {}, "wait for the running resilver (40.0 %), then one fills them all: 2h00m beyond"),
+        (40.0, {}, "beyond the rest of the running one (about 1h00m)"),
         (5.0, {"version": (2, 2, 7), "parameters": {}}, "restarts from 0 (5.0 % lost)"),
         (40.0, {"parameters": {"zfs_resilver_disable_defer": 1}}, "from 0 (40.0 % lost)"),
         (40.0, {"features": {}}, "the running one (40.0 %) restarts for all, or ends first"),
@@ -128,8 +129,11 @@ def test_how_one_resilver_fills_all_is_said_once_and_what_it_means_for_a_running
     scans = () if percent is None else (running("resilver", percent),)
     v = view(disks=(*DISKS, *FREE), scans=scans)
     s = v.situation
-    v = replace(v, situation=replace(s, facts=replace(s.facts, **changes)))
-    text = both(v)[1].text
+    v = replace(v, situation=replace(s, facts=replace(s.facts, **changes), left=3600.0))
+    each, every = both(v)
+    waits = "after the running resilver (about 1h00m left), 2 resilvers, " in each.text[1]
+    assert waits == ((percent == 40.0 and not changes) or "version" in changes)
+    text = every.text
     assert [said in line for line in text] == [False, True, False]
     assert "pass of its own" not in " ".join(text)
 

@@ -8,15 +8,19 @@ import pytest
 
 from tests.records import replace
 from tests.table import rows
+from tests.unit.actions.pools import disk, group
 from tests.unit.swap.playing import EMPTY, NEW, OLD, SMALL, Play, partitioned, with_second_pool
+from tests.unit.swap.views import chosen, view
 from zconsole.diagnosis.device_errors.faults import SmartCounts
 from zconsole.hardware.device import Contents, Device
+from zconsole.pool.model import FAILED
 from zconsole.sim import commands
 from zconsole.sim.disk import FAULTED
 from zconsole.sim.state import Checkpoint
 from zconsole.swap.choice import choose
-from zconsole.swap.disk import PULL_FIRST, REPLACE_FIRST
+from zconsole.swap.disk import PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
 from zconsole.swap.several import started
+from zconsole.swap.steps import spare_stage
 from zconsole.swap.store import Guide, SwapStore
 
 pytestmark = pytest.mark.slow
@@ -32,6 +36,22 @@ def test_a_new_disk_that_is_used_in_another_bay_is_refused_where_it_does_not_fit
     assert any(text.startswith("Too small") for text in stage.text)
     assert stage.text[-1] == "Insert another disk."
     assert play.checklist.new is None
+
+
+@rows("state", ["ONLINE", "DEGRADED", *FAILED])
+@rows("filling", [False, True])
+def test_only_a_disk_that_can_be_read_is_said_to_be_read_while_a_spare_is_filled(state, filling):
+    spare = disk("sp", 9, "AVAIL")._replace(vclass="spare")
+    old = disk("d00", 1000, state)
+    top = group("spare", old, disk("sp", 9, resilvering=True)) if filling else old
+    seen = view(top, spares=(spare,))
+    swap = replace(chosen(view(spares=(spare,))).draft, mode=SPARE_FIRST)
+    stage = spare_stage(swap, seen, 0.0)
+    assert stage is not None
+    said = "Leave every disk where it is: the old disk is still read."
+    if not filling:
+        said = "Redundancy stays as it is while the disk is swapped; the spare returns afterwards."
+    assert (stage.text == (said,)) == (state not in FAILED)
 
 
 def test_a_machine_without_hot_plug_is_powered_off(play: Play, tmp_path):
@@ -194,7 +214,9 @@ def test_an_old_disk_that_is_pulled_while_the_new_one_is_filled_is_to_be_put_bac
     play = filling_first()
     play.hands.pull(OLD)
     stage = play.look()
-    assert stage.warnings == (f"{TOO_EARLY} 1 more device may fail in raidz2-0.",)
+    assert stage.warnings == (
+        f"{TOO_EARLY} 1 more device may fail in raidz2-0 without losing data.",
+    )
     assert stage.text == ("Pull nothing until it ends.",)
     stage = play.put_back(OLD)
     assert stage.alarm
@@ -213,7 +235,9 @@ def test_an_old_disk_whose_bay_has_another_disk_by_then_is_still_to_be_put_back(
     play.hands.pull(OLD)
     play.look()
     play.hands.insert(0, OLD)
-    assert play.look().warnings == (f"{TOO_EARLY} 1 more device may fail in raidz2-0.",)
+    assert play.look().warnings == (
+        f"{TOO_EARLY} 1 more device may fail in raidz2-0 without losing data.",
+    )
     play.put_back(OLD, into="Slot 12")
     assert play.do().warnings == ()
     assert play.until("scrub").step == "scrub"
@@ -231,7 +255,9 @@ def test_an_old_disk_that_is_out_before_the_new_one_is_filled_is_not_pulled_agai
 def test_an_old_disk_that_is_out_before_the_new_one_is_in_is_missed_at_once(play: Play):
     play.begin(REPLACE_FIRST)
     play.hands.pull(OLD)
-    assert play.look().warnings == (f"{TOO_EARLY} 1 more device may fail in raidz2-0.",)
+    assert play.look().warnings == (
+        f"{TOO_EARLY} 1 more device may fail in raidz2-0 without losing data.",
+    )
     play.hands.insert(NEW, EMPTY)
     assert TOO_EARLY in play.look().warnings[0]
     (left,) = play.look().undone

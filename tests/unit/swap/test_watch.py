@@ -406,7 +406,7 @@ def test_a_disk_that_is_in_again_does_not_count_for_redundancy_before_it_is_comp
             break
         told.add(stage.text[0])
         play.wait(1.0)
-    assert told == {"1 more device may fail in raidz2-0."}
+    assert told == {"1 more device may fail in raidz2-0 without losing data."}
     assert play.look().step == "offline"
 
 

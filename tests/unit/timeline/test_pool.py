@@ -501,7 +501,7 @@ def test_what_is_said_of_a_pool_is_that_of_its_newest_sample(change):
     timeline, pool = PoolTimeline(), replace(first.pool, root=root)
     for t, seen in enumerate((first.pool, pool, pool, first.pool)):
         frame = timeline.push(replace(first, t=1000.0 + t, clock=1000.0 + t, pool=seen))
-        left = redundancy(timeline.absences.unfilled(frame.sample), timeline.absences.returned)
+        left = redundancy(timeline.absences.unfilled(frame.sample))
         assert frame.redundancy == tuple(entry for _, entry in left)
         assert frame.balance == balance(seen.root)
         assert {row.key: row.vdev for row in frame.rows} == {

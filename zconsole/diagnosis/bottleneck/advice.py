@@ -107,7 +107,10 @@ def more_writes(seen: Evidence, _: Disk = NO_DISK) -> Suggestion:
 
 
 def slow_disk(seen: Evidence, disk: Disk) -> Suggestion:
-    """Suggest a check of a slow source disk, and offline only if redundancy would remain."""
+    """Suggest a check of a slow source disk, and offline only if redundancy would remain.
+
+    One that is being replaced needs no check.
+    """
     top = seen.tops.get(disk.top)
     tops = () if top is None else (top,)
     whole = redundancy(Pool("", None, Vdev("", "root", children=tops), scans=(seen.scan,)))
@@ -115,8 +118,9 @@ def slow_disk(seen: Evidence, disk: Disk) -> Suggestion:
     when = "" if seen.scan.function == "scrub" else " after this resilver"
     groups = (vdev.children for top in tops for vdev in top.walk() if vdev.kind == "replacing")
     new = next((each[-1].name for each in groups if each and each[0].name == disk.name), None)
-    replaced = f"{new} replaces it" if new else "replace it"
-    told = f"check {disk.name}: errors, SMART, cable; {replaced}{when}"
+    told = f"check {disk.name}: errors, SMART, cable; replace it{when}"
+    if new:
+        told = f"wait: {new} replaces {disk.name}{when}"
     return Suggestion(f"{told}; or offline it (then {may_fail(left)})" if left > 0 else told)
 
 

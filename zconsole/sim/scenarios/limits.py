@@ -30,7 +30,7 @@ def memory_limited(make: Build) -> PoolState:
     pool = make.pool(
         [make.raidz(2, make.leaves(8, RED_8T), fill=0.6)],
         layout=DataLayout(block=float(MIB), run=48.0 * MIB, span=24.0 * MIB),
-        host=Host(memory=16 << 30, arc=6 << 30),
+        host=Host(memory=16 << 30),
     )
     scan.begin(pool, SCRUB)
     return pool

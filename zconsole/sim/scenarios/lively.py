@@ -24,7 +24,7 @@ def resilver(make: Build) -> PoolState:
         ],
         load=make.load(read=5e6, write=4e6, size=262144.0, bursty=0.7, sync=0.1, sequential=4.0),
         layout=DataLayout(block=1048576.0, run=64 * 1048576.0, span=24 * 1048576.0),
-        host=Host(memory=128 << 30, arc=56 << 30),
+        host=Host(memory=128 << 30),
         spares=[spare],
         cache=[make.leaf(SSD_400G), make.leaf(SSD_1T)],
     )

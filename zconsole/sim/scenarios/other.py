@@ -109,7 +109,7 @@ def thousand(make: Build) -> PoolState:
         for _ in range(100)
     ]
     pool = make.pool(tops, load=make.load(read=300e6, write=200e6, sequential=8.0), layout=BULK)
-    pool.host.memory, pool.host.throughput, pool.host.arc = 4 << 40, 250e9, 1 << 40
+    pool.host.memory, pool.host.throughput = 4 << 40, 250e9
     scan.begin(pool, SCRUB)
     return pool
 

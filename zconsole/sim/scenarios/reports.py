@@ -24,7 +24,7 @@ def six_disk_swap(make: Build) -> PoolState:
     pool = make.pool(
         [make.raidz(2, pairs, fill=0.79, frag=0.31)],
         layout=DataLayout(run=1.55 * MIB, span=12.5 * MIB),
-        host=Host(memory=32 << 30, arc=12 << 30),
+        host=Host(memory=32 << 30),
     )
     pool.tunables["zfs_scan_mem_lim_fact"] = 2
     scan.begin(pool, RESILVER)
@@ -41,7 +41,7 @@ def one_new_disk(make: Build) -> PoolState:
         [make.raidz(2, [make.replacing(gone, new), *others, *behind], fill=0.627)],
         load=make.load(read=20e3, write=60e3, bursty=0.5),
         layout=DataLayout(block=131072.0, old_run=0.29 * MIB),
-        host=Host(memory=8 << 30, arc=5 << 30, throughput=6e8, buses={"port-multiplier": 200e6}),
+        host=Host(memory=8 << 30, throughput=6e8, buses={"port-multiplier": 200e6}),
         version=UNSORTED,
     )
     scan.begin(pool, RESILVER)
@@ -70,7 +70,7 @@ def nvme_raidz1(make: Build) -> PoolState:
     pool = make.pool(
         [make.raidz(1, [*disks, make.replacing(gone, new)], fill=0.6)],
         layout=DataLayout(block=float(MIB), span=192.0 * MIB),
-        host=Host(memory=384 << 30, arc=180 << 30, throughput=26e9),
+        host=Host(memory=384 << 30, throughput=26e9),
     )
     scan.begin(pool, RESILVER)
     return pool

@@ -13,7 +13,6 @@ from zconsole.diagnosis.device_errors.faults import SUSPECTS
 from zconsole.errors import ZconsoleError
 from zconsole.hardware.location import PARTITION
 from zconsole.pool.model import Vdev
-from zconsole.pool.redundancy import REPAIRS
 from zconsole.scan_report.resilver_time import member_duration
 from zconsole.swap.choice import SwapChoice, SwapWay, cable_advice, choose
 from zconsole.swap.disk import (
@@ -232,10 +231,8 @@ class SwapFlow:
 
     async def _begin(self, choice: SwapChoice, view: MachineView) -> Checklist | None:
         """Show each way with its consequences, and begin the one that is confirmed."""
-        key, scan = choice.old.key, self.frame.scan
+        key = choice.old.key
         estimate = (await self._estimated([*filter(None, [view.target(key)])])).get(key)
-        runs = scan is not None and scan.scan.active and scan.scan.function in REPAIRS
-        left = scan.left if scan is not None and runs else None
         notes = doubts(view.pool, key, view.faulty)
         title = choice.refusal.title if choice.refusal else ""
         if title:  # the problem is the pool's, not the device's
@@ -251,7 +248,7 @@ class SwapFlow:
                 begun.extend(await in_daemon_thread(self._stored, _make))
 
             what = WAYS[way.mode].title if way else "not guided"
-            time = "" if way is None else time_words(way, estimate, left)
+            time = "" if way is None else time_words(view.situation, way, estimate)
             denied = self.ui.denied
             asked = question(
                 title or f"SWAP {choice.old.words}: {what}",

@@ -68,7 +68,7 @@ def _numbered(steps: Sequence[str]) -> Iterator[str]:
 
 def _title(step: str) -> str:
     """Return the title of a step in a list."""
-    return "Replace by the new disk" if step == "replace" else STEPS[step].title
+    return "Replace with the new disk" if step == "replace" else STEPS[step].title
 
 
 class ListedStep(NamedTuple):
@@ -76,7 +76,7 @@ class ListedStep(NamedTuple):
 
     words: str
     state: str
-    """One of "done", "current", "left out" or "to come"."""
+    """Either "done", "current" or "to come", or why it was left out, such as "skipped"."""
     cost: str
 
 
@@ -112,17 +112,19 @@ def _state(swap: Checklist, step: str, beyond: int, current: bool) -> str:
     own = [entry for entry in swap.log if entry.step == step]
     ran = any(entry.command for entry in own)
     if step == "scrub":
-        ran = swap.scrub_begun is not None and own[-1].text != SCRUB_CANCELED
-        return "done" if ran else "left out"
-    skipped = step in swap.passed or any(entry.text.startswith(NOT_NEEDED) for entry in own)
-    return "left out" if skipped and not ran else "done"
+        if own and own[-1].text == SCRUB_CANCELED:
+            return "canceled"
+        return "done" if swap.scrub_begun is not None else "skipped"
+    if not ran and any(entry.text.startswith(NOT_NEEDED) for entry in own):
+        return NOT_NEEDED
+    return "skipped" if step in swap.passed and not ran else "done"
 
 
 SIDE_FROM = 76
 """Width in cells from which the steps stand beside the text; below that, under it."""
 _STEPS = 33
 _LABEL = 6
-_ROLES = {"done": "good", "current": "notice", "left out": "dim", "to come": ""}
+_ROLES = {"done": "good", "current": "notice", "to come": ""}
 
 
 def swap_title(
@@ -147,16 +149,18 @@ def eta_note(view: ScanView, stage: SwapStage | None, swap: Checklist | None = N
     """
     scan, found = view.scan, view.estimate
     matters = scan.function != "scrub" or (stage is not None and stage.step == "scrub")
+    left = duration(found.eta)
+    if found.low is not None and found.high is not None:
+        left = f"{left} ({duration(found.low)} to {duration(found.high)})"
+    if scan.active and stage is not None and stage.deferred:
+        starts = f", in about {left}" if found.eta else ""
+        takes = f"; it takes about {duration(swap.predicted)}" if swap and swap.predicted else ""
+        return f"This disk's {scan.function} starts after the running one{starts}{takes}."
     if not (scan.active and matters and found.eta):
         awaited = scan.active and stage is not None and stage.step == "resilver"
         if not (awaited and swap is not None and swap.predicted):
             return ""
         return f"No ETA yet; predicted to take {duration(swap.predicted)} in all ({swap.basis})."
-    left = duration(found.eta)
-    if found.low is not None and found.high is not None:
-        left = f"{left} ({duration(found.low)} to {duration(found.high)})"
-    if stage is not None and stage.deferred:
-        return f"This disk's {scan.function} starts after the running one, in about {left}."
     if swap is not None and (swap.same or (swap.wrong and swap.at != "resilver")):
         left += ", or much sooner: only what the disk missed is written"
     own = stage is not None and stage.step in ("resilver", "scrub")
@@ -260,23 +264,27 @@ def _keyed(look: DisplayFormat, action: str, text: str, width: int) -> Iterable[
 
 
 def _steps(steps: Sequence[ListedStep], look: DisplayFormat) -> Iterator[Line]:
-    """Yield one line per step: its mark and title; a note below where it can't be undone."""
+    """Yield one line per step: its mark and title.
+
+    A note below says that it can't be undone, or why it was left out.
+    """
     ascii_only = look.glyphs.is_ascii
     marks = {
         "done": "+" if ascii_only else "✓",
         "current": look.glyphs.pointer,
-        "left out": look.glyphs.track,
         "to come": " ",
     }
     yield (Span(" Steps", "bold"),)
     for step in steps:
-        role = _ROLES[step.state]
+        role = _ROLES.get(step.state, "dim")
         words = Span(
             step.words, "bold" if step.state == "current" else role if role == "dim" else ""
         )
-        yield (Span(f" {marks[step.state]} ", role), words)
+        yield (Span(f" {marks.get(step.state, look.glyphs.track)} ", role), words)
         if step.cost and step.state in ("current", "to come"):
             yield (Span(f"     {step.cost}", "warning"),)
+        if step.state not in marks:
+            yield (Span(f"     {step.state}", role),)
 
 
 def _disks(swap: Checklist, look: DisplayFormat, width: int) -> Iterator[Line]:

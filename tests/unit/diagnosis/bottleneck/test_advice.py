@@ -42,11 +42,17 @@ def test_a_slow_disk_is_replaced_after_the_resilver_that_runs(function: str, lat
     assert ("replace it after this resilver" in slow_disk(seen, SMALL).text) == later
 
 
-def test_no_disk_is_suggested_to_be_replaced_that_is_being_replaced() -> None:
-    pair = Vdev("replacing-0", "replacing", children=(Vdev("a", "disk"), Vdev("new", "disk")))
-    tops = {"1": Vdev("raidz2-0", "raidz2", children=(pair, Vdev("b", "disk")))}
+def test_no_disk_is_suggested_to_be_checked_or_replaced_that_is_being_replaced() -> None:
+    pair = Vdev(
+        "replacing-0",
+        "replacing",
+        children=(Vdev("a", "disk", state="ONLINE"), Vdev("new", "disk", state="ONLINE")),
+    )
+    others = (Vdev(name, "disk", state="ONLINE") for name in "bcd")
+    tops = {"1": Vdev("raidz2-0", "raidz2", children=(pair, *others))}
     seen = Evidence(Scan("resilver", state="running"), "issuing", 1.0, tops=tops)
-    assert "; new replaces it after this resilver" in slow_disk(seen, SMALL).text
+    told = "wait: new replaces a after this resilver; or offline it (then 1 more device may fail)"
+    assert slow_disk(seen, SMALL).text == told
 
 
 @rows(
