@@ -137,7 +137,7 @@ def _evacuation(
     return (
         f"copies {'its data' if moved is None else size(moved)} to the other vdevs{fuller}",
         takes(estimate, "the copy"),
-        f"memory for the table of moved blocks: {table}; reads of these look there first",
+        f"memory for the table of moved blocks: {table}; reads of these go through it",
         "until the copy has ended you can cancel it (zpool remove -s), and nothing can be replaced,"
         " attached or added",
         "checksums are not verified as it copies; a read or write error cancels it: scrub first",
