@@ -16,12 +16,14 @@ from pathlib import Path
 
 from zconsole.actions.add import Layout, plan_add
 from zconsole.actions.allocating import plan_allocating
+from zconsole.actions.checkpoint import plan_add_with_way_back, plan_discard
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.executor import Executor
 from zconsole.actions.facts import PATIENCE, MachineFacts, Refresher, is_answer
 from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import ActionPlan, Situation
+from zconsole.actions.remove import plan_cancel, plan_remove
 from zconsole.actions.replace import (
     plan_batch,
     plan_replace,
@@ -86,6 +88,12 @@ ACTIONS: dict[str, Callable[[Situation, list[str]], ActionPlan]] = {
     "detach": lambda s, w: plan_detach(s, key(s, w[0])),
     # For example "special:mirror", "normal:raidz1", "log:disk".
     "add": lambda s, w: plan_add(s, Layout(*w[0].split(":")), tuple(w[1:])),
+    "add-after-checkpoint": lambda s, w: plan_add_with_way_back(
+        s, Layout(*w[0].split(":")), tuple(w[1:])
+    ),
+    "discard": lambda s, _: plan_discard(s),
+    "remove": lambda s, w: plan_remove(s, key(s, w[0])),
+    "cancel-removal": lambda s, _: plan_cancel(s),
     "trim": lambda s, w: plan_work("trim", s, key(s, w[0]), *w[1:]),
     "initialize": lambda s, w: plan_work("initialize", s, key(s, w[0]), *w[1:]),
     "sit-out": lambda s, w: plan_sit_out(s, key(s, w[0]), on=w[1] == "on"),

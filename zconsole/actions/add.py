@@ -15,6 +15,7 @@ from zconsole.actions import conditions as must
 from zconsole.actions.candidates import judge_new
 from zconsole.actions.follow import leaf_on, when
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse
+from zconsole.actions.remove import NO_RAIDZ, unremovable
 from zconsole.actions.target import failed
 from zconsole.hardware.device import Device
 from zconsole.keyed_text import KeyedText
@@ -391,17 +392,8 @@ def permanent(situation: Situation, layout: Layout) -> str | None:
     """
     if not layout.holds_data:
         return None
-    kinds = (layout.kind, *(top.kind for top in data_vdevs(situation.pool.root)))
-    shifts = {top.ashift for top in _normal(situation)} - {None}
-    if any(kind.startswith(("raidz", "draid")) for kind in kinds):
-        why = "no vdev with data can be removed from a pool with raidz or dRAID"
-    elif situation.facts.has("device_removal") is False:
-        why = "the pool lacks the feature device_removal"
-    elif len(shifts) > 1:
-        why = "no vdev can be removed where ashift differs between vdevs"
-    else:
-        return None
-    return f"the {layout.name} can never be removed again: {why}"
+    why = NO_RAIDZ if layout.kind.startswith("raidz") else unremovable(situation)
+    return f"the {layout.name} can never be removed again: {why}" if why else None
 
 
 def removable(situation: Situation, layout: Layout) -> str:

@@ -105,13 +105,13 @@ def checkpoint_doubt(situation: Situation) -> tuple[str, ...]:
 
 
 def _checkpointed(situation: Situation) -> str | None:
-    """Return why a checkpoint is in the way (spa_vdev_attach, spa_vdev_detach in spa.c)."""
+    """Return why a checkpoint is in the way (spa_vdev_attach, spa_vdev_detach, spa_vdev_remove)."""
     if situation.pool.checkpoint is None:
         return None
     if situation.pool.checkpoint.discarding:
         return "a checkpoint is being discarded: wait for it"
     return (
-        "the pool has a checkpoint, so ZFS refuses replace, attach and detach: discard it"
+        "the pool has a checkpoint, so ZFS refuses replace, attach, detach and remove: discard it"
         " first (zpool checkpoint -d); you can't rewind to it afterwards"
     )
 

@@ -140,6 +140,16 @@ def with_failures(facts: Facts, frames: Iterable[Frame]) -> Facts:
     return replace(facts, devices=tuple(map(_marked, facts.devices))) if known else facts
 
 
+async def mapping_memory(runner: CommandRunner, pool: str, vdev: str) -> int | None:
+    """Return the bytes of memory for the table of a removed vdev's blocks, None if unknown.
+
+    ``zpool remove -n`` only estimates; it changes nothing and needs no root.
+    """
+    said = await _ask(runner, zpool("remove", "-np", operands=(pool, vdev)))
+    match = re.search(r" (\d+)$", (said or "").rstrip())
+    return int(match[1]) if match else None
+
+
 def label_of(text: str) -> str:
     """Return the pool GUID in ``zdb -l`` output; empty if no label was read."""
     match = re.search(r"^[ \t]*pool_guid: (\d+)$", text, re.MULTILINE)

@@ -110,10 +110,8 @@ def plan_attach(
     if target is None:
         return refuse("attach", "Attach a device", situation, must.NOT_THERE)
     raidz = target.vdev.kind.startswith("raidz")
-    # A raidz is given by name: not every release accepts the GUID of an interior vdev.
-    device = target.vdev.name if target.vdev.children else target.vdev.argument
     shift = own_ashift(target, new, situation.facts)
-    argv = situation.zpool("attach", *shift, operands=(device, new))
+    argv = situation.zpool("attach", *shift, operands=(target.argument, new))
     plan = ActionPlan(
         action="attach",
         title=f"Attach {new} to {target.name}",

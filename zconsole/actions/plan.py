@@ -290,10 +290,8 @@ def decide(plan: ActionPlan, situation: Situation) -> ActionPlan:
 def _hazards(plan: ActionPlan, situation: Situation) -> tuple[str, ...]:
     """Return the known bugs that the plan's commands may trigger in this OpenZFS release."""
     kinds = {vdev.kind for vdev in data_vdevs(situation.pool.root)}
-    commands = (" ".join(step.argv[1:]) for step in plan.steps)
-    found = (
-        text for command in commands for text in hazards(command, situation.facts.version, kinds)
-    )
+    acts = (*(" ".join(step.argv[1:]) for step in plan.steps), plan.action)
+    found = (text for act in acts for text in hazards(act, situation.facts.version, kinds))
     return tuple(dict.fromkeys(found))
 
 

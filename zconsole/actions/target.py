@@ -31,6 +31,14 @@ class Target:
         return f"{name} ({note})" if name == self.vdev.name and note.startswith("was ") else name
 
     @property
+    def argument(self) -> str:
+        """The name to give to zpool: ``Vdev.argument``, of a vdev with devices its printed name.
+
+        Not every release accepts the GUID of an interior vdev.
+        """
+        return self.vdev.name if self.vdev.children else self.vdev.argument
+
+    @property
     def group(self) -> Vdev | None:
         """The replacing or spare vdev around it, else None."""
         return self.parent if is_group(self.parent) else None

@@ -240,6 +240,8 @@ def _activity(view: ActivityView, now: float) -> str:
     if activity.state == "finished":
         on = f" on {_day_clock(activity.end, now)}" if activity.end else ""
         return f"{name}: finished{_moved(activity)}{on}"
+    if activity.state == "exists" and activity.start is not None:
+        state = f"exists since {_day_clock(activity.start, now)}"
     told = activity.state == "paused" or activity.kind == SCRUB_HOURS
     why = f", {activity.note}" if activity.note and told else ""
     advice = f"; {view.advice}" if view.advice else ""

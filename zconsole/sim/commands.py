@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,13 +23,24 @@ from zconsole.sim.state import (
     CANCELED,
     DISCARDING,
     ERRORSCRUBBING,
+    EXISTS,
     SCRUB,
+    Checkpoint,
     ErrorScrub,
     PoolState,
     Relocation,
     SimulatedScan,
 )
-from zconsole.sim.topology import Group, Member, Top, leaves_of, parent, siblings, top_name
+from zconsole.sim.topology import (
+    Group,
+    Member,
+    Top,
+    groups,
+    leaves_of,
+    parent,
+    siblings,
+    top_name,
+)
 
 if TYPE_CHECKING:
     from zconsole.system.process import Completed
@@ -98,9 +109,7 @@ def _widen(pool: PoolState, index: int, new: str, failed: str) -> None:
         "raidz expansion in progress": pool.expansion is not None and pool.expansion.running,
         "device is too small": fresh.model.size < smallest - LABEL_SPACE,
     }
-    for reason, applies in reasons.items():
-        if applies:
-            raise CommandError(f"{failed}: {reason}", 255)
+    _refuse(failed, reasons, 255)
     _cancel_scrub(pool, "scrub canceled by the replacement")
     _take(pool, fresh)
     fresh.dtl = 0.0
@@ -280,8 +289,11 @@ def _place(pool: PoolState, device: str, failed: str, status: int = 1) -> tuple[
 
 def _top_called(pool: PoolState, name: str) -> int | None:
     """Return the number of the top-level vdev with this name or GUID; None if there is none."""
-    tops = enumerate(pool.tops)
-    return next((i for i, top in tops if name in (top_name(top, i), str(top.guid))), None)
+    for index, top in enumerate(pool.tops):
+        lone = top.kind == "disk" and _is_called(next(top.leaves()), name)
+        if lone or name in (top_name(top, index), str(top.guid)):
+            return index
+    return None
 
 
 def loose(pool: PoolState, device: str) -> Leaf:
@@ -385,6 +397,126 @@ def _mismatch(pool: PoolState, new: Top) -> str:
     return f"pool uses {top_name(last, index)} and new vdev is {new.kind} of {new.width}"
 
 
+# zpool remove (zpool_vdev_remove in libzfs_pool.c, spa_vdev_remove in vdev_removal.c)
+
+_MAPPING_ENTRY = 24
+"""Bytes of an entry of the table of moved blocks (vdev_indirect_mapping_entry_phys_t)."""
+
+
+def remove(pool: PoolState, device: str) -> None:
+    """Run ``zpool remove POOL DEVICE``."""
+    failed = f"cannot remove {device}"
+    _refuse(failed, _checkpointed(pool))
+    spare = next((leaf for leaf in pool.spares if _is_called(leaf, device)), None)
+    cache = next((leaf for leaf in pool.cache if _is_called(leaf, device)), None)
+    if spare is not None:
+        reasons = {
+            "dRAID spares cannot be removed": spare.kind == "dspare",
+            "Pool busy; removal may already be in progress": spare in pool.in_vdevs(),
+        }
+        _refuse(failed, reasons)
+        pool.spares = [leaf for leaf in pool.spares if leaf is not spare]
+        _leaves(pool, spare)
+    elif cache is not None:
+        pool.cache = [leaf for leaf in pool.cache if leaf is not cache]
+        _leaves(pool, cache)
+    else:
+        index = _top_called(pool, device)
+        if index is None:
+            raise CommandError(f"{failed}: no such device in pool")
+        if pool.tops[index].vclass == "log":
+            _remove_log(pool, pool.tops[index])
+        else:
+            _evacuate(pool, index, failed)
+
+
+def _remove_log(pool: PoolState, log: Top) -> None:
+    """Leave a hole in the place of a log (vdev_remove_make_hole_and_free)."""
+    for leaf in log.leaves():
+        _leaves(pool, leaf)
+    log.kind, log.vclass, log.members, log.alloc, log.space = "hole", "normal", [], 0.0, 0.0
+
+
+def _leaves(pool: PoolState, leaf: Leaf) -> None:
+    lifecycle.release(pool, leaf)
+    pool.note("vdev_remove_aux", f"{leaf.name} removed", vdev=leaf.path)
+
+
+def _evacuate(pool: PoolState, index: int, failed: str) -> None:
+    """Begin to copy the data of a vdev to the others (spa_vdev_remove_top)."""
+    top, tops = pool.tops[index], pool.data_tops()
+    normal = pool.normal_tops()
+    free = sum(each.free for each in normal)
+    needed = top.alloc
+    if top.vclass == "normal":
+        free -= sum(each.space for each in normal) / 32  # spa_get_slop_space
+        needed = top.space if top.allocating else 0.0
+    odd = len({each.ashift for each in (*normal, top)}) > 1
+    odd = odd or any(each.nparity or groups(each) for each in tops)
+    last = not any(each.allocating for each in normal if each is not top)
+    reasons = {
+        "removal for this vdev is already in progress.": top.removing,
+        "out of space": free < needed,
+        "Pool busy; removal may already be in progress": pool.removal is not None
+        and pool.removal.running,
+        "I/O error": not top.sources(),
+        "invalid config; all top-level vdevs must have the same sector size and not be raidz.": odd
+        or last,
+    }
+    _refuse(failed, reasons)
+    top.removing, top.allocating = True, False
+    pool.removal = Relocation(index, pool.now, top.alloc)
+
+
+def _cancel_removal(pool: PoolState) -> None:
+    """Run ``zpool remove -s POOL``: what was copied is freed again."""
+    removal = pool.removal
+    if removal is None or not removal.running:
+        raise CommandError("cannot cancel removal: operation is not in progress")
+    removal.state, removal.end = CANCELED, pool.now
+    top = pool.tops[removal.vdev]
+    others = [each for each in pool.normal_tops() if each is not top]
+    for each, share in zip(others, pool.write_shares(others), strict=True):
+        each.alloc = max(0.0, each.alloc - removal.moved * share)
+    top.removing, top.allocating = False, True
+
+
+def _remove(pool: PoolState, words: Words) -> str | None:
+    """Run ``zpool remove [-np|-s] POOL [DEVICE…]``."""
+    if "s" in words.options:
+        _cancel_removal(pool)
+    elif "n" in words.options:
+        return "".join(f"{device} {_mapping(pool, device)}\n" for device in words.operands)
+    else:
+        for device in words.operands:
+            remove(pool, device)
+    return None
+
+
+def _mapping(pool: PoolState, device: str) -> int:
+    """Return the bytes of memory for the table of a vdev's moved blocks, 0 without data."""
+    index = _top_called(pool, device)
+    top = pool.tops[index] if index is not None else None
+    held = top.alloc if top is not None and top.vclass != "log" else 0.0
+    return int(held / pool.layout.old_run) * _MAPPING_ENTRY
+
+
+def _checkpointed(pool: PoolState) -> dict[str, bool]:
+    """Return zpool's refusals for a pool with a checkpoint, and whether each applies."""
+    state = pool.checkpoint.state if pool.checkpoint is not None else None
+    return {
+        "checkpoint exists": state == EXISTS,
+        "currently discarding checkpoint": state == DISCARDING,
+    }
+
+
+def _refuse(failed: str, reasons: Mapping[str, bool], status: int = 1) -> None:
+    """Raise CommandError with the first reason that applies."""
+    for reason, applies in reasons.items():
+        if applies:
+            raise CommandError(f"{failed}: {reason}", status)
+
+
 # The command line (zpool(8), 2.3)
 
 FEATURES = (
@@ -392,7 +524,7 @@ FEATURES = (
     "head_errlog",
     "raidz_expansion",
     "allocation_classes",
-    "device_removal",
+    "zpool_checkpoint",
 )
 """Features that a simulated pool from 0.8 on has enabled; plans also check the version."""
 
@@ -489,11 +621,13 @@ def _allocate(pool: PoolState, top: Top, on: bool) -> None:
 def _get(pool: PoolState, words: Words) -> str:
     """Run ``zpool get -Hp -o COLUMNS all|PROPERTY POOL``."""
     enabled = "disabled" if pool.one_stage else "enabled"
+    moved = any(top.kind == "indirect" for top in pool.tops)
     found = {
         "autoexpand": "on" if pool.autoexpand else "off",
         "guid": str(pool.guid),
         "last_scrubbed_txg": str(pool.scrubbed_txg),
         **{f"feature@{name}": enabled for name in FEATURES},
+        "feature@device_removal": "active" if moved else enabled,
         "feature@resilver_defer": "enabled" if pool.resilver_defer else "disabled",
     }
     rows = ({"property": name, "value": value} for name, value in found.items())
@@ -502,8 +636,18 @@ def _get(pool: PoolState, words: Words) -> str:
     return "".join("\t".join(map(row.__getitem__, columns.split(","))) + "\n" for row in asked)
 
 
-def _checkpoint(pool: PoolState, _: Words) -> None:
-    """Run ``zpool checkpoint -d``, as spa_checkpoint_discard does."""
+def _checkpoint(pool: PoolState, words: Words) -> None:
+    """Run ``zpool checkpoint [-d]``, as spa_checkpoint and spa_checkpoint_discard do."""
+    if "d" not in words.options:
+        reasons = {
+            "device removal in progress": pool.removal is not None and pool.removal.running,
+            "raidz expansion in progress": pool.expansion is not None and pool.expansion.running,
+            **_checkpointed(pool),
+        }
+        _refuse(f"cannot checkpoint '{pool.name}'", reasons)
+        pool.checkpoint = Checkpoint(pool.now, 0.0)
+        pool.note("history_event", "a checkpoint was made", "notice")
+        return
     if pool.checkpoint is None:
         raise CommandError(f"cannot discard checkpoint in '{pool.name}': no checkpoint exists")
     pool.checkpoint.state = DISCARDING
@@ -525,4 +669,5 @@ _COMMANDS: dict[str, Command] = {
     "set": _set,
     "get": _get,
     "checkpoint": _checkpoint,
+    "remove": _remove,
 }

@@ -202,7 +202,10 @@ def _evacuate(pool: PoolState, removal: Relocation, dt: float) -> None:
     for other, share in zip(others, shares, strict=True):
         other.alloc += done * share
     if not removal.running:
+        for leaf in top.leaves():
+            lifecycle.release(pool, leaf)
         top.kind, top.members, top.alloc, top.space = "indirect", [], 0.0, 0.0
+        top.removing = False
         pool.note("vdev_remove_dev", "evacuation finished")
 
 

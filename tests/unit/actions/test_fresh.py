@@ -28,6 +28,7 @@ from zconsole.actions.growth import plan_attach, plan_autoexpand
 from zconsole.actions.locate import plan_locate
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import Situation
+from zconsole.actions.remove import plan_remove
 from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.scrub import plan_resilver, plan_scrub
 from zconsole.actions.target import Swap
@@ -43,6 +44,7 @@ HURT = mirror(
     running("resilver", state="finished", errors=1),
     changes=(disk("d00", 1000, errors=ErrorCounters(1, 0, 0)),),
     facts=NO_DISKS,
+    spares=(disk("sp", 1900, "AVAIL", vclass="spare"),),
 )
 AWAY = mirror(changes=(disk("d00", 1000, "OFFLINE"),), facts=NO_DISKS)
 PLANS = {
@@ -58,6 +60,7 @@ PLANS = {
     "attach": lambda: plan_attach(HURT, "1000", "/dev/new"),
     "add": lambda: plan_add(HURT, Layout("normal", "mirror"), ("/dev/a", "/dev/b")),
     "add a spare": lambda: plan_add(HURT, Layout("spare"), ("/dev/new",)),
+    "remove": lambda: plan_remove(HURT, "spare:1900"),
     "trim": lambda: plan_work("trim", HURT, "1000"),
     "initialize": lambda: plan_work("initialize", HURT, "1000"),
 }

@@ -13,10 +13,12 @@ from tests.records import replace
 from tests.unit.actions.pools import NEW, keys, situations
 from zconsole.actions.add import Layout, plan_add
 from zconsole.actions.allocating import plan_allocating
+from zconsole.actions.checkpoint import plan_add_with_way_back, plan_discard
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import ActionPlan, Situation, failing
+from zconsole.actions.remove import plan_cancel, plan_remove
 from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.scrub import (
     ScrubDates,
@@ -63,6 +65,10 @@ PLANS = (
     lambda s, _: plan_stop(s),
     lambda s, _: plan_resilver(s),
     lambda s, _: plan_autoexpand(s, True),
+    plan_remove,
+    lambda s, _: plan_cancel(s),
+    lambda s, _: plan_discard(s),
+    lambda s, _: plan_add_with_way_back(s, Layout("normal", "mirror"), OTHERS[:2]),
     *(
         lambda s, _, layout=layout, count=count: plan_add(s, layout, OTHERS[:count])
         for layout, count in (
@@ -95,10 +101,20 @@ def violation(s: Situation, plan: ActionPlan) -> str | None:
     running = {x.function for x in s.pool.scans if x.state == "running"}
     starts = verb == "scrub" and not set(plan.steps[0].argv) & {"-p", "-s"}
     checkpoint = {("checkpoint", "exists"), ("checkpoint", "running")}
+    stops = verb == "remove" and "-s" in plan.steps[0].argv
+    takes_checkpoint = verb == "checkpoint" and "-d" not in plan.steps[0].argv
+    moving = {("removal", "running"), ("expansion", "running")}
     other = "resilver" if "-s" in words(plan) else "rebuild"
     against = {
-        "checkpoint": (fills or verb == "detach") and doing & checkpoint,
-        "removal": (fills or verb == "add") and ("removal", "running") in doing,
+        "checkpoint": (fills or verb in ("detach", "remove")) and not stops and doing & checkpoint,
+        "removal": (fills or verb in ("add", "remove"))
+        and not stops
+        and ("removal", "running") in doing,
+        "checkpoint during other work": takes_checkpoint
+        and (active & {"resilver", "rebuild"} or doing & {*checkpoint, *moving}),
+        "resilver to come": takes_checkpoint and any(map(lacks, s.pool.root.leaves())),
+        "nothing to cancel": stops and not doing & {("removal", "running"), ("removal", "paused")},
+        "no vdev to remove": verb == "remove" and not stops and stays(s, plan.steps[0].argv[-1]),
         "likelier lost than the rest": verb == "add" and weakens(s, words(plan)),
         "the other way of resilvering runs": fills and other in active,
         "new device in use": (fills or (verb == "add" and NEW in words(plan)))
@@ -110,6 +126,20 @@ def violation(s: Situation, plan: ActionPlan) -> str | None:
     }
     found = next((why for why, holds in against.items() if holds), None)
     return found or lacking(s, list(plan.steps[0].argv)) or misplaced(s, plan.steps[0].argv)
+
+
+def lacks(leaf: Vdev) -> bool:
+    """Return whether a device has failed, or waits for a resilver."""
+    return leaf.awaiting_resilver or leaf.state in ("OFFLINE", "FAULTED", "UNAVAIL", "REMOVED")
+
+
+def stays(s: Situation, word: str) -> bool:
+    """Return whether spa_vdev_remove_top_check refuses to remove this vdev."""
+    tops = s.pool.root.children
+    top = next(v for v in tops if word in (v.guid, v.name))
+    parts = [v.kind for each in tops for v in each.walk()]
+    rigid = any(kind.startswith(("raidz", "draid", "replacing", "spare")) for kind in parts)
+    return rigid or len(tops) < 2 or all(lacks(leaf) or leaf.resilvering for leaf in top.leaves())
 
 
 def weakens(s: Situation, said: list[str]) -> bool:

@@ -110,7 +110,8 @@ def test_a_device_that_waits_is_told_with_the_time_to_full_redundancy():
 
 def test_a_checkpoint_is_told_as_zpool_tells_it():
     kept = "created Thu Nov 19 08:00:00 2026, consumes 1.20G"
-    assert "\ncheckpoint: exists, 1.20G\n" in report(f"{HEALTHY}checkpoint: {kept}\n")
+    exists = report(f"{HEALTHY}checkpoint: {kept}\n")
+    assert "\ncheckpoint: exists since Thu 19 Nov 2026 08:00, 1.20G\n" in exists
     discarding = report(f"{HEALTHY}checkpoint: discarding, 11.0M remaining.\n")
     assert "\ncheckpoint: discarding, 11M remaining\n" in discarding
 

@@ -73,6 +73,18 @@ def test_a_device_in_use_is_not_free(kept):
         ("not-restored", ("replace", "tank", "{0}", "{shelf}"), 255, "checkpoint exists"),
         ("mirror-scrub", ("scrub", "mirrors"), 1, "currently scrubbing; use 'zpool scrub -s'"),
         ("paused", ("scrub", "-p", "tank"), 1, "scrub is paused; use 'zpool scrub'"),
+        ("not-restored", ("remove", "tank", "{0}"), 1, "checkpoint exists"),
+        ("not-restored", ("checkpoint", "tank"), 1, "checkpoint exists"),
+        ("removal", ("checkpoint", "pond"), 1, "device removal in progress"),
+        ("removal", ("remove", "pond", "mirror-0"), 1, "removal may already be in progress"),
+        ("removal", ("remove", "pond", "mirror-2"), 1, "already in progress."),
+        ("expansion", ("checkpoint", "nas"), 1, "raidz expansion in progress"),
+        ("mirror-scrub", ("remove", "-s", "mirrors"), 1, "operation is not in progress"),
+        ("mirror-scrub", ("remove", "mirrors", "{0}"), 1, "no such device in pool"),
+        ("healthy", ("remove", "vault", "mirror-3"), 1, "same sector size and not be raidz"),
+        ("draid", ("remove", "lustre", "draid2-0-1"), 1, "dRAID spares cannot be removed"),
+        ("draid", ("remove", "lustre", "draid2:8d:24c:2s-0"), 1, "out of space"),
+        ("sequential", ("remove", "vm", "mirror-0"), 1, "same sector size and not be raidz"),
         ("sequential", ("scrub", "vm"), 1, "currently resilvering"),
         ("sequential", ("replace", "vm", "{0}", "{shelf}"), 255, "currently sequentially"),
     ],
@@ -417,3 +429,68 @@ def test_a_vdev_that_does_not_allocate_gets_nothing_and_the_last_one_always_does
     assert new.allocating
     assert zpool(world, "set", "allocating=on", "depot", str(full.guid)).returncode == 0
     assert full.allocating
+
+
+def test_a_spare_a_cache_and_a_log_leave_at_once():
+    world = world_of("healthy")
+    pool = world.pools[0]
+    (cache,), (spare, _), shelf = pool.cache, pool.spares, len(pool.host.shelf)
+    for device in (str(spare.guid), cache.path, "mirror-4"):
+        assert zpool(world, "remove", "vault", device).returncode == 0
+    assert (len(pool.spares), pool.cache) == (1, [])
+    assert len(pool.host.shelf) == shelf + 4
+    world.advance(10.0)
+    (sample,) = decode(world.raws()[0])
+    assert isinstance(sample, Sample)
+    kept = [vdev.vclass for vdev in sample.pool.root.children]
+    assert kept == ["normal", "normal", "dedup", "special", "spare"]
+
+
+def test_a_lone_log_is_removed_by_the_guid_that_is_shown():
+    world = world_of("healthy")
+    device = world.pools[0].host.shelf[0].path
+    assert add(world, "vault", "log", device).returncode == 0
+    (*_, log) = (vdev for vdev in seen(world).root.children if vdev.vclass == "log")
+    assert zpool(world, "remove", "vault", log.guid).returncode == 0
+    assert log.guid not in [vdev.guid for vdev in seen(world).root.walk()]
+
+
+def test_a_spare_in_use_stays():
+    world = world_of("failed-disk")
+    pool = world.pools[0]
+    spare = pool.spares[0].path
+    assert zpool(world, "replace", "tank", leaf_of(world, 4).path, spare).returncode == 0
+    assert "removal may already be in progress" in zpool(world, "remove", "tank", spare).stderr
+
+
+def test_a_vdev_is_evacuated_or_stays_where_that_is_canceled():
+    world = world_of("mirror-scrub")
+    pool = world.pools[0]
+    before = pool.alloc
+    assert zpool(world, "remove", "-np", "mirrors", "mirror-1").stdout.startswith("mirror-1 ")
+    assert zpool(world, "remove", "mirrors", "mirror-1").returncode == 0
+    world.advance(600.0)
+    assert pool.removal.moved > 0
+    assert zpool(world, "remove", "-s", "mirrors").returncode == 0
+    assert pool.removal.state == CANCELED
+    assert (pool.tops[1].removing, pool.tops[1].allocating) == (False, True)
+    assert abs(pool.alloc - before) < 0.01 * before
+    assert zpool(world, "remove", "mirrors", "mirror-1").returncode == 0
+    world.advance(5 * 24 * 3600.0)
+    assert pool.removal.state == FINISHED
+    assert pool.tops[1].kind == "indirect"
+    said = zpool(world, "get", "-Hp", "-o", "property,value", "all", "mirrors").stdout
+    assert "feature@device_removal\tactive\n" in said
+
+
+def test_a_checkpoint_is_made_and_discarded():
+    world = world_of("healthy")
+    pool = world.pools[0]
+    assert zpool(world, "checkpoint", "vault").returncode == 0
+    world.advance(60.0)
+    assert pool.checkpoint.space > 0
+    assert "checkpoint exists" in zpool(world, "remove", "vault", "mirror-4").stderr
+    assert zpool(world, "checkpoint", "-d", "vault").returncode == 0
+    assert "currently discarding checkpoint" in zpool(world, "checkpoint", "vault").stderr
+    world.advance(600.0)
+    assert pool.checkpoint is None

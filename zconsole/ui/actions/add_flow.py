@@ -17,6 +17,7 @@ from zconsole.actions.add import (
     wanted_shift,
 )
 from zconsole.actions.candidates import Candidate, judge_new
+from zconsole.actions.checkpoint import plan_add_with_way_back
 from zconsole.actions.facts import with_smart
 from zconsole.actions.plan import Situation
 from zconsole.hardware.device import Device
@@ -42,8 +43,10 @@ async def add_flow(ui: FlowSession, _: str) -> bool:
         layout, count = found[picked]
         marking = await _marking(ui, situation, layout, count)
         while devices := await _devices(ui, marking):  # others if the plan was only read
-            plan = partial(plan_add, layout=layout, devices=devices)
-            if await ui.confirm(plan, paths=devices):
+            # What holds no data can be removed again, but not while a checkpoint exists.
+            ways = (plan_add, *((plan_add_with_way_back,) * layout.holds_data))
+            plans = (partial(way, layout=layout, devices=devices) for way in ways)
+            if await ui.confirm(*plans, paths=devices):
                 return True
     return False
 

@@ -16,6 +16,7 @@ from zconsole.actions.growth import plan_autoexpand, plan_expand
 from zconsole.actions.locate import plan_lights_off, plan_locate
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import Situation
+from zconsole.actions.remove import plan_cancel, plan_remove
 from zconsole.actions.replace import plan_replace
 from zconsole.actions.sit_out import has_parity, plan_autosit, plan_sit_out
 from zconsole.actions.target import Swap, Target, failed, find, key_of
@@ -23,6 +24,7 @@ from zconsole.actions.trim import CHANGES, plan_work
 from zconsole.pool.model import MULTIHOST
 from zconsole.pool.spares import spares, unfit_spare
 from zconsole.ui.actions.add_flow import add_flow
+from zconsole.ui.actions.remove_flow import remove_flow
 from zconsole.ui.actions.replace_flow import attach_flow, batch_flow, replace_flow, replace_with
 from zconsole.ui.actions.session import FlowSession, Planner
 from zconsole.ui.dialogs.screens import PickList
@@ -222,6 +224,11 @@ def _of_vdev(situation: Situation, target: Target) -> list[Entry]:
             f"Expand {target.top.name} to the full size of its disks",
             (lambda s: plan_expand(s, key),),
         ),
+        Entry(
+            f"Remove {target.top.called} from the pool",
+            (partial(plan_remove, key=key),),
+            remove_flow,
+        ),
     ]
 
 
@@ -295,6 +302,7 @@ def _of_pool(situation: Situation) -> list[Entry]:
             refused=ANSWERING.check(situation),
             about="Asks what to add and which devices; shows what the pool is like afterwards",
         ),
+        Entry("Cancel the removal of a vdev", (plan_cancel,)),
         Entry("Discard the checkpoint", (plan_discard,)),
         Entry("Switch autoexpand on", (lambda s: plan_autoexpand(s, on=True),)),
         Entry("Switch autoexpand off", (lambda s: plan_autoexpand(s, on=False),)),

@@ -467,10 +467,11 @@ def _activity_ended(head: Line, view: ActivityView, ink: Ink) -> list[Line]:
     activity, look = view.activity, ink.look
     facts: list[str] = []
     moment = activity.end if activity.end is not None else activity.start
-    if moment is not None:
-        facts.append(
-            f"{'since ' if activity.state == 'exists' else ''}{look.when(moment, ink.frame.t)}"
-        )
+    if moment is not None and activity.state == "exists":
+        age = units.duration(max(0.0, ink.frame.t - moment))
+        facts.append(f"for {age}, since {look.when(moment, ink.frame.t)}")
+    elif moment is not None:
+        facts.append(look.when(moment, ink.frame.t))
     moved = activity.total_bytes if activity.done_bytes is None else activity.done_bytes
     if moved is not None:
         facts.append(look.size(moved))
