@@ -15,7 +15,7 @@ from zconsole.actions.plan import (
     decide,
     refuse,
 )
-from zconsole.actions.running_scans import disturbed, takes
+from zconsole.actions.running_scans import after_running, disturbed, takes
 from zconsole.actions.target import Target, disk_path, find, partition_of
 from zconsole.pool.health import LABELS
 from zconsole.pool.model import FAILED, Vdev, data_vdevs, is_group
@@ -184,7 +184,7 @@ def _attach_effects(
     return (
         f"{situation.pool.name} resilvers the new side;"
         " redundancy grows by one when that is complete",
-        takes(situation, estimate),
+        takes(estimate, wait=after_running(situation)),
         *disturbed(situation),
     )
 

@@ -12,7 +12,7 @@ from zconsole.actions import conditions as must
 from zconsole.actions.candidates import cautions, own_ashift
 from zconsole.actions.follow import replaced
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, called, decide, refuse
-from zconsole.actions.running_scans import LITTLE, disturbed, takes
+from zconsole.actions.running_scans import LITTLE, after_running, disturbed, takes
 from zconsole.actions.target import Swap, Target, doubts, find
 from zconsole.keyed_text import KeyedText
 from zconsole.pool.model import FAILED, Vdev, is_group
@@ -53,7 +53,7 @@ def plan_replace(
         doubts=(*_joins(situation, target), *doubts(situation.pool, swap.old)),
         consequences=(
             SEQUENTIAL if sequential else HEALING,
-            takes(situation, estimate, _work(sequential)),
+            takes(estimate, _work(sequential), after_running(situation)),
             *disturbed(situation, target.top if sequential else None),
             *_redundancy_meanwhile(situation, (target,)),
             *_of_spares(situation, target, swap.new),
@@ -193,7 +193,7 @@ def _batch_consequences(
     return (
         several if len(targets) > 1 else f"replaces {names}",
         once,
-        takes(situation, estimate, _work(sequential), LITTLE),
+        takes(estimate, _work(sequential), after_running(situation, LITTLE)),
         *disturbances,
         *((stay,) if reading else ()),
         *_redundancy_meanwhile(situation, targets),

@@ -79,20 +79,14 @@ def after_running(situation: Situation, restarted: float = -1.0) -> str:
     return f"after the running resilver{left}, "
 
 
-def takes(
-    situation: Situation,
-    estimate: Estimate | None,
-    work: str = "the resilver",
-    restarted: float = -1.0,
-) -> str:
+def takes(estimate: Estimate | None, work: str = "the resilver", wait: str = "") -> str:
     """Return how long a resilver is likely to take and why, or that it is unknown and why.
 
-    ``restarted`` is as for ``after_running``.
+    ``wait``: what ``after_running`` returned, if the work can have to wait.
     """
     if estimate is None or estimate.eta is None:
         why = estimate.reason if estimate else ""
         return f"how long {work} takes is unknown: {why or NO_SCAN}"
-    wait = after_running(situation, restarted)
     return f"{wait}{work} takes about {duration(estimate.eta)}, {estimate.reason}"
 
 

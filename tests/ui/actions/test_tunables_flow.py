@@ -147,7 +147,7 @@ async def test_a_value_whose_effect_is_measured_is_not_said_to_wait(monkeypatch)
     monkeypatch.setattr("zconsole.ui.actions.tunables_flow.suggested", lambda _: found)
     await tunables_flow(ui, "")
     (line,) = (line for line in lines if f" {WRITES} " in line)
-    assert "was 1; measuring" in line
+    assert "measuring, was 1" in line
 
 
 async def test_a_gentle_scan_is_said_to_be_set_so_with_the_key_that_undoes_it():
