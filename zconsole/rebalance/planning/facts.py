@@ -152,6 +152,7 @@ class PoolFacts:
     available: int | None = None
     """Bytes that ``zfs list`` calls available in the pool; None if unknown."""
     volumes: Volumes | None = None
+    """None if unknown."""
 
     def number(self, name: str) -> int:
         """Return a property in bytes; 0 if this version has none."""
@@ -277,8 +278,8 @@ class FactsReader:
             available=_whole(self.property_of(name, "available")),
         )
 
-    def datasets(self, name: str) -> tuple[int, Volumes]:
-        """Return the bytes of all datasets of a pool, and of its volumes among them."""
+    def datasets(self, name: str) -> tuple[int, Volumes | None]:
+        """Return the bytes of all datasets of a pool, and of its volumes; None if unknown."""
         return dataset_bytes(self._ask("zfs", "list", "-Hp", "-o", DATASET_COLUMNS, "-r", name))
 
     def listing(self, name: str) -> tuple[tuple[Space, ...], float | None]:

@@ -233,19 +233,21 @@ def _properties(node: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-DATASET_COLUMNS = "type,usedbydataset,usedbysnapshots"
+DATASET_COLUMNS = "type,usedbydataset,usedbysnapshots,dedup"
 
 
-def dataset_bytes(text: str) -> tuple[int, Volumes]:
+def dataset_bytes(text: str) -> tuple[int, Volumes | None]:
     """Add up the bytes of all datasets in ``zfs list -Hp -o DATASET_COLUMNS``, and of volumes.
 
-    Reservations are left out. Blocks that dedup or a clone shares count for each dataset.
+    Reservations are left out. Blocks that dedup shares count for each dataset: if a volume has it,
+    how much lies in volumes is unknown (None).
     """
-    every, volumes = 0, list[int]()
+    every, volumes, shared = 0, list[int](), False
     for line in text.splitlines():
         kind, *cells = line.split("\t")
         used = sum(int(cell) for cell in cells if cell.isdecimal())
         every += used
         if kind == "volume":
             volumes.append(used)
-    return every, Volumes(len(volumes), sum(volumes))
+            shared |= cells[-1:] != ["off"]
+    return every, None if shared else Volumes(len(volumes), sum(volumes))

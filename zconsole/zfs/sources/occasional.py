@@ -385,7 +385,7 @@ class VolumeReader(OccasionalCommand):
     async def _ask(self, commands: Commands) -> Mapping[str, Any]:
         words = ("zfs", "list", "-Hp", "-t", "volume", "-o", DATASET_COLUMNS, "-r", self._pool)
         _, volumes = dataset_bytes(await commands.output(*words))
-        return {"volumes": asdict(volumes)}
+        return {} if volumes is None else {"volumes": asdict(volumes)}
 
     def _failed(self) -> Mapping[str, Any]:
         return self._found

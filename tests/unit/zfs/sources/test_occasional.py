@@ -341,7 +341,7 @@ async def test_an_answer_that_fails_forgets_who_sits_out(monkeypatch):
     assert asked.newest(sit_out_form()) == {}
 
 
-LISTED = "volume\t900\t50\nvolume\t70\t0\nvolume\t-\t-\n"
+LISTED = "volume\t900\t50\toff\nvolume\t70\t0\toff\nvolume\t-\t-\toff\n"
 
 
 @pytest.mark.usefixtures("at_once")
@@ -359,3 +359,11 @@ async def test_volumes_are_added_up_once_and_kept_when_the_next_list_fails():
     for _ in range(2):
         assert asked.newest(form())["volumes"]["count"] == 3
         await settle()
+
+
+@rows("dedup", ["on", "sha256,verify", "-"])
+async def test_volumes_that_may_share_blocks_are_not_added_up(dedup):
+    listed = printed(f"{LISTED}volume\t5\t0\t{dedup}\n")
+    asked = VolumeReader(CannedRunner({("zfs", "list"): listed}), "tank")
+    await asked.first(5)
+    assert asked.newest(form()) == {}
