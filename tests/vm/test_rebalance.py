@@ -362,3 +362,29 @@ def test_sha256_with_compression_is_copied_and_moves(vm: Machine) -> None:
         "bcloneused\t0"
         in vm.run("zpool get -Hp -o property,value bcloneused tank || echo 'bcloneused\t0'").stdout
     )
+
+
+@pytest.mark.slow
+def test_volumes_stay_where_they_are_and_are_told(vm: Machine) -> None:
+    """Nearly all data is in a volume: moving the files takes away little of the spread."""
+    first, second = vm.disks[0].path, vm.disks[1].path
+    vm.run(f"rm -rf /var/lib/zconsole; zpool create -f -O compression=off tank {first}")
+    vm.run("zfs create -s -V 256M tank/vm; udevadm settle")
+    vm.run("dd if=/dev/urandom of=/dev/zvol/tank/vm bs=1M count=200 status=none")
+    python(vm, FILL, "/tank/data", 20, 1_000_000)
+    vm.run(f"zpool sync; zpool add -f tank {second}; zpool sync")
+    used = int(vm.run("zfs get -Hp -o value usedbydataset tank/vm").stdout)
+    found = json.loads(vm.run("zconsole balance tank --json").stdout)
+    least = found["volumes"]["least_spread"]
+    assert found["volumes"] == {
+        "count": 1, "bytes": used, "least_spread": least, "vdevs": [found["vdevs"][0]["name"]]
+    }  # fmt: skip
+    assert 0.05 < least < found["spread"]
+    made = plan(vm, "/tank/data")
+    assert any("1 volume holds" in note for note in made["notes"])
+    assert made["spread_after"] >= least
+    assert "volumes keep it at" in plan(vm, "/tank/data --until-spread 0.05")["refused"]
+    rebalance(vm, f"run /tank/data --yes {races(vm)}")
+    after = json.loads(vm.run("zconsole balance tank --json").stdout)
+    assert least - 0.01 < after["spread"] < found["spread"]
+    assert "1 volume holds" in vm.run("zconsole rebalance status").stdout

@@ -358,7 +358,7 @@ def balance_effects(
     # ZFS uses every disk of a vdev up to the size of the smallest, less its labels.
     shape = Shape(kind, devices, max(0, min(sizes) - LABELS))
     version = ".".join(map(str, situation.facts.version)) or None
-    view = outlook(root, grown(root, (shape,), {}), version)
+    view = outlook(root, grown(root, (shape,), {}), version, situation.pool.volumes)
     *others, new = view.after.vdevs
     shares = ", ".join(f"{v.name} {percent(v.new_write_share, 0)}" for v in others[:NAMED_VDEVS])
     if len(others) > NAMED_VDEVS:

@@ -16,7 +16,7 @@ from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, UsageEr
 from zconsole.output import json, text
 from zconsole.output.what_if import duration_object, outlook_lines, outlook_object
 from zconsole.pool.balance import balance
-from zconsole.pool.model import Vdev
+from zconsole.pool.model import Vdev, Volumes
 from zconsole.pool.what_if import Outlook, disk_of, grown, outlook, resize_of, shape_of
 from zconsole.scan_report.report import ScanReport
 from zconsole.scan_report.resilver_time import PastRate, paces, resilver_duration
@@ -35,6 +35,7 @@ class _Seen:
     root: Vdev
     version: str | None = None
     paces: tuple[PastRate, ...] = ()
+    volumes: Volumes | None = None
 
 
 def run(args: argparse.Namespace) -> int:
@@ -48,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--resize needs one POOL")
     for seen in found:
         after = grown(seen.root, adds, resizes)
-        change = outlook(seen.root, after, seen.version) if adds or resizes else None
+        change = outlook(seen.root, after, seen.version, seen.volumes) if adds or resizes else None
         if args.json:
             print(json.line(_object(seen, change, disk)))
         else:
@@ -57,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _object(seen: _Seen, change: Outlook | None, disk: int | None) -> dict[str, Any]:
-    now = balance(seen.root, seen.version)
+    now = balance(seen.root, seen.version, seen.volumes)
     found: dict[str, Any] = {"version": 1, "pool": seen.root.name, **json.balance_object(now)}
     if change is not None:
         found |= outlook_object(change)
@@ -67,8 +68,9 @@ def _object(seen: _Seen, change: Outlook | None, disk: int | None) -> dict[str, 
 
 
 def _text(seen: _Seen, change: Outlook | None, disk: int | None) -> str:
-    now = text.balance_lines(balance(seen.root, seen.version)) if change is None else ()
-    lines = [*text.clean_lines((seen.root.name, *(outlook_lines(change) if change else now)))]
+    now = balance(seen.root, seen.version, seen.volumes)
+    told = outlook_lines(change) if change else text.balance_lines(now)
+    lines = [*text.clean_lines((seen.root.name, *told))]
     if disk is not None:
         found = resilver_duration(seen.root, disk, seen.paces)
         took = "unknown (no completed scan recorded)"
@@ -113,7 +115,7 @@ def _live(args: argparse.Namespace) -> tuple[Sequence[_Seen], ExitCode]:
         else:
             scans = tuple(view.scan for view in frame.scans)
             past = paces(frame.root, scans, _reports(frame))
-            found.append(_Seen(frame.root, frame.version, past))
+            found.append(_Seen(frame.root, frame.version, past, frame.seen.volumes))
     return found, code
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from zconsole.pool.balance import Balance
@@ -141,11 +142,12 @@ def _activity_object(view: ActivityView) -> dict[str, Any]:
 
 
 def balance_object(found: Balance) -> dict[str, Any]:
-    """Return a pool's balance: common fill, spread, bytes to move, and figures of each vdev."""
+    """Return a pool's balance: common fill, spread, bytes to move, volumes, and each vdev."""
     return {
         "target_fill": found.target_fill,
         "spread": found.spread,
         "imbalance_bytes": _whole(found.imbalance_bytes),
+        "volumes": found.volumes and asdict(found.volumes),
         "vdevs": [
             _picked(vdev, _BALANCE) | {"surplus_bytes": _whole(vdev.surplus_bytes)}
             for vdev in found.vdevs

@@ -9,6 +9,7 @@ from zconsole.pool.balance import Balance, VdevBalance
 from zconsole.pool.health import explained
 from zconsole.pool.model import Activity
 from zconsole.pool.redundancy import Redundancy, unmarked_repairs
+from zconsole.pool.volumes import volume_sentences
 from zconsole.system.printable import clean
 from zconsole.timeline.eta.estimate import MEASURING, SUSPENDED, Estimate
 from zconsole.timeline.frame import (
@@ -341,7 +342,7 @@ def _table_row(row: VdevRow, width: int, disks: int) -> str:
 
 
 def balance_lines(found: Balance) -> Iterator[str]:
-    """Yield spread and bytes to move, then each vdev's fill, free bytes and share of new writes."""
+    """Yield spread and bytes to move, each vdev's fill and share of new writes, then volumes."""
     if all(vdev.fill is None for vdev in found.vdevs):
         yield "balance: needs zpool list -v"
         return
@@ -349,6 +350,7 @@ def balance_lines(found: Balance) -> Iterator[str]:
     yield f"balance: spread {spread}, {moving} to move for an even pool (raw)"
     width = max((cells(clean(v.name)) for v in found.vdevs), default=0)
     yield from (_balance_line(vdev, width) for vdev in found.vdevs)
+    yield from (f"  {told}" for told in volume_sentences(found.volumes, size))
 
 
 def _balance_line(vdev: VdevBalance, width: int) -> str:

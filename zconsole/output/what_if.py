@@ -9,6 +9,7 @@ from typing import Any
 from zconsole.output.json import balance_object
 from zconsole.output.text import cells, padded
 from zconsole.pool.balance import VdevBalance
+from zconsole.pool.volumes import volume_sentences
 from zconsole.pool.what_if import Outlook
 from zconsole.system.printable import clean
 from zconsole.timeline.eta.estimate import Estimate
@@ -29,6 +30,7 @@ def outlook_lines(look: Outlook) -> Iterator[str]:
     if look.busy_share is not None:
         yield f"new writes: {busy_words(look.busy_share)}"
     yield f"rebalancing: {cost_words(look)}"
+    yield from volume_sentences(look.after.volumes, size)
 
 
 def bare_words(look: Outlook) -> str:
@@ -56,7 +58,8 @@ def cost_words(look: Outlook) -> str:
     """Return the cost of a rebalance: ``1.2T raw to rewrite for a spread of 5.0 %``."""
     left = percent(look.spread_after, 1)
     if look.rewrite_bytes is None:
-        return f"rewriting everything once leaves a spread of {left}"
+        what = "all files" if look.after.volumes else "everything"
+        return f"rewriting {what} once leaves a spread of {left}"
     if look.rewrite_bytes:
         return f"{size(look.rewrite_bytes)} raw to rewrite for a spread of {left}"
     return "not needed"

@@ -34,6 +34,8 @@ def why_unsettable(version: Version) -> str | None:
     return None
 
 
+LEVEL = 0.05
+"""Spread that counts as even."""
 STEPS = 200
 """Simulation steps for the whole amount; beyond 100 the result changes by less than 0.001."""
 

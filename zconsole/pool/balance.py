@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from zconsole.pool.allocator import Space
-from zconsole.pool.model import GROUP_KINDS, Vdev, Version, data_vdevs, parse_version
+from zconsole.pool.model import GROUP_KINDS, Vdev, Version, Volumes, data_vdevs, parse_version
 from zconsole.pool.redundancy import parity
+from zconsole.pool.volumes import VolumeLimit, volume_limit
 
 
 class VdevBalance(NamedTuple):
@@ -48,6 +49,13 @@ class Balance(NamedTuple):
     spread: float | None = None
     imbalance_bytes: float | None = None
     vdevs: tuple[VdevBalance, ...] = ()
+    volumes: VolumeLimit | None = None
+    """None if the source does not tell."""
+
+    @property
+    def most_gain(self) -> float:
+        """The most of the spread that moving files can take away."""
+        return (self.spread or 0.0) - (self.volumes.least_spread if self.volumes else 0.0)
 
     @property
     def data_share(self) -> float | None:
@@ -62,7 +70,7 @@ FREE_BYTES_ONLY = (2, 4)
 """Release from which the allocator considers free bytes alone (metaslab.c, 2.4.0)."""
 
 
-def balance(root: Vdev, version: str | None = None) -> Balance:
+def balance(root: Vdev, version: str | None = None, volumes: Volumes | None = None) -> Balance:
     """Return fill, surplus and share of new writes of every normal-class top-level vdev.
 
     ``version`` (``2.3.9``) selects the allocator's rule: up to 2.3 a vdev's share of new writes is
@@ -113,6 +121,7 @@ def balance(root: Vdev, version: str | None = None) -> Balance:
         spread=max(fills) - min(fills) if fills else None,
         imbalance_bytes=sum(max(0.0, s) for s in surpluses) if surpluses else None,
         vdevs=tuple(entries),
+        volumes=volume_limit(volumes, spaces_of(known, parse_version(version))),
     )
 
 

@@ -351,6 +351,15 @@ class Activity(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Volumes:
+    """The volumes (zvols) of a pool."""
+
+    count: int
+    bytes: int
+    """Bytes of their blocks and of those that only their snapshots hold, without parity."""
+
+
+@dataclass(frozen=True, slots=True)
 class Pool:
     """A pool at the time of one sample."""
 
@@ -391,6 +400,8 @@ class Pool:
     """When it was created (epoch seconds), from its history."""
     full_scrub: float | None = None
     """End of the last full scrub (epoch seconds), from its history."""
+    volumes: Volumes | None = None
+    """None if the source does not tell."""
 
     @property
     def scan(self) -> Scan:

@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from zconsole.errors import UsageError
-from zconsole.pool.allocator import raw_to_target, rewritten, spread
+from zconsole.pool.allocator import LEVEL, raw_to_target, rewritten, spread
 from zconsole.pool.balance import Balance, VdevBalance, balance, spaces_of
 from zconsole.pool.health import LEAST_DEVICE
-from zconsole.pool.model import Vdev, data_vdevs, parse_version
+from zconsole.pool.model import Vdev, Volumes, data_vdevs, parse_version
+from zconsole.pool.volumes import file_bytes
 from zconsole.units import counted, size, typed_size
 
-LEVEL = 0.05
-"""Spread that counts as even."""
 _SHAPE = re.compile(
     r"(?:(?P<kind>mirror|raidz[123]|disk):)?(?:(?P<n>\d{1,9})x)?(?P<size>[\d.]+[BKMGTPE]?(?:i?B)?)"
 )
@@ -44,7 +43,7 @@ class Outlook:
     rewrite_bytes: float | None
     """Raw bytes to rewrite until the spread is LEVEL; None if one pass is not enough."""
     spread_after: float
-    """Spread after rewriting those bytes, or everything once."""
+    """Spread after rewriting those bytes, or all files once."""
 
     @property
     def without_redundancy(self) -> tuple[str, ...]:
@@ -180,11 +179,17 @@ def _new(shape: Shape, index: int) -> Vdev:
     return Vdev(name, shape.kind, size_bytes=shape.raw, alloc_bytes=0, children=leaves)
 
 
-def outlook(root: Vdev, after: Vdev, version: str | None = None) -> Outlook:
-    """Return both balances, and the bytes that a rebalance would have to rewrite afterwards."""
+def outlook(
+    root: Vdev, after: Vdev, version: str | None = None, volumes: Volumes | None = None
+) -> Outlook:
+    """Return both balances, and the bytes that a rebalance would have to rewrite afterwards.
+
+    It rewrites files only, so not the ``volumes`` of the pool, where they are known.
+    """
     tops = [v for v in data_vdevs(after) if v.vclass == "normal" and v.size_bytes]
     spaces = spaces_of(tops, parse_version(version))
-    total = sum(space.alloc for space in spaces)
+    total = file_bytes(volumes, spaces)
     need = raw_to_target(spaces, LEVEL, total) if total else 0.0
     left = spread(rewritten(spaces, total if need is None else need))
-    return Outlook(balance(root, version), balance(after, version), need, left)
+    now, then = (balance(tree, version, volumes) for tree in (root, after))
+    return Outlook(now, then, need, left)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -110,6 +111,8 @@ def snapshot(pool: PoolState) -> Raw:
     found["sitting_out"] = [{"guid": str(x.guid), "path": x.path, "name": x.name} for x in sitting]
     found["autosit"] = _autosit(pool)
     found["history"] = emit.history(pool)
+    if pool.volumes is not None:
+        found["volumes"] = asdict(pool.volumes)
     if pool.datasets:
         found["objsets"] = emit.objsets(pool)
     return found

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from operator import gt
 from typing import NamedTuple
 
-from zconsole.pool.model import Event, parse_version
+from zconsole.pool.model import Event, Volumes, parse_version
 from zconsole.sim.disk import Leaf
 from zconsole.sim.topology import Top
 from zconsole.system.day_hours import DayHours
@@ -377,6 +377,7 @@ class PoolState:
     error_scrub: ErrorScrub | None = None
     datasets: list[SimulatedDataset] = field(default_factory=list)
     directories: list[SimulatedDirectory] = field(default_factory=list)
+    volumes: Volumes | None = None
     rewrite: Rewrite | None = None
     data_errors: float = 0.0
     damaged: tuple[str, ...] = ()

@@ -179,7 +179,7 @@ class PoolTimeline:
             activities=activities,
             redundancy=tuple(entry for _, entry in left),
             rows=self._rows(),
-            balance=balance(pool.root, sample.version),
+            balance=balance(pool.root, sample.version, pool.volumes),
             over_since=self.scans.over_since,
             events=events,
             flags=self._flags,

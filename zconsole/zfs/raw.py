@@ -69,6 +69,8 @@ class Raw(TypedDict, total=False):
     """``guid``, ``name`` and ``value`` (on or off) of each top-level vdev with that property."""
     history: Mapping[str, Any]
     """Scrubs from ``zpool history -i`` (``zfs.sources.occasional.PastScrubs``)."""
+    volumes: Mapping[str, int]
+    """``count`` and ``bytes`` of the pool's volumes (``pool.volumes.Volumes``)."""
     iostat: str
     """The newest rows of ``zpool iostat -HpPlqv`` (or ``-g`` rows, GUIDs for names)."""
     wait: str

@@ -194,11 +194,11 @@ class _Pool:
 
     def _run(self, argv: Sequence[str], _deadline: float) -> Completed:
         """Answer as zfs and zpool would."""
-        words = " ".join(argv)
+        words, held = " ".join(argv), sum(alloc for _, _, alloc in self.vdevs)
         answers = {
             "zfs get": self._properties(),
             "zfs list -Hp -t snapshot": self.snapshots,
-            "zfs list -Hp -o used": f"{sum(alloc for _, _, alloc in self.vdevs) * 9 // 10}\n",
+            "zfs list -Hp -o type,used": f"filesystem\t{held * 9 // 10}\t0\n",
             "zpool get -Hp -o value ashift": "-\n12\n",
             "zpool get": "".join(f"{name}\t{value}\n" for name, value in self._pool().items()),
             "zpool list": self._listed(),

@@ -8,6 +8,7 @@ from tests.records import replace
 from tests.table import rows
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain, text
+from zconsole.pool.volumes import VolumeLimit
 from zconsole.ui.panes.balance import balance_lines, balance_title
 
 
@@ -25,6 +26,24 @@ class TestBalance:
         lines = balance_lines(frame.balance, LOOK, 80)
         assert "93.3 %" in plain(lines[0])
         assert "84 %" in plain(lines[1])
+
+    @rows(
+        ("width", "said"),
+        [
+            (120, "  at best 40.0 %: 9T in 14 volumes stay "),
+            (80, "  at best 40.0 %: volumes "),
+            (60, " ─"),
+        ],
+    )
+    def test_what_volumes_keep_of_the_spread_is_in_the_title(self, width, said):
+        limit = VolumeLimit(14, 9 << 40, 0.4, ("raidz1-0",))
+        title = plain(
+            balance_title(replace(frames.imbalance().balance, volumes=limit), LOOK, width)
+        )
+        assert f"spread 93.1 %{said}" in title
+        assert len(title) == width
+        few = replace(frames.imbalance().balance, volumes=replace(limit, least_spread=0.01))
+        assert "surplus" in plain(balance_title(few, LOOK, 60))
 
     @rows(("spread", "said"), [(0.02, "2.0 %"), (0.0503, "5.0 %")])
     def test_what_counts_as_even_has_nothing_out_of_place(self, spread, said):

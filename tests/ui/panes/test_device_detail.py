@@ -9,6 +9,7 @@ from tests.ui.drawn import LOOK, plain, text
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.health import SpareProblem
 from zconsole.pool.model import DatasetLoad
+from zconsole.pool.volumes import VolumeLimit
 from zconsole.timeline.devices import LABELS, described
 from zconsole.ui.panes.device_detail import detail_lines
 
@@ -155,3 +156,15 @@ def test_the_pools_own_row_names_the_datasets_with_the_most_io_and_says_what_is_
     assert "busiest" not in text(detail_lines(frame.rows[1], frame, (), LOOK, 80))
     unknown = replace(frame, busiest_datasets=None)
     assert "logical" not in text(detail_lines(frame.rows[0], unknown, (), LOOK, 80))
+
+
+def test_the_pools_own_row_says_what_its_volumes_keep_uneven():
+    limit = VolumeLimit(12, 18 << 40, 0.36, ("raidz1-0",))
+    balance = frames.resilver().balance._replace(volumes=limit)
+    frame = replace(frames.resilver(), balance=balance)
+    said = " ".join(text(detail_lines(frame.rows[0], frame, (), LOOK, 80)).split())
+    assert (
+        "volumes 12 volumes hold 18T, which no rebalance moves; moving files leaves a spread of"
+        " at least 36.0 %: the volumes on raidz1-0; to move a volume: zfs send and receive, or"
+    ) in said
+    assert "volumes" not in text(detail_lines(frame.rows[1], frame, (), LOOK, 80))

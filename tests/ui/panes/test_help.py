@@ -10,6 +10,7 @@ from tests.ui import frames
 from tests.ui.actions.acting import acting
 from tests.ui.drawn import plain
 from zconsole.pool.model import ErrorCounters
+from zconsole.pool.volumes import VolumeLimit
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.help import footer_line, screen_help_lines
 from zconsole.ui.panes.reasons import UNEVEN, wanted_action
@@ -62,9 +63,11 @@ def test_a_failed_device_goes_before_an_uneven_pool(fields, wanted):
     assert wanted_action(replace(uneven, rows=(*others, changed))) == wanted
 
 
-def test_no_rebalance_is_wanted_of_a_pool_that_is_nearly_even_or_busy_or_in_trouble():
+def test_no_rebalance_is_wanted_of_a_pool_that_is_nearly_even_busy_in_trouble_or_of_volumes():
     uneven = frames.imbalance()
     nearly = replace(uneven, balance=uneven.balance._replace(spread=UNEVEN / 2))
     busy = replace(uneven, scans=frames.resilver().scans)
     ill = replace(uneven, health=uneven.health._replace(word="DEGRADED"))
-    assert [wanted_action(frame) for frame in (nearly, busy, ill)] == ["", "", ""]
+    limit = VolumeLimit(9, 1, uneven.balance.spread - UNEVEN / 2, ("raidz1-0",))
+    held = replace(uneven, balance=uneven.balance._replace(volumes=limit))
+    assert [wanted_action(frame) for frame in (nearly, busy, ill, held)] == [""] * 4

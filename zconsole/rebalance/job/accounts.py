@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -17,6 +17,7 @@ from typing import Any
 from zconsole.errors import UnavailableError
 from zconsole.pool import allocator
 from zconsole.pool.allocator import Space
+from zconsole.pool.volumes import volume_limit, volume_sentences
 from zconsole.rebalance.backend import REPLACED, TOTAL_CHANGED, EndedFile, JobStatus
 from zconsole.rebalance.engine.directories import Directories
 from zconsole.rebalance.engine.item import FileOutcome
@@ -97,6 +98,15 @@ class SpreadWatch:
         except UnavailableError:
             return False
         return True
+
+    def kept_by_volumes(self) -> Iterator[str]:
+        """Yield sentences on the pool's volumes if it is still uneven, as the job left them out."""
+        spaces = self.now_spaces
+        if not self.pool or allocator.spread(spaces) <= allocator.LEVEL:
+            return
+        with suppress(UnavailableError):
+            _, volumes = self.job.reader.datasets(self.pool)
+            yield from volume_sentences(volume_limit(volumes, spaces), size)
 
     def reached(self, target: float, handled: int) -> bool:
         """Whether the spread is down to ``target`` after ``handled`` bytes of files.
@@ -359,6 +369,8 @@ class JobAccounts:
             if self.state == "finished":
                 self.watch.settle()
             self.watch.read(force=True)
+            if self.state == "finished":
+                self.notes += self.watch.kept_by_volumes()
             self.day()
         self.count()
         self.emit()

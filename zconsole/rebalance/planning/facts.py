@@ -20,13 +20,13 @@ from typing import NamedTuple
 from zconsole.errors import NotUnderstoodError, UnavailableError
 from zconsole.pool import balance
 from zconsole.pool.allocator import Space
-from zconsole.pool.model import Pool, Vdev, Version, parse_version
+from zconsole.pool.model import Pool, Vdev, Version, Volumes, parse_version
 from zconsole.system import mounts
 from zconsole.system.host import ROOT
 from zconsole.system.mounts import MountPoint
 from zconsole.system.printable import clean
 from zconsole.system.process import Completed, DeadlineError, run_blocking
-from zconsole.zfs.decode.listing import capacities, space_of
+from zconsole.zfs.decode.listing import DATASET_COLUMNS, capacities, dataset_bytes, space_of
 from zconsole.zfs.decode.text import pools_of
 from zconsole.zfs.decode.values import draid_shape
 from zconsole.zfs.sources.kstat import module_version, pool_state
@@ -151,6 +151,8 @@ class PoolFacts:
     """Smallest allocation in bytes (2^ashift); None if unknown."""
     available: int | None = None
     """Bytes that ``zfs list`` calls available in the pool; None if unknown."""
+    volumes: Volumes | None = None
+    """None if unknown."""
 
     def number(self, name: str) -> int:
         """Return a property in bytes; 0 if this version has none."""
@@ -260,8 +262,7 @@ class FactsReader:
         version = self.version()
         properties = _pairs(self._ask("zpool", "get", "-Hp", "-o", "property,value", "all", name))
         # Sum over all datasets: ``used`` of the root dataset would include reservations.
-        columns = "usedbydataset,usedbysnapshots"
-        used = self._ask("zfs", "list", "-Hp", "-o", columns, "-r", name).split()
+        used, volumes = self.datasets(name)
         cloned = _whole(properties.get("bclonesaved", "")) or 0  # counted with every reference
         return PoolFacts(
             name=name,
@@ -271,10 +272,15 @@ class FactsReader:
             version=version,
             condition=condition_of(status),
             fragmentation=listed.fragmentation,
-            used=sum(_whole(word) or 0 for word in used) - cloned,
+            used=used - cloned,
+            volumes=volumes,
             sector=self._sector(name, properties),
             available=_whole(self.property_of(name, "available")),
         )
+
+    def datasets(self, name: str) -> tuple[int, Volumes | None]:
+        """Return the bytes of all datasets of a pool, and of its volumes; None if unknown."""
+        return dataset_bytes(self._ask("zfs", "list", "-Hp", "-o", DATASET_COLUMNS, "-r", name))
 
     def listing(self, name: str) -> tuple[tuple[Space, ...], float | None]:
         """Read the normal-class vdevs, and the fragmentation of free space (0…1)."""

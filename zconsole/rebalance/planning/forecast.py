@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from zconsole.pool import allocator
 from zconsole.pool.allocator import Space, new_write_shares
+from zconsole.pool.volumes import file_bytes, volume_limit
 from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import (
     Dataset,
@@ -452,6 +453,7 @@ def predicted(
     target = limits.until_spread if limits.until_spread is not None else EVEN
     by_byte = made.stored * made.raw_factor
     limit = by_byte * min(every, limits.max_bytes or every)
+    limit = min(limit, file_bytes(usual.volumes, usual.spaces))
 
     def outcome(spaces: Sequence[Space], busy: bool = False) -> tuple[list[Space], int | None]:
         raw = allocator.raw_to_target(spaces, target, limit, lies, made.pinned, busy)
@@ -480,6 +482,7 @@ def predicted(
         raw_factor=made.raw_factor,
         vdevs=fills(pool.spaces, after),
         special=fills(pool.special, special(plans, pool)),
+        volumes=volume_limit(usual.volumes, usual.spaces),
         fill_new=FillNew(
             settings.fill_new,
             full.names,

@@ -291,6 +291,12 @@ def _aim_refusal(
     after = min(afters)
     change = f"{percent(before, 1)} now, {percent(after, 1)} then"
     if goal is not None and plan.bytes_to_target is None and plan.busy_bytes_to_target is None:
+        volumes = plan.volumes.least_spread if plan.volumes else 0.0
+        if volumes > goal:
+            return (
+                f"a spread of {percent(goal, 1)} is out of reach: volumes keep it at"
+                f" {percent(volumes, 1)} or more. Choose a larger spread"
+            )
         return (
             f"a spread of {percent(goal, 1)} is out of reach for these directories: {change}."
             " Choose more directories or a larger spread"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from zconsole.pool.volumes import VolumeLimit
 from zconsole.system.printable import clean
 from zconsole.system.records import from_json
 from zconsole.units import counted, percent, size
@@ -121,6 +122,8 @@ class PlanDocument:
     special: tuple[PredictedFill, ...] | None = None
     fill_new: FillNew | None = None
     """None without a pool."""
+    volumes: VolumeLimit | None = None
+    """The pool's volumes, which the job does not move; None if unknown."""
     estimate: str = ""
     """Evidence that the prediction is based on."""
     order: str = ""

@@ -13,6 +13,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from zconsole.pool.hazards import hazards
+from zconsole.pool.volumes import volume_sentences
 from zconsole.rebalance.engine import holders, namespaces
 from zconsole.rebalance.engine.file_locks import FilesInUse
 from zconsole.rebalance.engine.holders import PROC
@@ -22,7 +23,7 @@ from zconsole.rebalance.planning.exports import processes_of
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, PoolFacts, mount_of
 from zconsole.rebalance.planning.forecast import DirectoryPlan
 from zconsole.rebalance.planning.plan_document import PlanDocument
-from zconsole.rebalance.planning.settings import Limits, Settings
+from zconsole.rebalance.planning.settings import EVEN, Limits, Settings
 from zconsole.system import mounts
 from zconsole.system.patient import NoAnswerError, Patient
 from zconsole.system.printable import clean
@@ -220,6 +221,8 @@ def of_plan(
         if now.state != "ONLINE":
             notes.append(f"pool {now.state}: the job waits until it is ONLINE")
         notes += forecast.special_notes(plan.special or ())
+        if settings.aim == "balance" and (plan.spread_before or 0.0) > EVEN:
+            notes += volume_sentences(plan.volumes, size)
         if now.checkpoint:
             notes.append("a checkpoint keeps all freed blocks allocated")
         if limits.until_spread is None and plan.bytes_to_target and _overshoots(plan):

@@ -384,6 +384,7 @@ def _facts(pool: PoolState) -> PoolFacts:
         fragmentation=max((top.frag for top in pool.normal_tops()), default=None),
         condition=Condition(health, scanning(pool) or None),
         used=round(sum(top.alloc / top.inflation for top in pool.normal_tops())),
+        volumes=pool.volumes,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from zconsole.pool.model import Volumes
 from zconsole.sim import scan
 from zconsole.sim.build import DAY, HOUR, Build, Scenario, finished
 from zconsole.sim.disk import DESKTOP_5T, EXOS_16T, GREEN_3T, MIB, NVME_1T5, RED_8T, TB, DiskModel
@@ -109,6 +110,23 @@ def new_mirror(make: Build) -> PoolState:
     return pool
 
 
+def volumes_of_machines(make: Build) -> PoolState:
+    """Two mirrors with disks of virtual machines, 79 % full, to which an empty one was added."""
+    pool = make.pool(
+        [
+            make.mirror(make.leaves(2, RED_8T), fill=0.79, frag=0.42),
+            make.mirror(make.leaves(2, RED_8T), fill=0.78, frag=0.41),
+            make.mirror(make.leaves(2, RED_8T), fill=0.015, frag=0.0),
+        ],
+        load=make.load(read=9e6, write=6e6, size=16384.0, bursty=0.5, kept=0.1),
+    )
+    sizes = {"/guests/dump": 1.7 * TB, "/guests/template": 0.4 * TB}
+    pool.directories = spread_over(pool, sizes)
+    pool.volumes = Volumes(14, round(10.4 * TB))
+    finished(pool, SCRUB, 6 * DAY, 14 * HOUR)
+    return pool
+
+
 def mirror_ceiling(make: Build) -> PoolState:
     """A scrub of three mirrors at the full speed of their disks."""
     pool = make.pool(
@@ -127,5 +145,6 @@ SCENARIOS = (
     Scenario("nvme", "flash", nvme_raidz1, 150.0),
     Scenario("added-vdev", "storage", added_vdev, 60.0),
     Scenario("new-mirror", "depot", new_mirror, 60.0),
+    Scenario("volumes", "guests", volumes_of_machines, 60.0),
     Scenario("mirror-scrub", "mirrors", mirror_ceiling, 2 * HOUR),
 )

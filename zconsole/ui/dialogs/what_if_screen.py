@@ -18,6 +18,7 @@ from zconsole.errors import UsageError
 from zconsole.output.what_if import bare_words, busy_words, cost_words, spread_words
 from zconsole.pool.balance import Balance, VdevBalance
 from zconsole.pool.model import placed
+from zconsole.pool.volumes import volume_sentences
 from zconsole.pool.what_if import Changes, Outlook, grown, outlook, parse_changes
 from zconsole.scan_report.resilver_time import PastRate, member_duration, paces, resilver_duration
 from zconsole.timeline.eta.estimate import Estimate
@@ -115,7 +116,7 @@ def whatif_lines(question: Question, look: DisplayFormat, width: int) -> Lines:
     except UsageError as error:
         problem = beside(Span(" "), look.text(str(error)), width - 1, "error")
         return (*problem, (), *_hints(look, width))
-    view = outlook(root, after, question.frame.version)
+    view = outlook(root, after, question.frame.version, question.frame.seen.volumes)
     lines = [*_table(view, bool(wanted), look, width)]
     if wanted:
         lines += [(), *_cost(view, look, width)]
@@ -174,6 +175,8 @@ def _cost(view: Outlook, look: DisplayFormat, width: int) -> Iterator[Line]:
     busy = "" if view.busy_share is None else busy_words(view.busy_share)
     yield from paragraph("new writes", busy, look, width)
     yield from paragraph("rebalance", cost_words(view), look, width)
+    volumes = "; ".join(volume_sentences(view.after.volumes, look.size))
+    yield from paragraph("volumes", volumes, look, width)
 
 
 def _free(balance: Balance) -> int:

@@ -71,10 +71,16 @@ def balance_title(
 def _evening(balance: Balance, look: DisplayFormat, room: int) -> str:
     """Return the text on bytes above the common fill, uncut; empty if no wording fits.
 
-    A job moves more than this, as its writes go to all vdevs.
+    A job moves more than this, as its writes go to all vdevs. Where volumes keep the pool from
+    getting even, return how even it can get.
     """
     if balance.spread is not None and round(balance.spread, 3) <= EVEN:  # rounded as on the screen
         return " even " if room >= len(" even ") else ""
+    held = balance.volumes
+    if held is not None and held.keeps_uneven:
+        least = f" at best {percent(held.least_spread, 1)}: "
+        wordings = [f"{least}{held.in_short(look.size)} stay ", f"{least}volumes "]
+        return next((words for words in wordings if len(words) <= room - _MARKS), "")
     if not balance.imbalance_bytes:
         return ""
     amount = look.size(balance.imbalance_bytes)

@@ -8,6 +8,7 @@ from itertools import accumulate
 from zconsole import units
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import Vdev
+from zconsole.pool.volumes import volume_sentences
 from zconsole.timeline.frame import Frame, Pairs, VdevRow
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.device_columns import note_words
@@ -104,6 +105,8 @@ def _lasting(row: VdevRow, frame: Frame, look: DisplayFormat) -> Iterator[tuple[
         yield "comment", frame.seen.comment
         yield "read as", f"{frame.sample.source}{version}" if frame.sample else ""
         yield "machine", machine(frame.host, look)
+        told = volume_sentences(frame.balance.volumes, look.size)
+        yield "volumes", "; ".join(told) or None
         label = "busiest"
         for each in frame.busiest_datasets or ():
             rates = f"reads {look.rate(each.read_rate)}, writes {look.rate(each.write_rate)}"

@@ -195,7 +195,7 @@ def _back(frame: Frame) -> str:
 
 
 UNEVEN = 0.2
-"""Spread of the fills from which an idle pool should be rebalanced."""
+"""Spread of the fills from which an idle pool should be rebalanced, as far as files cause it."""
 
 
 def wanted_action(frame: Frame) -> str:
@@ -206,7 +206,7 @@ def wanted_action(frame: Frame) -> str:
     if alone or not frame.common_cause_of.keys() >= {*bad}:
         return "swap"
     is_calm = frame.health.word == "OK" and frame.work is None
-    return "rebalance" if is_calm and (frame.balance.spread or 0.0) >= UNEVEN else ""
+    return "rebalance" if is_calm and frame.balance.most_gain >= UNEVEN else ""
 
 
 _SURE = 0.5

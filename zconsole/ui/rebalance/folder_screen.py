@@ -339,13 +339,16 @@ class FoldersScreen(Dialog[tuple[str, ...] | None], groups=("Directories",)):
 def evening_words(frame: Frame, look: DisplayFormat) -> str:
     """Describe how much to mark for an even pool, assuming uniform data; empty if nothing."""
     root = frame.root
-    view = outlook(root, root, frame.version) if root else None
+    view = outlook(root, root, frame.version, frame.seen.volumes) if root else None
     share = view.before.data_share if view else None
     if view is None or share is None or view.rewrite_bytes == 0:
         return ""
     if view.rewrite_bytes is None:
-        left = percent(view.spread_after, 1)
-        return f"Marking everything leaves a spread of {left}: some lands on the full vdevs again"
+        left, held = percent(view.spread_after, 1), view.before.volumes
+        why = "some lands on the full vdevs again"
+        if held is not None and held.keeps_uneven:
+            why = f"{held.in_short(look.size)} stay"
+        return f"Marking everything leaves a spread of {left}: {why}"
     marked, above = look.size(view.rewrite_bytes * share), look.size(frame.balance.imbalance_bytes)
     # What the vdevs hold may be compressed: then its files are larger.
     return f"Mark {marked} logical or more: {above} (raw) moves, the rest lands where it was"

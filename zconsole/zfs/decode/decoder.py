@@ -31,6 +31,7 @@ from zconsole.pool.model import (
     SampleFailure,
     Scan,
     Vdev,
+    Volumes,
     path_is_reused,
 )
 from zconsole.units import parse_size
@@ -118,7 +119,7 @@ def _sample(raw: Raw, devices: Devices, form: str, pool: Pool, exact: bool) -> S
         **_moment(raw),
         source=str(raw.get("source", form)),
         exact=exact,
-        pool=with_history(with_measurements(pool, raw), raw),
+        pool=replace(with_history(with_measurements(pool, raw), raw), volumes=_volumes(raw)),
         version=word(raw.get("version")),
         events=tuple(
             Event(
@@ -153,6 +154,12 @@ def _datasets(raw: Raw) -> Iterator[tuple[tuple[str, str], IoCounters]]:
             read_at, *counted = values
             key = str(row.get("dataset_name")), str(row.get("crtime"))
             yield key, IoCounters(read_at / 1e9, *counted)
+
+
+def _volumes(raw: Raw) -> Volumes | None:
+    found = mapping(raw.get("volumes"), "volumes")
+    count, used = number(found.get("count")), number(found.get("bytes"))
+    return None if count is None or used is None else Volumes(count, used)
 
 
 def _failure(raw: Raw) -> SampleFailure:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from zconsole.errors import NotUnderstoodError
-from zconsole.pool.model import GROUP_KINDS, Vdev
+from zconsole.pool.model import GROUP_KINDS, Vdev, Volumes
 from zconsole.zfs.decode.builders import MOST_VDEVS
 from zconsole.zfs.decode.values import (
     CLASSES,
@@ -231,3 +231,23 @@ def _properties(node: Mapping[str, Any]) -> dict[str, Any]:
         for name, short in _PROPERTIES.items()
         if name in properties
     }
+
+
+DATASET_COLUMNS = "type,usedbydataset,usedbysnapshots,dedup"
+
+
+def dataset_bytes(text: str) -> tuple[int, Volumes | None]:
+    """Add up the bytes of all datasets in ``zfs list -Hp -o DATASET_COLUMNS``, and of volumes.
+
+    Reservations are left out. Blocks that dedup shares count for each dataset: if a volume has it,
+    how much lies in volumes is unknown (None).
+    """
+    every, volumes, shared = 0, list[int](), False
+    for line in text.splitlines():
+        kind, *cells = line.split("\t")
+        used = sum(int(cell) for cell in cells if cell.isdecimal())
+        every += used
+        if kind == "volume":
+            volumes.append(used)
+            shared |= cells[-1:] != ["off"]
+    return every, None if shared else Volumes(len(volumes), sum(volumes))

@@ -1,4 +1,4 @@
-"""Commands that zpool is asked occasionally, between samples: sit-outs, status messages, history.
+"""Commands that run occasionally, between samples: sit-outs, status messages, history, volumes.
 
 **Sit-outs.** ZFS reads around a device that is much slower than its siblings. Neither a pool's
 config nor ``zpool status`` says so, only the property ``sit_out`` of each leaf of a raidz or dRAID
@@ -10,6 +10,8 @@ config nor ``zpool status`` says so, only the property ``sit_out`` of each leaf 
 Neither a config nor ``zpool status`` distinguishes a full scrub from one that continues from the
 last scrubbed txg (``-C``) or covers a range of dates (``-S``, ``-E``); the record of its start
 does. The first record, of the pool's creation, is never overwritten (module/zfs/spa_history.c).
+
+**Volumes.** How many zvols a pool has and how much lies in them, only ``zfs list`` knows.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import re
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime, tzinfo
 from typing import Any, TypedDict
 
@@ -30,6 +33,7 @@ from zconsole.pool.model import NOTHING, Sample, parse_version
 from zconsole.system.async_process import CommandRunner
 from zconsole.system.process import DeadlineError
 from zconsole.zfs.decode import decode
+from zconsole.zfs.decode.listing import DATASET_COLUMNS, dataset_bytes
 from zconsole.zfs.decode.values import mapping
 from zconsole.zfs.raw import Raw, config_vdevs, numbers
 from zconsole.zfs.sources.reader import (
@@ -48,6 +52,8 @@ STILL_EVERY = 30.0
 """Seconds between two commands while a leaf sits out: nothing signals when it no longer does."""
 HISTORY_DEADLINE = 60.0
 """Seconds; a history log may have grown to 1 GB."""
+VOLUMES_EVERY = 1800.0
+"""Seconds between two lists of volumes: they change slowly, and zfs looks at every dataset."""
 
 
 class OccasionalCommand(ABC):
@@ -356,6 +362,30 @@ class HistoryReader(OccasionalCommand):
     async def _ask(self, commands: Commands) -> Mapping[str, Any]:
         printed = await commands.output("zpool", "history", "-i", self._pool)
         return {"history": past_scrubs(printed)}
+
+    def _failed(self) -> Mapping[str, Any]:
+        return self._found
+
+
+class VolumeReader(OccasionalCommand):
+    """Reads how much lies in volumes (``volumes``).
+
+    The last answer is kept when a later command fails.
+    """
+
+    pause = VOLUMES_EVERY
+
+    def __init__(self, runner: CommandRunner, pool: str) -> None:
+        super().__init__(runner, pool, HISTORY_DEADLINE)
+
+    def condition(self, form: Mapping[str, Any]) -> object:  # noqa: ARG002  (of all commands)
+        """Return what never changes: no part of a form tells of volumes."""
+        return ()
+
+    async def _ask(self, commands: Commands) -> Mapping[str, Any]:
+        words = ("zfs", "list", "-Hp", "-t", "volume", "-o", DATASET_COLUMNS, "-r", self._pool)
+        _, volumes = dataset_bytes(await commands.output(*words))
+        return {} if volumes is None else {"volumes": asdict(volumes)}
 
     def _failed(self) -> Mapping[str, Any]:
         return self._found

@@ -16,6 +16,7 @@ from zconsole.zfs.sources.occasional import (
     OccasionalCommand,
     SitOutReader,
     StatusMessageReader,
+    VolumeReader,
 )
 from zconsole.zfs.sources.reader import (
     FallbackReader,
@@ -252,6 +253,7 @@ class PoolPollers:
         """Return a new poller that is not kept by name but is closed with the others."""
         about = self._runner, name, self._version, self._deadline
         occasional: list[OccasionalCommand] = [StatusMessageReader(*about), SitOutReader(*about)]
+        occasional.append(VolumeReader(self._runner, name))
         if self._history is not None:
             occasional.append(HistoryReader(self._history, name))
         poller = PoolPoller(name, self.readers, occasional, self._clocks, self._deadline)

@@ -31,7 +31,7 @@ _CONTAINER_BYTES = 200
 _VALUE_BYTES = 48
 """Memory that Python takes for an array or object, with room to grow, and for a value."""
 
-_OBJECTS = frozenset({"names", "message", "host", "devices", "disks", "history"})
+_OBJECTS = frozenset({"names", "message", "host", "devices", "disks", "history", "volumes"})
 """Keys, not part of the base format, whose values must be objects."""
 _OURS = ("gap", "place")
 """Keys that zconsole itself sets while reading; they are ignored if they occur in a file."""

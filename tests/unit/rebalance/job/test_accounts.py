@@ -12,6 +12,7 @@ from tests.table import rows
 from tests.unit.rebalance.job.counted import accounts_of, terms_with, watch_of
 from zconsole.errors import UnavailableError
 from zconsole.pool.allocator import Space
+from zconsole.pool.model import Volumes
 from zconsole.rebalance.backend import EndedFile, JobStatus
 from zconsole.rebalance.engine.item import FileOutcome
 from zconsole.rebalance.engine.journal import FileRow, Journal
@@ -49,6 +50,11 @@ class Pool:
     def listing(self, pool: str) -> tuple[tuple[Space, ...], float]:
         return AFTER if self.syncs >= 3 else HELD, 0.1
 
+    def datasets(self, pool: str) -> tuple[int, Volumes]:
+        if self.hangs:
+            raise UnavailableError("zfs gave no answer")
+        return 120, Volumes(2, 110)
+
 
 def effect(pool: Any) -> SpreadWatch:
     return watch_of(pool, terms_with(spaces=BEFORE))
@@ -63,6 +69,27 @@ def test_the_last_look_waits_for_what_was_freed(
     accounts.watch.read()
     accounts.end("done" if wait else "stop")
     assert accounts.watch.now_spaces == shown
+
+
+@rows(
+    ("hangs", "why", "told"),
+    [(False, "done", 3), (False, "stop", 0), (True, "done", 0)],
+)
+def test_a_finished_job_tells_what_volumes_keep_uneven(
+    journal: Journal, hangs: bool, why: str, told: int
+) -> None:
+    accounts = accounts_of(journal, lambda: 0.0)
+    accounts.watch = effect(Pool(hangs=hangs, syncs=-9))  # 80 and 40 are still allocated
+    accounts.end(why)
+    assert len(accounts.status().notes) == told
+    assert not told or "2 volumes hold 110, which no rebalance moves" in accounts.status().notes
+
+
+def test_an_even_pool_is_not_told_of_its_volumes(journal: Journal) -> None:
+    accounts = accounts_of(journal, lambda: 0.0)
+    accounts.watch = effect(Pool())
+    accounts.end("done")
+    assert accounts.status().notes == ()
 
 
 def test_a_target_is_judged_by_what_was_freed_too() -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.table import rows
 from zconsole.errors import UnavailableError
 from zconsole.pool.allocator import Space
-from zconsole.pool.model import Vdev
+from zconsole.pool.model import Vdev, Volumes
 from zconsole.rebalance.planning.facts import (
     Condition,
     Dataset,
@@ -282,18 +282,22 @@ def test_a_vdev_that_takes_no_writes_has_no_weight(
     assert [space.weight for space in reader.pool("tank").spaces] == weights
 
 
+FILES, ZVOL, SNAP = "filesystem\t", "volume\t", "snapshot\t"
+
+
 @rows(
-    ("used", "saved", "factor"),
+    ("used", "saved", "factor", "volumes"),
     [
-        ("400000000\t130000000\n0\t344011\n-\t-\n", "0", 1.5),
-        ("400000000\t130000000\n500344011\t0\n", "500000000", 1.5),
-        ("900000000\t0\n", "0", 1.0),
-        ("", "0", 1.0),
-        ("5\t0\n", "10", 1.0),
+        (f"{FILES}400000000\t130000000\n{ZVOL}0\t344011\toff\n{SNAP}-\t-\n", "0", 1.5, (1, 344011)),
+        (f"{FILES}400000000\t130000000\n{FILES}500344011\t0\n", "500000000", 1.5, (0, 0)),
+        (f"{ZVOL}800000000\t10\toff\n{ZVOL}100000000\t0\toff\n", "0", 1.0, (2, 900000010)),
+        (f"{ZVOL}800000000\t10\ton\n{ZVOL}100000000\t0\toff\n", "0", 1.0, None),
+        ("", "0", 1.0, (0, 0)),
+        (f"{FILES}5\t0\n", "10", 1.0, (0, 0)),
     ],
 )
 def test_what_is_only_reserved_is_not_allocated(
-    tmp_path: Path, used: str, saved: str, factor: float
+    tmp_path: Path, used: str, saved: str, factor: float, volumes: tuple[int, int] | None
 ) -> None:
     """A thick volume counts with its whole size in what the pool's dataset uses."""
 
@@ -306,3 +310,4 @@ def test_what_is_only_reserved_is_not_allocated(
 
     found = FactsReader(run, root=tmp_path).pool("tank")
     assert found.raw_factor == pytest.approx(factor, rel=0.01)
+    assert found.volumes == (volumes and Volumes(*volumes))

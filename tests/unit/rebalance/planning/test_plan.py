@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import sqlite3
@@ -16,6 +17,8 @@ import pytest
 from tests.table import rows
 from zconsole.errors import UsageError
 from zconsole.pool.allocator import Space
+from zconsole.pool.model import Volumes
+from zconsole.pool.volumes import volume_limit
 from zconsole.rebalance.engine.file_locks import Users
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
@@ -33,6 +36,7 @@ from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.rebalance.planning.survey import Ages, Survey
 from zconsole.system.process import Completed
+from zconsole.units import size
 
 LARGE, SMALL = 3 << 20, 1 << 20
 TOO_LARGE = "too large for the free space"
@@ -310,6 +314,48 @@ def test_what_snapshots_hold_is_between_whole_files_and_all_that_is_not_new(
     assert (each.pinned_least, each.pinned_most) == (least * TIB, most)
     told = list(plan.plan_notes.of_pins(1 << 60, "", [each]))
     assert bool(told) == (least * TIB < most), told
+
+
+@rows(
+    ("held", "goal", "refused"),
+    [
+        (9 * TIB, 0.05, "volumes keep it at 15.0 % or more. Choose a larger spread"),
+        (9 * TIB, 0.8, None),
+        (2 * TIB, 0.05, "Choose more directories or a larger spread"),
+    ],
+)
+def test_volumes_stay_where_they_are(held: int, goal: float, refused: str | None) -> None:
+    spaces = (Space("mirror-0", 20 * TIB, 15 * TIB), Space("mirror-1", 20 * TIB, 0))
+    pool = PoolFacts("tank", {}, spaces, (2, 3, 9), used=15 * TIB, volumes=Volumes(3, held))
+    each = directory(room=20 * TIB, bytes=6 * TIB, allocated=6 * TIB)
+    settings = Settings(("/tank",), limits=Limits(until_spread=goal))
+    made = plan.judged([each], pool, settings).document
+    assert made.volumes == volume_limit(pool.volumes, spaces)
+    assert (refused is None) == (made.refused is None)
+    assert refused is None or (made.refused or "").endswith(refused)
+    said = [note for note in made.notes if "volume" in note]
+    assert f"3 volumes hold {size(held)}, which no rebalance moves" in said
+    assert len(said) == (3 if held == 9 * TIB else 1)
+    assert PlanDocument.from_json(json.loads(json.dumps(made.as_json()))) == made
+
+
+def test_no_spread_is_predicted_that_only_files_could_reach() -> None:
+    """The directory seems to hold more than the pool has beside its volumes: shared blocks."""
+    spaces = (Space("mirror-0", 20 * TIB, 15 * TIB), Space("mirror-1", 20 * TIB, 0))
+    known = PoolFacts("tank", {}, spaces, (2, 3, 9), used=15 * TIB, volumes=Volumes(3, 14 * TIB))
+    spreads = []
+    for pool in (known, replace(known, volumes=None)):
+        each = directory(room=20 * TIB, bytes=15 * TIB, allocated=15 * TIB)
+        spreads.append(plan.judged([each], pool, Settings(("/tank",))).document.spread_after or 0)
+    assert spreads[0] > 0.65 > spreads[1]
+
+
+def test_an_even_pool_says_nothing_of_its_volumes() -> None:
+    spaces = (Space("mirror-0", 20 * TIB, 10 * TIB), Space("mirror-1", 20 * TIB, 10 * TIB))
+    pool = PoolFacts("tank", {}, spaces, (2, 3, 9), used=20 * TIB, volumes=Volumes(3, TIB))
+    each = directory(room=9 * TIB, bytes=TIB, allocated=TIB)
+    made = plan.judged([each], pool, Settings(("/tank",))).document
+    assert not any("volume" in note for note in made.notes)
 
 
 def test_a_spread_is_out_of_reach_where_a_vdev_takes_no_writes() -> None:

@@ -14,7 +14,7 @@ from tests.records import replace
 from tests.table import rows
 from tests.unit.zfs.decode.expect import parsed
 from zconsole.errors import NotUnderstoodError
-from zconsole.pool.model import HostLoad, IoCounters, Pool, Sample, SampleFailure, Scan
+from zconsole.pool.model import HostLoad, IoCounters, Pool, Sample, SampleFailure, Scan, Volumes
 from zconsole.zfs.decode import decode
 from zconsole.zfs.decode.decoder import IostatRow, latest, with_history
 
@@ -53,6 +53,13 @@ class TestDatasets:
         found = read(objsets=[OBJSET], **form).datasets
         assert found == {("tank/vm", "5"): IoCounters(7.0, 1, 3, 2, 4)}
         assert read(**form).datasets == {}
+
+    def test_volumes_are_counted_or_unknown(self) -> None:
+        form = {"status": status(REPLACE)}
+        assert read(volumes={"count": 3, "bytes": 9}, **form).pool.volumes == Volumes(3, 9)
+        for other in ({}, {"count": 3}, {"count": 3, "bytes": "many"}, {"count": [], "bytes": 9}):
+            assert read(volumes=other, **form).pool.volumes is None
+        assert read(**form).pool.volumes is None
 
     @rows("value", [None, "many", 10**40, [1], "9" * 5000])
     def test_one_without_a_counter_is_left_out(self, value: object) -> None:

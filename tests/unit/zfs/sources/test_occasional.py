@@ -16,6 +16,7 @@ from zconsole.zfs.sources.occasional import (
     LINES,
     HistoryReader,
     SitOutReader,
+    VolumeReader,
     names_in_history,
     past_scrubs,
 )
@@ -338,3 +339,31 @@ async def test_an_answer_that_fails_forgets_who_sits_out(monkeypatch):
     asked.newest(sit_out_form())
     await settle()
     assert asked.newest(sit_out_form()) == {}
+
+
+LISTED = "volume\t900\t50\toff\nvolume\t70\t0\toff\nvolume\t-\t-\toff\n"
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_volumes_are_added_up_once_and_kept_when_the_next_list_fails():
+    runner = CannedRunner({("zfs", "list", "-Hp", "-t", "volume"): printed(LISTED)})
+    asked = VolumeReader(runner, "tank")
+    await asked.first(5)
+    for _ in range(3):
+        assert asked.newest(form()) == {"volumes": {"count": 3, "bytes": 1020}}
+        await settle()
+    assert len(runner.asked) == 1
+    assert runner.asked[0][-2:] == ("-r", "tank")
+    runner.answers = {}
+    asked.pause = 0.0
+    for _ in range(2):
+        assert asked.newest(form())["volumes"]["count"] == 3
+        await settle()
+
+
+@rows("dedup", ["on", "sha256,verify", "-"])
+async def test_volumes_that_may_share_blocks_are_not_added_up(dedup):
+    listed = printed(f"{LISTED}volume\t5\t0\t{dedup}\n")
+    asked = VolumeReader(CannedRunner({("zfs", "list"): listed}), "tank")
+    await asked.first(5)
+    assert asked.newest(form()) == {}
