@@ -91,7 +91,7 @@ def window(text: str) -> int:
 
 @pytest.mark.slow
 def test_zpools_own_words_are_shown_and_saved_as_zpool_prints_them(pool: PoolFactory) -> None:
-    pool.create("mirror d0 d1", "spare d2")
+    pool.create("mirror d0 d1")
     vm, terminal = pool.machine, Terminal(pool.machine)
     vm.run(f"rm -rf {WORDS}; mkdir -m 700 {WORDS}")
     Terminal(vm, f"cd {WORDS}; {ZCONSOLE}").open("tank")
