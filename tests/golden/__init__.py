@@ -57,7 +57,7 @@ TEXTS = (
     Shot("several-pools", ("resilver", "healthy", "imbalance")),
     Shot("overview", ("resilver", "healthy", "imbalance"), keys=("o",)),
     Shot("detail", ("resilver",), (100, 40), ("j",) * 6 + ("enter",)),
-    Shot("help", ("resilver",), (80, 60), ("question_mark",)),
+    Shot("help", ("resilver",), (80, 64), ("question_mark",)),
     *(
         Shot(f"whatif-{w}x{h}", ("imbalance",), (w, h), ("w", *"+raidz1:7x16T raidz1-1=5x16T"))
         for w, h in ((60, 15), (80, 24), (200, 50))

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC
 from functools import cache
 
+from zconsole.errors import UnavailableError
 from zconsole.pool.chassis import Lights
 from zconsole.timeline.feed import Update
 from zconsole.timeline.frame import Frame
@@ -16,6 +17,7 @@ from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.theme.files import ThemeFile, find_themes
 from zconsole.ui.widgets.graph import ASCII, UNICODE
 from zconsole.zfs.sources.base import Capabilities
+from zconsole.zfs.zpool_output import ZpoolOutput
 
 
 class FakeFeed:
@@ -51,6 +53,9 @@ class FakeFeed:
     async def details(self, pool: str, key: str) -> tuple[tuple[str, str], ...]:
         self.asked.append((pool, key))
         return (("serial", "WD-\x1b[1m123"), ("model", "WDC WD40EFRX"))
+
+    async def zpool_outputs(self, pool: str) -> tuple[ZpoolOutput, ...]:
+        raise UnavailableError(f"{pool} is suspended")
 
     async def lights(self) -> Lights:
         return {}

@@ -215,14 +215,14 @@ async def test_a_complaint_waits_for_a_flow_that_is_slow_to_ask_again():
         await pilot.press("escape", "escape")
 
 
-NOTHING = "Key d does nothing here"
+NOTHING = "Key a does nothing here"
 
 
 @pytest.mark.parametrize("key", ["j", "p", "o", "question_mark", "u"])
 async def test_an_answer_to_a_key_goes_with_the_next_one(key):
     """ "Key R does nothing here" stood over the plan that R then opened."""
     async with view_state(frames.resilver()) as (_app, pilot, read):
-        await pilot.press("d")
+        await pilot.press("a")
         assert NOTHING in read()
         await pilot.press(key)
         assert NOTHING not in read()

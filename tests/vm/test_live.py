@@ -18,6 +18,8 @@ LABELS = (
     *("REDUNDANCY", "NEW ERRORS", "RATE", "ETA", "BALANCE", "? help"),
     *(" slowed by ", " try ", " new errors ", " STATE "),
 )
+WORDS = "/root/words"
+"""Directory where the console is started."""
 FILM = "while tmux capture-pane -p -t con; do echo END; sleep 0.5; done >/root/film 2>/dev/null"
 
 
@@ -85,6 +87,29 @@ def window(text: str) -> int:
     found = re.search(SPAN, text)
     assert found is not None, text
     return 60 * int(found[2] or 0) + int(found[3])
+
+
+@pytest.mark.slow
+def test_zpools_own_words_are_shown_and_saved_as_zpool_prints_them(pool: PoolFactory) -> None:
+    pool.create("mirror d0 d1")
+    vm, terminal = pool.machine, Terminal(pool.machine)
+    vm.run(f"rm -rf {WORDS}; mkdir -m 700 {WORDS}")
+    Terminal(vm, f"cd {WORDS}; {ZCONSOLE}").open("tank")
+    terminal.wait("mirror-0")
+    terminal.press("d")
+    terminal.wait("zpool status -v tank")
+    terminal.press("r")
+    terminal.wait("report saved")
+    saved = vm.run(f"cat {WORDS}/zconsole-*.txt").stdout
+    status = vm.run("zpool status -v tank").stdout
+    assert f"$ zpool status -v tank\n{status.expandtabs().strip(chr(10))}\n\n$ zpool " in saved
+    assert re.search(r"^  mirror-0 +\S+ +\S+ +\d+ +\d+", saved, re.MULTILINE), saved
+    events = saved.partition("$ zpool events tank\n")[2].splitlines()
+    assert events[0].split() == ["TIME", "CLASS"]
+    printed = vm.run("zpool events tank").stdout.splitlines()
+    assert {"sysevent.fs.zfs.pool_create" in line for line in events} == {True, False}
+    assert set(events) <= {line.expandtabs() for line in printed}
+    terminal.end()
 
 
 @pytest.mark.slow

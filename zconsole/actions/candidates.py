@@ -9,6 +9,7 @@ from typing import NamedTuple
 from zconsole.actions.plan import Facts
 from zconsole.actions.target import Target, find_path, partition_in, partition_of
 from zconsole.hardware.device import Device
+from zconsole.hardware.shingled import HOST_MANAGED
 from zconsole.pool.health import LEAST_DEVICE, least_bytes
 from zconsole.pool.model import Pool
 from zconsole.pool.spares import ashift_of
@@ -45,8 +46,8 @@ class Candidate:
     @property
     def warnings(self) -> tuple[str, ...]:
         """The cautions where they stand alone, and could be of another disk."""
-        failure = self.device.failure
-        return tuple(f"the new disk {text}" if text == failure else text for text in self.cautions)
+        about = {self.device.failure: "the new disk ", _slow(self.device): "the new disk is "}
+        return tuple(f"{about.get(text, '')}{text}" for text in self.cautions)
 
     @property
     def usable(self) -> bool:
@@ -77,11 +78,32 @@ def judge_device(pool: Pool, target: Target, device: Device, facts: Facts) -> Ca
 
 def _judged(device: Device, found: Sequence[Objection]) -> Candidate:
     """Build the candidate from the objections to a device; that it failed comes first."""
+    found = (*found, *_shingled(device))
     if device.failure:
         found = (Objection(device.failure, fatal=False), *found)
     problems = tuple(each.text for each in found if each.fatal)
     cautions = tuple(each.text for each in found if not each.fatal)
     return Candidate(device, problems, cautions, problems[:1] in ((FAILED_DISK,), (OLD_DISK,)))
+
+
+def _shingled(device: Device) -> Iterator[Objection]:
+    """Yield the objection to a shingled disk."""
+    if device.shingled == HOST_MANAGED:
+        yield Objection(f"{HOST_MANAGED}: ZFS can't use it")
+    elif device.shingled:
+        yield Objection(_slow(device), fatal=False)
+
+
+def _slow(device: Device) -> str:
+    """Return what a resilver onto a shingled disk takes.
+
+    The test: servethehome.com/wd-red-smr-vs-cmr-tested-avoid-red-smr (May 2020), 4 TB, raidz1. The
+    errors: openzfs #10214, #15033.
+    """
+    return (
+        f"{device.shingled}: a resilver onto it may take many times as long as estimated (9 days"
+        " instead of 16 hours in a test), and some such disks fail with write errors meanwhile"
+    )
 
 
 def judge_new(pool: Pool, device: Device, ashift: int | None) -> Candidate:
@@ -136,10 +158,11 @@ def order(candidate: Candidate) -> tuple[bool, bool, bool]:
     return candidate.is_old, not candidate.usable, bool(candidate.device.failure)
 
 
-def _fit(candidate: Candidate) -> tuple[bool, bool, bool, int, int, str]:
-    """Return a sort key: as ``order``, then fewest cautions, then the smallest size."""
-    device = candidate.device
-    return (*order(candidate), len(candidate.cautions), device.size or 0, device.path)
+def _fit(candidate: Candidate) -> tuple[bool, bool, bool, bool, int, int, str]:
+    """Return a sort key: as ``order``, shingled last, fewest cautions, then the smallest size."""
+    device, cautious = candidate.device, len(candidate.cautions)
+    size_of = device.size or 0
+    return (*order(candidate), bool(device.shingled), cautious, size_of, device.path)
 
 
 def _size(target: Target, device: Device, facts: Facts) -> Iterator[Objection]:

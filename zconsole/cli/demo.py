@@ -102,7 +102,9 @@ def _console(args: argparse.Namespace) -> int:
 
         return simulated_swap(source.world)
 
-    feed = SessionFeed(source, session, args.interval, details, probes, _lights)
+    feed = SessionFeed(
+        source, session, args.interval, details, probes, _lights, source.zpool_outputs
+    )
     feed.faster = source.faster
     return open_console(
         args, feed, None, host="demo", make_backend=_backend, swap=_swap, saves=False

@@ -11,6 +11,7 @@ from zconsole.cli import local
 from zconsole.cli.config import scrub_overdue_after
 from zconsole.diagnosis.device_errors.probes import signs_of
 from zconsole.errors import ZconsoleError
+from zconsole.hardware.located_source import LocatedSource
 from zconsole.system.async_process import ProcessRunner
 from zconsole.timeline.alerts.alerting import Alerting, hook_found
 from zconsole.timeline.alerts.rules import AlertRules
@@ -19,6 +20,7 @@ from zconsole.timeline.feed import Feed, SessionFeed
 from zconsole.timeline.fleet import Fleet
 from zconsole.timeline.frame import Frame
 from zconsole.timeline.session import Session
+from zconsole.zfs.sources.live import LiveSource
 from zconsole.zfs.sources.remote import RemoteSource, hosts_of, socket_directory
 
 DECODING = 2.0
@@ -49,11 +51,10 @@ def opened(
     )
     with contextlib.ExitStack() as stack:
         if args.host is None:
-            source = local.source(args.pools)
+            live = LiveSource(args.pools)
             prober = DeviceProber(partial(signs_of, ProcessRunner()))
-            feed: Feed = SessionFeed(
-                source, session_of(), args.interval, machine_details, prober, machine_lights
-            )
+            machine = machine_details, prober, machine_lights, live.zpool_outputs
+            feed: Feed = SessionFeed(LocatedSource(live), session_of(), args.interval, *machine)
         else:
             fleet = _fleet(args.host, args.pools, session_of, args.interval, needed, at_once)
             feed = stack.enter_context(fleet)

@@ -59,6 +59,8 @@ class Device:
     """Degrees Celsius, if smartctl reported it."""
     failure: str = ""
     """``failed in tank: FAULTED``, or that its SMART says so; empty if nothing is known."""
+    shingled: str = ""
+    """Who says that it is shingled (``hardware.shingled``); empty if nothing is known."""
     locate: str | None = None
     """LED file of its enclosure slot in /sys, if any."""
     enclosure: str = ""

@@ -28,6 +28,7 @@ from zconsole.hardware.location import (
     links,
     locations,
 )
+from zconsole.hardware.shingled import shingled
 from zconsole.system import mounts
 from zconsole.system.host import ROOT, names_in, number_in, real, text_in
 from zconsole.system.patient import NoAnswerError, Patient
@@ -367,6 +368,7 @@ def _disk(machine: _Machine, name: str, members: tuple[str, ...]) -> Device:
         wwn=who.wwn,
         logical=number_in(entry / "queue/logical_block_size"),
         physical=number_in(entry / "queue/physical_block_size"),
+        shingled=shingled(text_in(first / "queue/zoned"), who.model),
         contents=_together(own, inside),
         unlisted=_unlisted(own, inside, folder),
         mounted=tuple(place for node in nodes for place in node.mounted),

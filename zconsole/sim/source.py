@@ -9,18 +9,21 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
+from zconsole.errors import UnavailableError
 from zconsole.pool.chassis import SlotKey
-from zconsole.pool.model import parse_version
-from zconsole.sim import emit, simulation
+from zconsole.pool.model import Sample, parse_version
+from zconsole.sim import emit, simulation, zpool_text
 from zconsole.sim.disk import CANT_OPEN, FAULTED, OFFLINE, REMOVED
 from zconsole.sim.places import places
 from zconsole.sim.scenarios import DEFAULT, find
 from zconsole.sim.state import PoolState
 from zconsole.sim.topology import top_name
+from zconsole.zfs.decode import decode
 from zconsole.zfs.decode.builders import disk_form, enclosure_form
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import Capabilities
 from zconsole.zfs.sources.replay import next_speed
+from zconsole.zfs.zpool_output import SINCE_BOOT, ZpoolOutput, zpool_output
 
 EPOCH = 1_795_000_000.0
 """Simulated epoch seconds of the first sample, unless given otherwise."""
@@ -69,6 +72,20 @@ class World:
         """Return one raw form per pool, with the events since the last call."""
         with self.lock:
             return tuple(raw(pool) for pool in self.pools)
+
+    def zpool_outputs(self, name: str) -> tuple[ZpoolOutput, ...]:
+        """Return what zpool would say about a pool. Raises UnavailableError if it would hang."""
+        with self.lock:
+            state = next(pool for pool in self.pools if pool.name == name)
+            seen = decode(snapshot(state))[0]
+            happened = tuple(state.happened)
+        if not isinstance(seen, Sample):
+            raise UnavailableError(seen.text)
+        return (
+            zpool_output(f"zpool status -v {name}", zpool_text.status(seen.pool)),
+            zpool_output(f"zpool iostat -v {name}", zpool_text.iostat(seen.pool), SINCE_BOOT),
+            zpool_output(f"zpool events {name}", zpool_text.events(happened)),
+        )
 
 
 def raw(pool: PoolState) -> Raw:
@@ -216,6 +233,10 @@ class SimulatedSource:
             self._began = now
         self.world.advance(self._passed + (now - self._began) * self._speed)
         return self.world.raws()
+
+    async def zpool_outputs(self, pool: str) -> tuple[ZpoolOutput, ...]:
+        """Return what zpool would say about a simulated pool. Raises UnavailableError."""
+        return self.world.zpool_outputs(pool)
 
     async def aclose(self) -> None:
         """End the demo, and with it the keeper's thread."""

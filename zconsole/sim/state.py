@@ -400,6 +400,9 @@ class PoolState:
     scrubbed: float | None = None
     """Epoch seconds at which its last full scrub ended, not counting the one in ``scan``."""
     events: list[Event] = field(default_factory=list)
+    """Events since the last sample."""
+    happened: list[Event] = field(default_factory=list)
+    """All events."""
     incidents: list[Incident] = field(default_factory=list)
     """Incidents still to come, soonest first."""
     limits: dict[int, str] = field(default_factory=dict)
@@ -462,7 +465,9 @@ class PoolState:
     def note(self, name: str, text: str, severity: str = "info", vdev: str | None = None) -> None:
         """Add an event at the current time; ``vdev`` is a path, shortened to its name."""
         named = vdev and vdev.rpartition("/")[2].removesuffix("-part1")
-        self.events.append(Event(self.now, name, text, severity, named))
+        event = Event(self.now, name, text, severity, named)
+        self.events.append(event)
+        self.happened.append(event)
 
     def weight(self, top: Top) -> int:
         """Return the allocator's weight of a free byte of ``top``.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, tzinfo
 from typing import Any
@@ -41,6 +41,7 @@ from zconsole.swap.steps import NOT_NEEDED, STEPS, WAYS, all_ways_back, steps_of
 from zconsole.system.printable import inert
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.units import duration, size
+from zconsole.zfs.zpool_output import ZpoolOutput
 
 
 def explained(choice: SwapChoice) -> dict[str, list[str]]:
@@ -228,9 +229,19 @@ def way_back(swap: Checklist, view: MachineView, stage: SwapStage, clean: bool) 
     return next(iter(stands), None)
 
 
-def markdown(swap: Checklist, zone: tzinfo | None = UTC) -> str:
-    """Return the swap report as Markdown; times are in ``zone``, None means the local zone."""
-    return "\n".join(inert(line) for line in _lines(swap, zone)) + "\n"
+def markdown(
+    swap: Checklist, zone: tzinfo | None = UTC, outputs: Sequence[ZpoolOutput] = ()
+) -> str:
+    """Return the swap report as Markdown; times are in ``zone``, None means the local zone.
+
+    ``outputs``: what zpool says about the pool at the end, quoted as code.
+    """
+    lines = [inert(line) for line in _lines(swap, zone)]
+    if outputs:
+        lines += ["", "## zpool's own words"]
+    for output in outputs:
+        lines += ["", *(f"    {line}" for line in output.text.split("\n"))]
+    return "\n".join(lines) + "\n"
 
 
 def summary(swap: Checklist) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from zconsole.diagnosis.device_errors.faults import HOUR
-from zconsole.errors import ZconsoleError
+from zconsole.errors import UnavailableError, ZconsoleError
 from zconsole.pool.chassis import Lights
 from zconsole.pool.model import Event, Sample, SampleFailure
 from zconsole.system.daemon_thread import in_daemon_thread
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from zconsole.timeline.session import Session
     from zconsole.zfs.sources.base import Source
     from zconsole.zfs.sources.replay import Playback, ReplaySource
+    from zconsole.zfs.zpool_output import ZpoolOutput
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +169,10 @@ class Feed:
         """
         raise NotImplementedError
 
+    async def zpool_outputs(self, pool: str) -> tuple[ZpoolOutput, ...]:
+        """Return what zpool itself says about a pool now. Raises UnavailableError."""
+        raise NotImplementedError
+
     async def lights(self) -> Lights:
         """Read the lights of the slots from the enclosures; empty if there is no source."""
         return {}
@@ -188,8 +193,11 @@ class SessionFeed(Feed):
         details: Callable[[str], Awaitable[Pairs]] | None = None,
         prober: DeviceProber | None = None,
         lights: Callable[[], Awaitable[Lights]] | None = None,
+        zpool_outputs: Callable[[str], Awaitable[tuple[ZpoolOutput, ...]]] | None = None,
     ) -> None:
         """``details`` maps a leaf's path to further facts; ``lights`` asks the enclosures.
+
+        ``zpool_outputs`` asks zpool about a pool.
 
         With ``prober``, devices in trouble are probed in the background.
         """
@@ -199,6 +207,7 @@ class SessionFeed(Feed):
         self._details = details
         self._prober = prober
         self._lights = lights
+        self._zpool_outputs = zpool_outputs
 
     async def sample(self) -> Update | None:
         """Take a round from the source; at its end raise as ``Session.end`` does."""
@@ -231,6 +240,12 @@ class SessionFeed(Feed):
         rows = frame.rows if frame else ()
         path = next((row.vdev.path for row in rows if row.key == key), None)
         return await self._details(path) if path else ()
+
+    async def zpool_outputs(self, pool: str) -> tuple[ZpoolOutput, ...]:
+        """Return what zpool itself says about a pool now. Raises UnavailableError."""
+        if self._zpool_outputs is None:
+            raise UnavailableError("zpool is not asked here")
+        return await self._zpool_outputs(pool)
 
     async def lights(self) -> Lights:
         """Return the lights of the slots, if there is a source for them."""
@@ -304,7 +319,7 @@ class ReplayFeed(SessionFeed):
 
     def __init__(self, source: ReplaySource, session: Session, anew: Callable[[], Session]) -> None:
         """``anew`` creates the session for another position."""
-        super().__init__(source, session, 0.0)
+        super().__init__(source, session, 0.0, zpool_outputs=source.zpool_outputs)
         self.playback = source.playback
         self._recording = source
         self._anew = anew

@@ -13,6 +13,7 @@ from zconsole.timeline.feed import Feed, SessionFeed, Update
 from zconsole.timeline.frame import Frame, Pairs
 from zconsole.timeline.session import Session
 from zconsole.zfs.sources.remote import RemoteSource, next_patience
+from zconsole.zfs.zpool_output import ZpoolOutput
 
 
 class FleetHost:
@@ -175,6 +176,15 @@ class Fleet(Feed):
     async def details(self, *_: str) -> Pairs:
         """Return no facts: other machines give nothing beyond the sample."""
         return ()
+
+    async def zpool_outputs(self, pool: str) -> tuple[ZpoolOutput, ...]:
+        """Return what the zpool of a pool's machine says about it. Raises UnavailableError."""
+        if len(self._sources) == 1:
+            return await self._sources[0].zpool_outputs(pool)
+        for source in self._sources:
+            if pool.startswith(f"{source.host}:"):
+                return await source.zpool_outputs(pool.removeprefix(f"{source.host}:"))
+        raise UnavailableError(f"{pool} has not shown its pools")
 
     async def close_sources(self) -> None:
         """Close every machine's source."""

@@ -10,9 +10,7 @@ import select
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
-from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
 
@@ -25,7 +23,6 @@ from textual.widgets import Input
 
 from zconsole.config.settings import UNITS
 from zconsole.errors import ExitCode, ZconsoleError
-from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.printable import clean
 from zconsole.timeline.feed import Feed, ReplayFeed, Update
 from zconsole.ui.actions.controller import ActionController
@@ -79,6 +76,12 @@ def terminal_ready() -> bool:
         return bool(select.select([], [sys.__stderr__.fileno()], [], 0)[1])
     except (OSError, ValueError):  # can't tell
         return True
+
+
+def _brief(text: str) -> str:
+    """Return a text of one line, or how many lines it has."""
+    more = text.count("\n")
+    return f"{more + 1} lines" if more else text
 
 
 class Console(ThemedApp):
@@ -376,6 +379,14 @@ class Console(ThemedApp):
             question = Question("", frame, row=self.main_screen.row)
             self.push_screen(WhatIfScreen(self.view_state, question))
 
+    def action_zpool(self) -> None:
+        """Show what zpool itself says about the pool on show."""
+        from zconsole.ui.dialogs.zpool_screen import ZpoolScreen
+
+        if (frame := self.view_state.frame) is not None:
+            ask = partial(self.feed.zpool_outputs, frame.pool)
+            self.push_screen(ZpoolScreen(self.view_state.look.text(frame.pool), ask))
+
     # Copies and pictures
 
     def action_copy(self) -> None:
@@ -386,13 +397,14 @@ class Console(ThemedApp):
         """
         top, options, look = self.screen, self.view_state.options, self.view_state.look
         offers = top.copies() if isinstance(top, (MainScreen, Dialog)) else ()
+        lines = isinstance(top, Dialog) and top.copies_lines
 
         def _copy(index: int | None) -> None:
             if index is not None:
                 what, text = offers[index]
-                safe = clean(text)
+                safe = text if lines else clean(text)
                 self.copy_to_clipboard(safe)
-                said = f"{what} sent to the terminal's clipboard: {safe}"
+                said = f"{what} sent to the terminal's clipboard: {_brief(safe)}"
                 self.answer(f"{said}\n{TMUX_HINT}" if options.in_tmux else said, 4)
 
         if not offers:
@@ -400,24 +412,15 @@ class Console(ThemedApp):
         elif len(offers) == 1:
             _copy(0)
         else:
-            lines = [(Span(f" {what:<9} {look.text(text)}"),) for what, text in offers]
-            self.push_screen(PickScreen(PickList("COPY", lambda *_: lines)), _copy)
+            brief = ((what, _brief(text) if lines else text) for what, text in offers)
+            listed = [(Span(f" {what:<9} {look.text(text)}"),) for what, text in brief]
+            self.push_screen(PickScreen(PickList("COPY", lambda *_: listed)), _copy)
 
     def action_picture(self) -> None:
         """Save a picture of the screen to the directory where the console was started."""
-        from zconsole.ui.new_file import keep_new, portable
+        from zconsole.ui.new_file import portable, save_new
 
-        svg, now = portable(self.export_screenshot()), datetime.now(self.view_state.look.zone)
-
-        async def _keep() -> None:
-            try:
-                path = await in_daemon_thread(keep_new, svg, Path.cwd(), now, "picture", "svg")
-            except (OSError, ZconsoleError) as error:
-                self.notify(str(error), severity="error")
-            else:
-                self.notify(f"picture saved: {path}", timeout=8)
-
-        begin(self, _keep, group="picture")
+        save_new(self, portable(self.export_screenshot()), "picture", "svg")
 
     def action_act(self, flow: str) -> None:
         """Start the flow of an action key for the row at the cursor."""

@@ -8,12 +8,29 @@ from datetime import datetime
 from pathlib import Path
 
 from zconsole.errors import ZconsoleError
+from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.safe_path import StateError, open_directory
+from zconsole.ui.themed_app import ThemedApp, begin
 
 _MOST = 9
 """Most files with names of the same second."""
 # Never write to an existing file, nor through a symbolic link.
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def save_new(app: ThemedApp, text: str, what: str, suffix: str) -> None:
+    """Write a new file where the console was started, and say so; ``what`` and on as below."""
+    now = datetime.now(app.view_state.look.zone)
+
+    async def _keep() -> None:
+        try:
+            path = await in_daemon_thread(keep_new, text, Path.cwd(), now, what, suffix)
+        except (OSError, ZconsoleError) as error:
+            app.notify(str(error), severity="error")
+        else:
+            app.notify(f"{what} saved: {path}", timeout=8)
+
+    begin(app, _keep, group=what)
 
 
 def keep_new(text: str, directory: Path, now: datetime, what: str, suffix: str) -> Path:

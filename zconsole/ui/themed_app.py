@@ -71,7 +71,9 @@ def begin_next(app: App[Any], work: Work, group: str) -> None:
         begin(app, work, group)
 
 
-OF_POOLS = frozenset({"act", "overview", "what_if", "chassis", "go_to", "seek", "step", "event"})
+OF_POOLS = frozenset(
+    {"act", "overview", "what_if", "chassis", "zpool", "go_to", "seek", "step", "event"}
+)
 """Actions that need a sample: they show or change pools, or move within a recording."""
 FLOW = "flow"
 """Worker group of the flows, which ask questions screen after screen; subject of their errors."""

@@ -35,6 +35,7 @@ from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line
 from zconsole.ui.widgets.graph import UNICODE
 from zconsole.zfs.sources.base import Capabilities
+from zconsole.zfs.zpool_output import ZpoolOutput
 
 WIDTH = 100
 
@@ -74,6 +75,9 @@ class ScriptedFeed(Feed):
         self.elapsed += seconds
         self.world.advance(self.elapsed)
         return Update(self.session.advance(self.world.raws()), self.capabilities)
+
+    async def zpool_outputs(self, pool: str) -> tuple[ZpoolOutput, ...]:
+        return self.world.zpool_outputs(pool)
 
     def step(self, seconds: float = 1.0) -> None:
         """Advance simulated time, and provide a round."""

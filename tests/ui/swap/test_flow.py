@@ -81,6 +81,7 @@ async def reported(s: Swapping, directory: Path) -> None:
     assert "Save the report as a file" not in s.screen
     assert "save report" not in s.screen
     assert "# Disk swap in tank" in report.read_text()
+    assert "\n    $ zpool status -v tank\n      pool: tank\n" in report.read_text()
     assert "finished" in s.screen.splitlines()[0]
     assert "Finished: Esc leaves the checklist" in s.screen
     for key in ("enter", "r", "enter"):

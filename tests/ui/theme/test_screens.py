@@ -76,6 +76,8 @@ async def test_the_palette_is_drawn_in_the_colors_of_each_theme_and_can_be_read(
             await pilot.pause()
             top = app.screen.query_one("#--input").region.y
             styles = shown(app, slice(top, app.screen.query_one("CommandList").region.bottom))
+            # Where the thumb of the scroll bar ends in the middle of a cell, a block is drawn.
+            styles = {style: text for style, text in styles.items() if text.strip("▁▂▃▄▅▆▇")}
             assert len(styles) > 2, theme
             assert faults(app, styles) == [], theme
             await pilot.press("escape")

@@ -23,6 +23,7 @@ from zconsole.actions.plan import Situation
 from zconsole.actions.replace import plan_replace
 from zconsole.actions.target import Swap, Target, find, partition_in, partition_of
 from zconsole.hardware.device import Contents, Device
+from zconsole.hardware.shingled import HOST_MANAGED
 
 OLD = "/dev/disk/by-id/old"
 
@@ -66,6 +67,26 @@ def test_a_disk_that_failed_is_listed_after_every_other_that_can_be_used():
         device.path for device in (new_disk(), rough, failed, small)
     ]
     assert listed[2].cautions[0] == "failed in x"
+
+
+def test_a_shingled_disk_is_warned_of_and_any_other_that_can_be_used_comes_before_it():
+    smr = new_disk(path="/dev/disk/by-id/smr", shingled="shingled (SMR) by WD's list")
+    rough = new_disk(path="/dev/disk/by-id/rough", contents=Contents(unread=True), physical=2**16)
+    s, target = _failed("FAULTED", smr, rough)
+    listed = ranked(s.pool, target, s.facts)
+    assert [each.device.path for each in listed] == [rough.path, smr.path]
+    (warned,) = plan_replace(s, Swap("1000", smr.path)).warnings[:1]
+    assert warned.startswith(
+        "the new disk is shingled (SMR) by WD's list: a resilver onto it may take many times"
+    )
+    assert not any("SMR" in text for text in plan_replace(s, Swap("1000", rough.path)).warnings)
+
+
+def test_a_disk_of_host_managed_zones_is_refused():
+    s, target = _failed("FAULTED", new_disk(shingled=HOST_MANAGED))
+    (problem,) = judge_device(s.pool, target, new_disk(shingled=HOST_MANAGED), s.facts).problems
+    assert problem == f"{HOST_MANAGED}: ZFS can't use it"
+    assert plan_replace(s, Swap("1000", NEW)).refused == f"{NEW}: {problem}"
 
 
 UNNAMED = new_disk(path="/dev/sdz", node="/dev/sdz", unnamed=True)

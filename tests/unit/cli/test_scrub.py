@@ -9,7 +9,7 @@ from datetime import datetime
 import pytest
 
 from zconsole.actions.scrub_window import MachineWindows
-from zconsole.cli import local, scrub
+from zconsole.cli import local, remote, scrub
 from zconsole.cli.main import main
 from zconsole.cli.scrub import line
 from zconsole.pool.scrub_window import ScrubWindow
@@ -58,7 +58,8 @@ def test_a_line_says_how_far_it_is():
 def test_the_health_report_has_the_hours_of_a_scrub(state, monkeypatch, capsys):
     source = SimulatedSource("mirror-scrub", clock=time.monotonic)
     pool = source.world.pools[0]
-    monkeypatch.setattr(local, "LiveSource", lambda _pools: source)
+    for module in (local, remote):
+        monkeypatch.setattr(module, "LiveSource", lambda _pools: source)
     assert main(["status", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["scrub_hours"] is None, "another pool's"
     with MachineWindows(state).open() as windows:

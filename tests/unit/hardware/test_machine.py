@@ -168,6 +168,16 @@ def test_a_blank_disk_with_everything_known(tree):
     assert (device.contents, device.mounted) == (Contents(), ())
 
 
+def test_what_the_kernel_says_of_its_tracks_counts_for_each_partition(tree):
+    tree.disk("sdb", parts={"sdb1": BLANK})
+    tree.disk("sdc")
+    (tree.root / "sys/block/sdb/queue/zoned").write_text("host-aware\n")
+    (tree.root / "sys/block/sdc/device/model").write_text("WDC WD40EFAX-68J\n")
+    aware, listed = devices(tree.root)
+    assert aware.shingled == aware.parts[0].shingled == "shingled (SMR) by its own account"
+    assert listed.shingled == "shingled (SMR) by WD's list"
+
+
 def test_a_disk_is_found_among_thousands_of_devices(tree):
     tree.disk("sda")
     for number in range(4200):

@@ -76,6 +76,16 @@ def test_only_ways_that_are_possible_are_offered_the_safest_first(changes, field
     assert modes(chosen(view(*changes, **fields))) == found
 
 
+def test_a_shingled_disk_is_taken_only_where_no_other_is_free():
+    smr = new_disk(path="/dev/disk/by-id/ata-A", node="/dev/sdy", aliases=("/dev/sdy",))
+    smr = replace(smr, shingled="shingled (SMR) by WD's list")
+    for free, taken in (((smr, new_disk()), new_disk()), ((smr,), smr)):
+        way = chosen(view(disks=(*DISKS, *free))).way
+        assert way is not None
+        assert way.new is not None
+        assert way.new.whole == taken.path
+
+
 STANDS = group("spare", disk("d00", 1000, "DEGRADED"), disk("sp", 9))
 FAULTED = disk("d01", 1001, "FAULTED")
 

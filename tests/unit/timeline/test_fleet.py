@@ -11,6 +11,7 @@ from zconsole.timeline import session as session_module
 from zconsole.timeline.fleet import Fleet
 from zconsole.timeline.session import Session
 from zconsole.zfs.sources.base import Capabilities
+from zconsole.zfs.zpool_output import zpool_output
 
 
 class Machine:
@@ -43,6 +44,9 @@ class Machine:
             return ({"t": EPOCH, "clock": 0.0, "pool": name, "problem": "ssh: refused"},)
         return await self._pool.sample() if self._pool else ()
 
+    async def zpool_outputs(self, pool):
+        return (zpool_output(f"zpool status -v {pool}", f"on {self.host}"),)
+
     async def aclose(self):
         self.closed = True
 
@@ -74,6 +78,15 @@ async def test_pools_of_several_machines_carry_their_host():
     assert update.capabilities.denied == "over ssh"
     (alone,) = (await fleet(Machine("a")).next()).frames
     assert alone.pool == "vault"
+
+
+async def test_zpool_is_asked_on_the_machine_of_the_pool():
+    one, two = Machine("a"), Machine("root@b:22")
+    for asked, several in (("vault", fleet(two)), ("root@b:22:vault", fleet(one, two))):
+        (output,) = await several.zpool_outputs(asked)
+        assert output.text == "$ zpool status -v vault\non root@b:22"
+    with pytest.raises(UnavailableError, match="a has not shown its pools"):
+        await fleet(one, two).zpool_outputs("a")
 
 
 async def test_what_is_true_of_one_machine_is_not_said_of_several():

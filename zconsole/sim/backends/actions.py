@@ -24,6 +24,7 @@ from zconsole.errors import ZconsoleError
 from zconsole.hardware.device import Contents, Device
 from zconsole.hardware.light import OFF, ON, Leds, LedSlot, LightDuty, LocateLights
 from zconsole.hardware.location import PARTITION
+from zconsole.hardware.shingled import shingled
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import Version, parse_version
 from zconsole.rebalance.held_vdevs import MachineHolds
@@ -189,6 +190,7 @@ def _device(leaf: Leaf, disks: Mapping[str, LeafDisk]) -> Device:
         wwn=where.wwn,
         logical=512,
         physical=4096,
+        shingled=shingled("", leaf.model.name),
         locate=locate_of(leaf, disks),
         enclosure=where.enclosure,
         slot=where.slot,

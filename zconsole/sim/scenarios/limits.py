@@ -72,6 +72,7 @@ def shingled(make: Build) -> PoolState:
     """A new shingled disk slows the resilver once its cache is full."""
     members = make.replaced(make.leaves(5, RED_8T), 4, SHINGLED_8T)
     pool = make.pool([make.raidz(1, members, fill=0.42)], layout=BULK)
+    pool.host.shelf = [make.leaf(SHINGLED_8T), make.leaf(RED_8T)]
     scan.begin(pool, RESILVER)
     return pool
 

@@ -45,6 +45,8 @@ class Dialog(TypedAheadScreen[ScreenResultType]):
     footer = getters.query_one(FooterView)
     groups: ClassVar[tuple[str, ...]] = ()
     """Its own groups in the table of keys: those it binds, helps with and lists."""
+    copies_lines: ClassVar[bool] = False
+    """Whether what can be copied is text of several lines, printable already."""
     lives: ClassVar[bool] = False
     """Whether it is redrawn with each round of frames."""
     topics: Sequence[tuple[str, str]] = ()
@@ -135,6 +137,42 @@ class TextScreen(Dialog[ScreenResultType]):
         width = self.app.size.width
         line = keys_line(self.groups, self.look, width, typing=typing, labels=self.labels)
         self.footer.show((line,))
+
+
+class FilteredScreen(TextScreen[ScreenResultType]):
+    """A text screen of which only what matches a typed text is shown."""
+
+    wanted = ""
+    """The text to match; empty shows all."""
+    hint: ClassVar[str] = ""
+    """Shown in the prompt while nothing is typed."""
+
+    def action_filter(self) -> None:
+        """Open a prompt for a text; only what has it is shown."""
+        if not self.query(Input):
+            prompt = Prompt(self.wanted, id="prompt", placeholder=self.hint)
+            self.mount(prompt)
+            self.set_focus(prompt)  # the next key may be queued already
+            self.show_keys()
+
+    def on_input_changed(self, message: Input.Changed) -> None:
+        """Filter while the text is typed."""
+        self.wanted = message.value.strip()
+        self.update()
+
+    def on_input_submitted(self) -> None:
+        """Keep the filter and close the prompt."""
+        self.query(Input).remove()
+        self.set_focus(self.text)
+        self.update()
+
+    def step_back(self) -> bool:
+        """Clear the filter; return False if there was none."""
+        had = bool(self.wanted or self.query(Input))
+        self.wanted = ""
+        if had:
+            self.on_input_submitted()
+        return had
 
 
 _HELP_PARTS = ("HELP", "LEGEND")

@@ -6,11 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from textual.widgets import Input
-
 from zconsole import units
 from zconsole.timeline.frame import HELD_VDEVS, SCRUB_HOURS, SET_HERE, Frame
-from zconsole.ui.dialogs.screens import Offers, PickList, PickScreen, Prompt
+from zconsole.ui.dialogs.screens import FilteredScreen, Offers, PickList, PickScreen
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.balance import fill_role
 from zconsole.ui.panes.header import health_word
@@ -291,12 +289,14 @@ _NARROW = (
 sparkline."""
 
 
-class OverviewScreen(PickScreen, groups=("Menu", "Overview")):
+class OverviewScreen(PickScreen, FilteredScreen[int | None], groups=("Menu", "Overview")):
     """List of pools; returns the index of the chosen one in the view state."""
+
+    hint = _FILTER
 
     def __init__(self, state: ViewState) -> None:
         self._state = state
-        self._sort, self._wanted = "trouble", ""
+        self._sort = "trouble"
         self._shown: tuple[Frame, ...] = arranged(state.frames, self._sort)
         self._at = state.pool
         """Pool at the cursor, or the last one before nothing matched."""
@@ -305,12 +305,12 @@ class OverviewScreen(PickScreen, groups=("Menu", "Overview")):
 
     def title_line(self, width: int) -> Line:
         """Return the headings."""
-        return overview_head(self._shown, self._state.look, width, self._sort, self._wanted)
+        return overview_head(self._shown, self._state.look, width, self._sort, self.wanted)
 
     def draw(self) -> None:
         """Draw the newest round, with the cursor on the same pool."""
         self._at = self._pool_at_cursor or self._at
-        self._shown = arranged(self._state.frames, self._sort, self._wanted)
+        self._shown = arranged(self._state.frames, self._sort, self.wanted)
         self.view.cursor = place_of(self._at, self._shown)
         super().draw()
         self.view.reveal()
@@ -336,33 +336,6 @@ class OverviewScreen(PickScreen, groups=("Menu", "Overview")):
         orders = list(SORTS)
         self._sort = orders[(orders.index(self._sort) + 1) % len(orders)]
         self.update()
-
-    def action_filter(self) -> None:
-        """Open a prompt for a text; only pools with it are shown."""
-        if not self.query(Input):
-            prompt = Prompt(self._wanted, id="prompt", placeholder=_FILTER)
-            self.mount(prompt)
-            self.set_focus(prompt)  # the next key may be queued already
-            self.show_keys()
-
-    def on_input_changed(self, message: Input.Changed) -> None:
-        """Filter while the text is typed."""
-        self._wanted = message.value.strip()
-        self.update()
-
-    def on_input_submitted(self) -> None:
-        """Keep the filter and close the prompt."""
-        self.query(Input).remove()
-        self.set_focus(self.view)
-        self.update()
-
-    def step_back(self) -> bool:
-        """Clear the filter; return False if there was none."""
-        had = bool(self._wanted or self.query(Input))
-        self._wanted = ""
-        if had:
-            self.on_input_submitted()
-        return had
 
     def _reasons(self, index: int, look: DisplayFormat, width: int) -> Sequence[Line]:
         if index >= len(self._shown):

@@ -38,6 +38,7 @@ from zconsole.ui.panes.help import key_row, short_key
 from zconsole.ui.swap.swap_lines import eta_note, restored_note, scrub_note, swap_lines, swap_title
 from zconsole.ui.themed_app import begin, begin_next
 from zconsole.ui.widgets.draw import Lines, Span, joined
+from zconsole.zfs.zpool_output import ZpoolOutput
 
 LOOK = 0.5
 """Seconds between checks for a new sample."""
@@ -498,7 +499,10 @@ class SwapScreen(Dialog[SwapDisk | None], groups=("Swap",)):
         swap = self.checklist
         zone = self.look.zone
         when = datetime.fromtimestamp(self._ui.backend.clock(), zone)
-        text = markdown(swap, zone)
+        outputs: Sequence[ZpoolOutput] = ()
+        with suppress(ZconsoleError):
+            outputs = await self._ui.feed.zpool_outputs(swap.pool)
+        text = markdown(swap, zone, outputs)
         try:
             save = partial(keep_new, text, Path.cwd(), when, "report", "md")
             path = await in_daemon_thread(save)

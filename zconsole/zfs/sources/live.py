@@ -43,6 +43,7 @@ from zconsole.zfs.sources.reader import (
     zpool_version,
 )
 from zconsole.zfs.sources.zpool import zpool_readers
+from zconsole.zfs.zpool_output import ZpoolOutput
 
 DEADLINE = 5.0
 """Seconds after which a call counts as stuck and is abandoned."""
@@ -149,6 +150,12 @@ class LiveSource:
         rows, machine = await self._survey(readings)
         objsets = await self._read_objsets(readings)
         return tuple(self._raw(each, readings[each], rows, machine, objsets) for each in polled)
+
+    async def zpool_outputs(self, pool: str) -> tuple[ZpoolOutput, ...]:
+        """Return what zpool itself says about a pool now. Raises UnavailableError."""
+        if self._pollers is None:
+            raise UnavailableError("no sample yet")
+        return await self._pollers.zpool_outputs(pool)
 
     async def aclose(self) -> None:
         """Stop events and readers, then wait up to CLOSE_DEADLINE for their processes to end."""

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from zconsole.errors import UnavailableError
 from zconsole.system.async_process import CommandRunner
 from zconsole.system.host import Clocks
 from zconsole.system.process import DeadlineError
@@ -18,6 +19,7 @@ from zconsole.zfs.sources.occasional import (
     StatusMessageReader,
     VolumeReader,
 )
+from zconsole.zfs.sources.output_reader import OutputReader
 from zconsole.zfs.sources.reader import (
     FallbackReader,
     PoolGoneError,
@@ -25,6 +27,7 @@ from zconsole.zfs.sources.reader import (
     ReaderUnusableError,
     ReadFailedError,
 )
+from zconsole.zfs.zpool_output import ZpoolOutput
 
 RESOLVE_EVERY = 30.0
 """Seconds after which the disks under the leaves are looked up again, as links can move."""
@@ -235,6 +238,7 @@ class PoolPollers:
         self._clocks = clocks
         self._deadline = deadline
         self._history = history
+        self._outputs = OutputReader(runner)
         self._pollers: dict[str, PoolPoller] = {}
         self._made: list[PoolPoller] = []
 
@@ -274,9 +278,20 @@ class PoolPollers:
         if tasks:
             await asyncio.wait(tasks, timeout=patience)
 
+    async def zpool_outputs(self, name: str) -> tuple[ZpoolOutput, ...]:
+        """Return what zpool itself says about a pool now.
+
+        Raises UnavailableError for a pool that must not be queried, or on which a call is stuck.
+        """
+        poller = self.of(name)
+        if poller.gate or poller.hanging:
+            raise UnavailableError(poller.problem)
+        return await self._outputs.read(name)
+
     async def aclose(self, patience: float) -> None:
         """Abandon whatever is in flight; wait at most ``patience`` seconds for its tasks to end."""
-        ending = [task for poller in self._made for task in poller.close()]
+        ending: list[asyncio.Task[Any]] = [*self._outputs.close()]
+        ending += [task for poller in self._made for task in poller.close()]
         await self.readers.aclose()
         if ending:
             await asyncio.wait(ending, timeout=patience)

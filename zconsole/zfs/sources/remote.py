@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from zconsole.errors import UsageError
+from zconsole.errors import UnavailableError, UsageError
 from zconsole.system.async_process import CommandRunner, LineProcess, ProcessRunner, Spawner
 from zconsole.system.host import Clocks, steady_clock
 from zconsole.system.process import Completed, DeadlineError
@@ -36,6 +36,7 @@ from zconsole.zfs.sources.reader import (
 )
 from zconsole.zfs.sources.recording import MOST_POOLS
 from zconsole.zfs.sources.zpool import zpool_readers
+from zconsole.zfs.zpool_output import ZpoolOutput
 
 CLOCKS = Clocks()
 DEADLINE = 10.0
@@ -248,6 +249,13 @@ class RemoteSource:
     def seen(self) -> bool:
         """True once the host has shown a pool."""
         return bool(self._names)
+
+    async def zpool_outputs(self, pool: str) -> tuple[ZpoolOutput, ...]:
+        """Return what the host's zpool says about a pool now. Raises UnavailableError."""
+        if self._pollers is None or self._ssh.lost:
+            why = self._ssh.lost or self.failure or "no answer yet"
+            raise UnavailableError(f"{self.host}: {why}")
+        return await self._pollers.zpool_outputs(pool)
 
     async def aclose(self) -> None:
         """Close the connection; even if that is cut short, killed processes are waited for."""

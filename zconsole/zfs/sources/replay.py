@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import BinaryIO, NamedTuple
 
-from zconsole.errors import NotUnderstoodError, ZconsoleError
+from zconsole.errors import NotUnderstoodError, UnavailableError, ZconsoleError
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import Capabilities
 from zconsole.zfs.sources.open_text import (
@@ -35,6 +35,7 @@ from zconsole.zfs.sources.recording import (
     pool_name,
     raw_of,
 )
+from zconsole.zfs.zpool_output import ZpoolOutput, zpool_output
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)
 """Playback speeds, relative to real time, that ``faster`` steps through."""
@@ -208,6 +209,8 @@ class ReplaySource:
         self._t: float | None = None
         """Time of the newest sample read."""
         self._pools: set[str] = set()
+        self._shown: tuple[Raw, ...] = ()
+        """The newest round that was given."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -230,8 +233,15 @@ class ReplaySource:
         found = next(self._rounds, None)
         if found is not None:
             await self._wait_for(found[0]["t"])
-            self.playback.t = found[0]["t"]
+            self.playback.t, self._shown = found[0]["t"], found
         return found
+
+    async def zpool_outputs(self, pool: str) -> tuple[ZpoolOutput, ...]:
+        """Return zpool's text in the newest round. Raises UnavailableError if it has none."""
+        for raw in self._shown:
+            if "text" in raw and pool_name(raw) == pool:
+                return (zpool_output("zpool status", raw["text"], "as recorded"),)
+        raise UnavailableError(f"this recording holds no zpool text of {pool}, only its figures")
 
     def go_to(self, at: float, known: Mapping[str, float] = MappingProxyType({})) -> None:
         """Continue shortly before time ``at``, without samples that are ``known``.

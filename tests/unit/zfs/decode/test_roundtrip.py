@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.records import replace
-from tests.unit.zfs.decode.printing import printed
 from zconsole.pool.model import Activity, ErrorCounters, Pool, Scan, Vdev
+from zconsole.sim.zpool_text import status
 from zconsole.zfs.decode.builders import with_spares
 from zconsole.zfs.decode.text import pools_of
 from zconsole.zfs.decode.values import kind_of
@@ -172,5 +172,5 @@ def without_resolution(pool: Pool) -> Pool:
 @given(st.lists(pools(), min_size=1, max_size=2))
 @settings(max_examples=55, suppress_health_check=[HealthCheck.too_slow])
 def test_printed_pools_read_back(several: list[Pool]) -> None:
-    text = "\n".join(printed(pool) for pool in several)
+    text = "\n".join(status(pool) for pool in several)
     assert [without_resolution(pool) for pool in pools_of(text, UTC)] == several

@@ -18,7 +18,7 @@ import pytest
 from tests.table import rows
 from tests.unit.zfs.sources.source_fakes import TEXT, gone
 from zconsole.cli.main import main
-from zconsole.errors import ExitCode, UsageError
+from zconsole.errors import ExitCode, UnavailableError, UsageError
 from zconsole.system.host import Clocks
 from zconsole.system.process import Completed, DeadlineError
 from zconsole.zfs.sources.remote import (
@@ -357,6 +357,27 @@ async def test_a_lost_link_is_a_stale_pool_and_it_comes_back(host, tmp_path):
         remote.mend()
         (again,) = await source.sample()
         assert "status" in again
+    finally:
+        await source.aclose()
+
+
+async def test_its_own_zpool_is_asked_over_the_same_link(host, tmp_path):
+    remote = host()
+    source = RemoteSource("root@box", (), 1.0, tmp_path)
+    try:
+        with pytest.raises(UnavailableError, match="root@box: no answer yet"):
+            await source.zpool_outputs("tank")
+        await source.sample()
+        status, iostat, events = await source.zpool_outputs("tank")
+        printed = (CAPTURES / "2.3.9/checkpoint/status.txt").read_text().strip("\n")
+        assert status.lines == tuple(printed.expandtabs().split("\n"))
+        assert iostat.command == "zpool iostat -v tank"
+        assert events.lines == ("unexpected: events tank",)
+        assert remote.sockets() == tmp_path
+        remote.cut()
+        await source.sample()
+        with pytest.raises(UnavailableError, match=r"root@box: ssh: .*Connection refused"):
+            await source.zpool_outputs("tank")
     finally:
         await source.aclose()
 

@@ -16,7 +16,13 @@ import pytest
 from tests.table import rows
 from tests.unit.zfs.sources.source_fakes import STATUS, TEXT
 from tests.unit.zfs.sources.written import line, sample, write
-from zconsole.errors import NotFoundError, NotUnderstoodError, UsageError, ZconsoleError
+from zconsole.errors import (
+    NotFoundError,
+    NotUnderstoodError,
+    UnavailableError,
+    UsageError,
+    ZconsoleError,
+)
 from zconsole.sim.source import World
 from zconsole.timeline.session import Session
 from zconsole.zfs.decode import decode
@@ -221,6 +227,18 @@ class TestReplay:
         (found,) = await played(write(tmp_path / "r", line({**sample(1), "new": 1})))
         assert (found[0]["source"], found[0]["new"]) == ("replay", 1)
         assert decode(found[0])[0].source == "replay"
+
+    async def test_zpools_text_is_that_of_the_round_on_show(self, tmp_path):
+        texts = [{"t": t, "text": TEXT.replace("sda1", f"sda{t}")} for t in (1, 2)]
+        lines = [texts[0], sample(1, "other"), texts[1], sample(2, "other")]
+        source = ReplaySource(write(tmp_path / "r", *map(line, lines)), None)
+        for t in (1, 2):
+            await source.sample()
+            (output,) = await source.zpool_outputs("tank")
+            assert output.heading == "$ zpool status  # as recorded"
+            assert any(each.split()[:1] == [f"sda{t}"] for each in output.lines)
+            with pytest.raises(UnavailableError, match="holds no zpool text of other"):
+                await source.zpool_outputs("other")
 
     async def test_a_form_that_is_null_is_not_there(self, tmp_path):
         path = write(tmp_path / "r", line({"t": 1, "text": TEXT, "status": None, "list": None}))

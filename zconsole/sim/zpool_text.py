@@ -1,11 +1,14 @@
-"""Prints a model pool as ``zpool status`` of OpenZFS 2.2 to 2.4 does, to be decoded again."""
+"""Prints a pool as ``zpool`` of OpenZFS 2.2 to 2.4 does: status, iostat and events; dates in UTC.
+
+Formats: cmd/zpool/zpool_main.c (2.3.9).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from zconsole.pool.model import Activity, Pool, Scan, Vdev
+from zconsole.pool.model import Activity, Event, Pool, Scan, Vdev
 from zconsole.units import size
 
 _HEADINGS = {
@@ -17,8 +20,8 @@ _HEADINGS = {
 }
 
 
-def printed(pool: Pool) -> str:
-    """Return the text of one pool."""
+def status(pool: Pool) -> str:
+    """Return the text of one pool as ``zpool status -v`` prints it."""
     lines = [f"  pool: {pool.name}", f" state: {pool.state}"]
     for tag, text in (("status", pool.message), ("action", pool.action), ("   see", pool.see)):
         if text:
@@ -90,10 +93,15 @@ def _activity(activity: Activity) -> list[str]:
         space = size(activity.total_bytes)
         return [f"checkpoint: created {ctime(activity.start)}, consumes {space}"]
     done, total = size(activity.done_bytes), size(activity.total_bytes)
-    return [
-        f"expand: expansion of {activity.vdev} in progress since {ctime(activity.start)}",
-        f"\t{done} / {total} copied at 1M/s, {activity.percent:.2f}% done, 00:00:09 to go",
-    ]
+    since = f"of {activity.vdev} in progress since {ctime(activity.start)}"
+    if activity.kind == "removal":
+        head, copied = f"remove: Evacuation {since}", f"{done} copied out of {total}"
+    else:
+        head, copied = f"expand: expansion {since}", f"{done} / {total} copied"
+    rate, left = activity.zpool_rate, activity.zpool_eta
+    at = "" if rate is None else f" at {size(rate)}/s"
+    to_go = ", (copy is slow, no estimated time)" if left is None else f", {clock(left)} to go"
+    return [head, f"\t{copied}{at}, {activity.percent:.2f}% done{to_go}"]
 
 
 def _config(root: Vdev) -> Iterator[str]:
@@ -140,3 +148,60 @@ def _errors(pool: Pool) -> list[str]:
     if pool.error_count:
         return [f"errors: {pool.error_count} data errors, use '-v' for a list"]
     return ["errors: No known data errors"]
+
+
+_COLUMNS = 6
+"""Columns of ``zpool iostat -v`` besides the name."""
+
+
+def iostat(pool: Pool) -> str:
+    """Return the text of one pool as ``zpool iostat -v`` prints it: averages since its import."""
+    rows = [*_iostat_rows(pool.root, 0)]
+    width = max(10, *(len(name) for name, _ in rows))
+    rule = "  ".join(("-" * width, *("-----",) * _COLUMNS))
+    heads = ("alloc", "free", "read", "write", "read", "write")
+    lines = [
+        f"{'':{width}}    capacity     operations     bandwidth ",
+        _iostat_line("pool", heads, width),
+        rule,
+        *(_iostat_line(name, cells, width) for name, cells in rows),
+        rule,
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _iostat_line(name: str, cells: Iterable[str], width: int) -> str:
+    return "  ".join((f"{name:{width}}", *(f"{cell:>5}" for cell in cells)))
+
+
+def _iostat_rows(vdev: Vdev, depth: int) -> Iterator[tuple[str, list[str]]]:
+    """Yield the indented name and the cells of a vdev, and of those below it."""
+    cells = ["-"] * _COLUMNS
+    total, used = vdev.size_bytes, vdev.alloc_bytes
+    if depth < 2 and total is not None and used is not None:
+        cells[:2] = size(used), size(total - used)
+    if (io := vdev.io) is not None and io.timestamp > 0:
+        counts = io.read_ops, io.write_ops, io.read_bytes, io.write_bytes
+        cells[2:] = [size(int(count / io.timestamp)) for count in counts]
+    yield f"{'  ' * depth}{vdev.name}", cells
+    heading = "normal"
+    for child in vdev.children:
+        if child.vclass == "spare":  # iostat leaves hot spares out
+            continue
+        if depth == 0 and child.vclass != heading:
+            heading = child.vclass
+            yield _HEADINGS[heading], ["-"] * _COLUMNS
+        yield from _iostat_rows(child, depth + 1)
+
+
+_CLASSES = {"statechange": "resource", "io_failure": "ereport"}
+"""First word of the class of events that are no ``sysevent`` (include/sys/fm/fs/zfs.h)."""
+
+
+def events(happened: Iterable[Event]) -> str:
+    """Return events as ``zpool events`` prints them."""
+    lines = [f"{'TIME':30} CLASS"]
+    for event in happened:
+        when = f"{datetime.fromtimestamp(event.t, UTC):%b %d %Y %H:%M:%S.%f}000"
+        lines.append(f"{when:30} {_CLASSES.get(event.name, 'sysevent')}.fs.zfs.{event.name}")
+    return "\n".join(lines) + "\n"
