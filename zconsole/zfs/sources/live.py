@@ -360,7 +360,7 @@ class LiveSource:
         polled = [name for name in healthy if name in self._pollers.names]
         if not all(self._pollers.of(name).hanging for name in polled):
             return False
-        if len(polled) > 1 or len(healthy) < len(self._states):
+        if polled and (len(polled) > 1 or len(healthy) < len(self._states)):
             return True
         # Query a pool that is not watched; whether it answers is known at a later sample.
         others = [name for name in healthy if name not in polled]

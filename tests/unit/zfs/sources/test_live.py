@@ -35,6 +35,7 @@ from zconsole.zfs.decode import decode
 from zconsole.zfs.sources import live
 from zconsole.zfs.sources.kernel.helper import encoded
 from zconsole.zfs.sources.live import LOCK_HELD, LiveSource, load_lzc, pool_exists
+from zconsole.zfs.sources.zpool import STATUS as STATUS_OF_A_SAMPLE
 
 
 @pytest.fixture(autouse=True)
@@ -457,6 +458,21 @@ async def test_when_no_pool_answers_the_lock_is_named(tmp_path):
     raws = await made.sample()
     assert [raw["problem"] for raw in raws] == [LOCK_HELD, LOCK_HELD]
     assert all(raw["kstat"] == "ONLINE" for raw in raws)
+    await made.aclose()
+
+
+@pytest.mark.parametrize("other", [{}, {"other": "ONLINE"}])
+async def test_a_suspended_pool_whose_call_is_stuck_is_no_sign_of_the_lock(tmp_path, other):
+    """It waits for its own disks: a healthy pool that hangs is what shows the lock."""
+    answers = {**JSON, (*STATUS_OF_A_SAMPLE, "tank"): HANG}
+    pools = {"tank": "ONLINE", **other}
+    made = source(tmp_path, pools, answers, names=("tank",), prefer="json")
+    await made.sample()
+    set_state(tmp_path, "tank", "SUSPENDED")
+    for _ in range(3):
+        (raw,) = await made.sample()
+        await settle()
+        assert raw["problem"] == "the pool is SUSPENDED: zpool would hang, so it is not asked"
     await made.aclose()
 
 
