@@ -16,7 +16,7 @@ from zconsole.hardware.location import device_facts, lights
 from zconsole.pool.chassis import Lights
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.system.host import is_root
+from zconsole.system.host import is_due, is_root
 from zconsole.system.patient import NotAskedError
 from zconsole.timeline.frame import Frame, Pairs
 from zconsole.units import size
@@ -66,7 +66,7 @@ class DeviceProber:
     def _begin(self, path: str, trouble: DeviceFault, now: float) -> None:
         asked = self._asked.get(path, float("-inf"))
         wait = SOONEST if trouble.last > asked else AGAIN
-        if now - asked < wait or len(self._tasks) >= AT_ONCE:
+        if not is_due(now, asked, wait) or len(self._tasks) >= AT_ONCE:
             return
         self._asked[path] = now
         task = asyncio.create_task(self._take(path, now - HOUR - (trouble.returned_ago or 0.0)))

@@ -180,7 +180,7 @@ class LiveSource:
         self._boot = boot_id(system.root)
         if is_root():
             # From now on: the kernel still lists older events, too.
-            self._events = EventFollower(system.spawner, system.clocks.wall())
+            self._events = EventFollower(system.spawner, system.clocks)
             self._events.start()
         readers = FallbackReader(self._options(), self._prefer)
         about = (self._version, system.clocks, system.deadline)
