@@ -621,6 +621,31 @@ async def test_the_datasets_of_a_suspended_pool_are_not_read(tmp_path):
     await made.aclose()
 
 
+async def test_datasets_that_take_long_are_shown_later_and_keep_no_disk_from_being_found(
+    tmp_path, monkeypatch
+):
+    gate, now, read = threading.Event(), [50.0], live.DatasetMeter.read
+    monkeypatch.setattr(live.DatasetMeter, "read", lambda *about: gate.wait(60) and read(*about))
+    made = source(tmp_path, steady=lambda: now[0], **scrubbing("libzfs"))
+    set_objset(tmp_path, "tank", "tank/vm")
+    with monkeypatch.context() as patch:
+        patch.setattr(live, "FILES_DEADLINE", 0.2)
+        (raw,) = await made.sample()
+    assert "objsets" not in raw
+    now[0] += 31.0  # the disks are looked up again
+    (raw,) = await made.sample()
+    assert raw["devices"] == {"/dev/sda1": ("sda1",)}
+    gate.set()
+    async with asyncio.timeout(30):
+        while "objsets" not in raw:
+            await asyncio.sleep(0.01)
+            (raw,) = await made.sample()
+    assert [row["dataset_name"] for row in raw["objsets"]] == ["tank/vm"]
+    (raw,) = await made.sample()
+    assert "objsets" not in raw
+    await made.aclose()
+
+
 async def test_datasets_that_cannot_be_read_in_time_hold_no_sample_up(tmp_path, monkeypatch):
     gate = threading.Event()
     monkeypatch.setattr(live.DatasetMeter, "read", lambda *_: gate.wait(60) and [])
