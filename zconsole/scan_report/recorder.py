@@ -19,6 +19,7 @@ from zconsole.scan_report.report import (
     TunableChange,
 )
 from zconsole.scan_report.store import ReportStore
+from zconsole.system.host import is_due
 from zconsole.timeline.frame import Frame, ScanView, VdevRow
 from zconsole.timeline.scrubs import is_full_scrub
 from zconsole.tunables.effect import SETTLE, WINDOW
@@ -201,7 +202,7 @@ class ReportKeeper:
             self._ongoing[frame.pool] = ongoing
         done = () if frame.problem else tuple(_followed(ongoing, frame))
         self._write(done)
-        if frame.t - self._saved.setdefault(frame.pool, frame.t) >= SAVE_SECONDS:
+        if is_due(frame.t, self._saved.setdefault(frame.pool, frame.t), SAVE_SECONDS):
             self._saved[frame.pool] = frame.t
             self._write(map(_report, ongoing.values()))
         return done
@@ -277,7 +278,7 @@ def _add(entry: _Ongoing, frame: Frame, view: ScanView) -> None:
         entry.limits[cause] = entry.limits.get(cause, 0.0) + seconds
     moment = _moment(frame, view)
     _note_changes(entry, frame, view)
-    if not entry.moments or frame.t - entry.moments[-1].t >= entry.step:
+    if not entry.moments or is_due(frame.t, entry.moments[-1].t, entry.step):
         entry.moments.append(moment)
         if len(entry.moments) > MOST_POINTS:  # keep every second one, from the first on
             del entry.moments[1::2]

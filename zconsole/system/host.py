@@ -43,6 +43,11 @@ class Clocks:
     """Returns seconds of a clock that never jumps, for measuring time."""
 
 
+def is_due(now: float, last: float, wait: float) -> bool:
+    """Return whether ``wait`` seconds have passed since ``last``, or the clock was set back."""
+    return not 0 <= now - last < wait
+
+
 def boot_id(root: Path = ROOT) -> str | None:
     """Return the id of this boot; None if the system has none."""
     return text_in(root / "proc/sys/kernel/random/boot_id") or None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
 from zconsole.diagnosis.device_errors.faults import (
@@ -16,7 +16,7 @@ from zconsole.hardware.location import device_facts, lights
 from zconsole.pool.chassis import Lights
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.system.host import is_root
+from zconsole.system.host import is_due, is_root
 from zconsole.system.patient import NotAskedError
 from zconsole.timeline.frame import Frame, Pairs
 from zconsole.units import size
@@ -42,17 +42,10 @@ class DeviceProber:
         self._asked: dict[str, float] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def look(self, frames: Sequence[Frame]) -> tuple[Frame, ...]:
-        """Return the frames, with troubles judged by all results so far; never waits."""
-        return tuple(self._judged(frame) if frame.troubles else frame for frame in frames)
-
-    async def aclose(self) -> None:
-        """Cancel running probes."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    def _judged(self, frame: Frame) -> Frame:
+    def look(self, frame: Frame) -> Frame:
+        """Return the frame with its troubles judged by all results so far; never waits."""
+        if not frame.troubles:
+            return frame
         paths = {row.key: row.vdev.path for row in frame.rows}
         found = []
         for trouble in frame.troubles:
@@ -63,10 +56,16 @@ class DeviceProber:
             found.append(trouble._replace(signs=signs) if signs else trouble)
         return replace(frame, troubles=with_common_causes(found))
 
+    async def aclose(self) -> None:
+        """Cancel running probes."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
     def _begin(self, path: str, trouble: DeviceFault, now: float) -> None:
         asked = self._asked.get(path, float("-inf"))
         wait = SOONEST if trouble.last > asked else AGAIN
-        if now - asked < wait or len(self._tasks) >= AT_ONCE:
+        if not is_due(now, asked, wait) or len(self._tasks) >= AT_ONCE:
             return
         self._asked[path] = now
         task = asyncio.create_task(self._take(path, now - HOUR - (trouble.returned_ago or 0.0)))

@@ -219,8 +219,7 @@ class SessionFeed(Feed):
         for raw in raws:
             for seen in self._session.identify(raw):
                 frames.append(await self._framed(seen))
-        shown = tuple(frames) if self._prober is None else self._prober.look(frames)
-        return Update(shown, self._source.capabilities, notes=self._session.take_notes())
+        return Update(tuple(frames), self._source.capabilities, notes=self._session.take_notes())
 
     async def _framed(self, seen: Sample | SampleFailure) -> Frame:
         """Return the frame of a sample; before a pool's first one, recall what was stored of it."""
@@ -230,7 +229,7 @@ class SessionFeed(Feed):
             except NotAskedError as error:  # as it lacks a sample, the next round tries again
                 failure = SampleFailure(seen.pool.name, seen.t, seen.clock, str(error))
                 return self._session.push(failure)
-        return self._session.push(seen)
+        return self._session.push(seen, self._prober)
 
     async def details(self, pool: str, key: str) -> Pairs:
         """Return facts about one device: serial, model, sector sizes."""

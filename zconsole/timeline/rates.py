@@ -362,8 +362,9 @@ def _usual(values: Sequence[float], own: float) -> float:
 
 MOST_DATASETS = 3
 """Most datasets that are named."""
-DATASETS_KEPT = 120.0
-"""Seconds after which rates of datasets are dropped if no newer reading came."""
+DATASETS_KEPT = 600.0
+"""Seconds after which rates of datasets are dropped if no newer reading came. It is longer than the
+pause between readings that take the kernel seconds (``DatasetMeter``)."""
 _Datasets = Mapping[tuple[str, str], IoCounters]
 """Counters of datasets, by name and time of mounting."""
 

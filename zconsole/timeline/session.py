@@ -21,6 +21,7 @@ from zconsole.zfs.raw import Raw
 
 if TYPE_CHECKING:
     from zconsole.system.record_file import AsyncWriter
+    from zconsole.timeline.devices import DeviceProber
     from zconsole.timeline.store import HistoryStore
     from zconsole.zfs.sources.recording import Gaps
 
@@ -153,11 +154,19 @@ class Session:
             except StateError as error:
                 self._note(name, f"reports not read: {error}")
 
-    def push(self, seen: Sample | SampleFailure) -> Frame:
-        """Process a sample, or the reason why there is none, and store what is due."""
+    def push(self, seen: Sample | SampleFailure, prober: DeviceProber | None = None) -> Frame:
+        """Process a sample, or the reason why there is none, and store what is due.
+
+        With ``prober``, devices in trouble are probed in the background.
+        """
         if isinstance(seen, SampleFailure):
-            return self.timeline(seen.pool).push_failure(seen)
-        frame = self.timeline(seen.pool.name).push(seen)
+            frame = self.timeline(seen.pool).push_failure(seen)
+        else:
+            frame = self.timeline(seen.pool.name).push(seen)
+        if prober is not None:
+            frame = prober.look(frame)
+        if isinstance(seen, SampleFailure):
+            return frame
         self._keep(frame)
         if self._reports is not None:
             try:

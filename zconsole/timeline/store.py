@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from zconsole.pool.model import Scan
+from zconsole.system.host import is_due
 from zconsole.system.record_file import DamagedError, LockedStore
 from zconsole.system.records import RecordError, from_json, parse_json
 from zconsole.system.state_dir import StateError
@@ -121,7 +122,7 @@ class HistoryStore(LockedStore):
         past = timeline.scans.past
         at_rest = past == self._past.get(guid, ()) and timeline.scans.over_since is not None
         saved = self._saved.get(guid, float("-inf"))
-        due = at - saved >= (REST_SECONDS if at_rest else SAVE_SECONDS)
+        due = is_due(at, saved, REST_SECONDS if at_rest else SAVE_SECONDS)
         lock = f"{_name(guid)}.lock"
         if not (due or at_once) or not self.mine(lock):
             return False

@@ -186,6 +186,21 @@ def test_a_report_goes_on_where_an_earlier_session_left_it(tmp_path):
     assert new.seconds > running.devices[0].seconds
 
 
+def test_a_clock_that_was_set_back_costs_no_part_of_a_report(tmp_path):
+    tmp_path.chmod(0o700)
+    world, keeper = World("nvme", 1), ReportKeeper(ReportStore(tmp_path))
+    session, moments, saved = Session(reports=keeper), [], []
+    for elapsed in range(0, 300, 5):
+        world.advance(float(elapsed))
+        ahead = 0.0 if elapsed < 100 else -7200.0
+        session.advance([{**raw, "t": raw["t"] + ahead} for raw in world.raws()])
+        moments += [len(report.moments) for report in keeper.current()]
+        saved += [len(report.moments) for report in ReportStore(tmp_path).reports()]
+    assert moments == [*range(1, 61)]
+    assert sorted(set(saved)) == [21, 45]
+    session.close()
+
+
 def test_only_one_of_two_sessions_writes(tmp_path):
     tmp_path.chmod(0o700)
     world, one, other = World("nvme", 1), ReportStore(tmp_path), ReportStore(tmp_path)

@@ -7,6 +7,7 @@ import pytest
 from tests.table import rows
 from zconsole.pool.model import DatasetLoad, IoCounters
 from zconsole.timeline.rates import DATASETS_KEPT, MOST_DATASETS, DatasetTracker
+from zconsole.zfs.sources.kstat import BUSY_SHARE, DatasetMeter
 
 CREATED = "5"
 
@@ -91,6 +92,22 @@ def test_after_a_gap_or_a_reboot_rates_are_not_known(clock):
     assert watched.names is None
     watched.push(clock + 1, vm=50)
     assert watched.names is None
+
+
+def test_rates_of_so_many_datasets_that_they_are_seldom_read_are_known(tmp_path):
+    """Tens of thousands take the kernel seconds."""
+    took, now = 2.0, [0.0]
+    meter = DatasetMeter(tmp_path, lambda: now.pop(0) if len(now) > 1 else now[0])
+    watched = Watched()
+    for _ in range(2):
+        while not meter.due("tank"):
+            now[0] += 60.0
+            watched.push(now[0])
+        watched.push(now[0], vm=now[0])
+        now.append(now[0] + took)
+        meter.read("tank")
+    assert now[0] > took / BUSY_SHARE
+    assert watched.names == ["tank/vm"]
 
 
 def test_without_a_scan_nobody_competes_with_one():

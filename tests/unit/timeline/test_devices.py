@@ -9,11 +9,13 @@ from tests.records import replace
 from tests.unit.system.test_no_threads import refuse_threads
 from zconsole.diagnosis.device_errors.faults import Deltas, ProbeResults, SmartCounts, likely_cause
 from zconsole.diagnosis.device_errors.probes import log_names, signs_of
+from zconsole.scan_report.recorder import ReportKeeper
 from zconsole.sim.probes import probe_results_of as simulated
 from zconsole.sim.source import World
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.process import Completed
 from zconsole.timeline.devices import AT_ONCE, DeviceProber, machine_details, machine_lights
+from zconsole.timeline.feed import SessionFeed
 from zconsole.timeline.session import Session
 
 CRC = SmartCounts(True, 0, 0, 0, 12)
@@ -39,6 +41,21 @@ async def test_a_moment_without_threads_gives_no_facts(monkeypatch):
     assert await signs_of(ProcessRunner(), "/dev/sda", 0.0) == ProbeResults()
 
 
+class RawsOf:
+    """A source of the samples of a simulated machine."""
+
+    capabilities = None
+
+    def __init__(self, world):
+        self._world = world
+
+    async def sample(self):
+        return self._world.raws()
+
+    async def aclose(self):
+        pass
+
+
 class Answers:
     def __init__(self, *signs):
         self.signs = list(signs)
@@ -54,16 +71,33 @@ async def test_a_device_in_trouble_is_asked_about_and_judged_by_the_answer():
     answers = Answers(ProbeResults(CRC, ("ata3: hard resetting link",)))
     watch = DeviceProber(answers)
     for frames, _ in flaky():
-        last = watch.look(frames)
+        last = watch.look(frames[0])
         await settled(watch)
-    (trouble,) = [t for t in last[0].troubles if t.flaps]
+    (trouble,) = [t for t in last.troubles if t.flaps]
     assert trouble.cause == "cable"
     assert "12 CRC errors on its link" in trouble.text
     assert "the kernel resets its link" in trouble.text
     assert trouble.restarts >= 1
     assert "restart" in trouble.text
     assert answers.asked[0][0].endswith("-part1")
-    assert answers.asked[0][1] < last[0].t
+    assert answers.asked[0][1] < last.t
+
+
+async def test_a_report_says_of_a_device_what_the_screen_says():
+    """Earlier it was made before the answers of the device's probe were added."""
+    world, reports = World("flaky", 2), ReportKeeper()
+    answers = Answers(ProbeResults(SmartCounts(False, 90, 90, 0, 0)))
+    prober, source = DeviceProber(answers), RawsOf(world)
+    feed = SessionFeed(source, Session(reports=reports), 0.0, prober=prober)
+    for elapsed in range(0, 125, 5):
+        world.advance(float(elapsed))
+        frames = (await feed.sample()).frames
+        await settled(prober)
+    (shown,) = frames[0].troubles
+    assert "SMART" in shown.text
+    (report,) = reports.current()
+    assert report.troubles == {shown.name: shown.text}
+    await feed.aclose()
 
 
 @pytest.mark.slow
@@ -72,7 +106,7 @@ async def test_the_kernel_is_asked_about_the_disconnect_that_the_errors_go_on_fr
     watch = DeviceProber(answers := Answers(ProbeResults(CRC)))
     frame = frames[0]
     since = [replace(each, returned_ago=7200.0) for each in frame.troubles]
-    watch.look([replace(frame, troubles=tuple(since))])
+    watch.look(replace(frame, troubles=tuple(since)))
     await settled(watch)
     assert [at for _, at in answers.asked] == [frame.t - 10800.0]
 
@@ -83,10 +117,23 @@ async def test_an_answer_holds_for_a_minute_at_least():
     watch = DeviceProber(answers)
     times = []
     for frames, _ in flaky():
-        watch.look(frames)
+        watch.look(frames[0])
         await settled(watch)
         times.append(frames[0].t)
     assert 1 <= len(answers.asked) <= 1 + (times[-1] - times[0]) / 60
+
+
+async def test_a_clock_that_was_set_back_delays_no_probe():
+    answers = Answers(ProbeResults(CRC))
+    watch = DeviceProber(answers)
+    for frames, _ in flaky(120):
+        (last,) = frames
+    for ahead in (0.0, -7200.0, -7170.0):
+        earlier = replace(last.sample, t=last.t + ahead)
+        troubles = [replace(each, last=each.last + ahead) for each in last.troubles]
+        watch.look(replace(last, sample=earlier, troubles=tuple(troubles)))
+        await settled(watch)
+    assert len(answers.asked) == 2 * len(last.troubles)
 
 
 async def test_counts_that_grow_are_told_and_weigh_twice():
@@ -123,9 +170,9 @@ async def test_a_round_never_waits_and_a_shelf_that_fails_is_asked_about_by_and_
 
     watch = DeviceProber(slow)
     for frames, _ in flaky(60):
-        last = watch.look(frames)[0]
+        last = watch.look(frames[0])
     shelf = tuple(replace(last.troubles[0], key=row.key) for row in last.rows)
-    watch.look((replace(last, troubles=shelf),))
+    watch.look(replace(last, troubles=shelf))
     assert len(watch._tasks) == AT_ONCE < len(shelf)
     await watch.aclose()
     assert not [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]

@@ -154,6 +154,13 @@ def test_it_is_written_every_two_minutes_and_when_asked_to(tmp_path):
     assert store.keep(GUID, timeline, T + 241, at_once=True)
 
 
+def test_a_clock_that_was_set_back_delays_no_write(tmp_path):
+    store, timeline = HistoryStore(tmp_path), watched(range(2, 10))
+    assert store.keep(GUID, timeline, T)
+    kept = [store.keep(GUID, timeline, T - 7200 + n) for n in (1, 40, 121)]
+    assert kept == [True, False, True]
+
+
 def test_at_rest_it_is_written_every_five_minutes_and_when_a_scan_has_ended(tmp_path):
     store, timeline = HistoryStore(tmp_path), watched(range(2, 60))
     assert store.keep(GUID, timeline, T)

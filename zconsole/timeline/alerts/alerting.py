@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from zconsole.errors import NotFoundError, UsageError
 from zconsole.pool.model import Event
 from zconsole.system.async_process import ProcessRunner
+from zconsole.system.host import is_due
 from zconsole.system.printable import clean
 from zconsole.system.process import DeadlineError
 from zconsole.system.record_file import LockedStore, encoded, record
@@ -130,7 +131,7 @@ class SentAlerts:
         self._sent &= set(standing)
         sent = tuple(sorted(self._sent | self._recalled))
         kept = self._kept or _SentFile(at, ())
-        due = at_once or at - kept.t >= REFRESH
+        due = at_once or is_due(at, kept.t, REFRESH)
         if set(sent) != set(kept.sent) or (sent and due):
             # Before writing: a disk that fails is not tried again every second.
             self._kept = _SentFile(at, sent)

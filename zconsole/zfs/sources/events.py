@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from zconsole.system.async_process import LineProcess, Spawner
+from zconsole.system.host import Clocks
 from zconsole.zfs.decode.values import VDEV_STATES, state_word
 
 COMMAND = ("zpool", "events", "-Hvf")
@@ -24,6 +25,9 @@ KEPT = 200
 
 BURST = 50
 """Number of events of one class that are read between two samples."""
+
+LEAST_LEAP = 1.0
+"""Seconds by which the clock is set back at least; adjustments take less."""
 
 RESTART_AFTER = 10.0
 """Seconds before the command is restarted after it ended, which it normally never does, or could
@@ -119,17 +123,21 @@ def _number(word: str) -> int | None:
 
 
 class EventFollower:
-    """Follows ``zpool events`` from ``since`` (epoch seconds) on.
+    """Follows ``zpool events`` from now on.
 
     A failing device can report hundreds of errors a second. Repeated events are therefore reported
     once, with a count, and after BURST events of a class between two calls of ``collect`` further
     ones are skipped unparsed.
     """
 
-    def __init__(self, spawner: Spawner, since: float) -> None:
+    def __init__(self, spawner: Spawner, clocks: Clocks) -> None:
         self._spawner = spawner
-        self._since = since
-        self._newest = since
+        self._clocks = clocks
+        self._since = clocks.wall()
+        """Epoch seconds, by the present clock, before which events are old."""
+        self._newest = self._since
+        self._ahead = self._since - clocks.steady()
+        """Seconds that the wall clock is ahead of the steady one."""
         self._process: LineProcess | None = None
         self._task: asyncio.Task[None] | None = None
         self._waiting: dict[str, dict[tuple[str, str | None], tuple[dict[str, Any], int]]] = {}
@@ -176,6 +184,7 @@ class EventFollower:
                 lines.clear()
 
     def _keep(self, payload: Mapping[str, str]) -> None:
+        self._follow_clock()
         event = describe_event(payload)
         if event is None or event["t"] < self._since:
             return
@@ -187,6 +196,14 @@ class EventFollower:
         # Drop the oldest.
         if len(waiting) > KEPT:
             del waiting[next(iter(waiting))]
+
+    def _follow_clock(self) -> None:
+        """Shift remembered times if the clock was set back."""
+        leap = self._clocks.wall() - self._clocks.steady() - self._ahead
+        if leap <= -LEAST_LEAP:
+            self._ahead += leap
+            self._since += leap
+            self._newest += leap
 
 
 def _counted(event: dict[str, Any], count: int) -> dict[str, Any]:

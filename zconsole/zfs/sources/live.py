@@ -105,6 +105,10 @@ class LiveSource:
         # words, a pool that is suspended later would be asked.
         self._disks = FileThread()
         self._load = LoadMeter(self._system.root)
+        # Thousands of datasets may take longer than a sample waits: a later one shows their I/O.
+        self._dataset_files = FileThread()
+        self._objsets: Mapping[str, Sequence[Mapping[str, str]]] = {}
+        """I/O of datasets by pool that was read and not yet shown."""
         self._datasets = DatasetMeter(self._system.root, self._system.clocks.steady)
         self._zed: bool | None = None
         self._zed_at = float("-inf")
@@ -187,7 +191,7 @@ class LiveSource:
         self._boot = boot_id(system.root)
         if is_root():
             # From now on: the kernel still lists older events, too.
-            self._events = EventFollower(system.spawner, system.clocks.wall())
+            self._events = EventFollower(system.spawner, system.clocks)
             self._events.start()
         readers = FallbackReader(self._options(), self._prefer)
         about = (self._version, system.clocks, system.deadline)
@@ -315,7 +319,7 @@ class LiveSource:
     async def _read_objsets(
         self, readings: Mapping[PoolPoller, Raw | None]
     ) -> Mapping[str, Sequence[Mapping[str, str]]]:
-        """Return the I/O of datasets by pool, where a scan runs and it is due."""
+        """Read the I/O of datasets where a scan runs and it is due; return it by pool."""
         due = [
             poller.name
             for poller, reading in readings.items()
@@ -324,12 +328,16 @@ class LiveSource:
             and self._datasets.due(poller.name)
             and has_active_scan(reading)
         ]
+
+        def read() -> None:
+            found = {name: self._datasets.read(name) for name in due}
+            self._objsets = {**self._objsets, **found}
+
         if due:
-            with contextlib.suppress(DeadlineError):  # in a thread that state words do not wait for
-                return await self._disks.run(
-                    lambda: {name: self._datasets.read(name) for name in due}, FILES_DEADLINE
-                )
-        return {}
+            with contextlib.suppress(DeadlineError):
+                await self._dataset_files.run(read, FILES_DEADLINE)
+        found, self._objsets = self._objsets, {}
+        return found
 
     def _raw(
         self,
@@ -367,7 +375,7 @@ class LiveSource:
         polled = [name for name in healthy if name in self._pollers.names]
         if not all(self._pollers.of(name).hanging for name in polled):
             return False
-        if len(polled) > 1 or len(healthy) < len(self._states):
+        if polled and (len(polled) > 1 or len(healthy) < len(self._states)):
             return True
         # Query a pool that is not watched; whether it answers is known at a later sample.
         others = [name for name in healthy if name not in polled]

@@ -61,8 +61,9 @@ class PoolPoller:
         self._clocks = clocks
         self._deadline = deadline
         self._problem = ""
-        self._known = False
-        """True once it was read, or a read was tried while it must not be queried."""
+        """Why the last finished read failed, until a round has told it and no call is stuck."""
+        self._tried = False
+        """True once a read was tried while the pool must not be queried."""
         self._task: asyncio.Task[Raw | None] | None = None
         self._late: Raw | None = None
         """A reading that came after its round; shown if the next one is late, too."""
@@ -74,7 +75,8 @@ class PoolPoller:
     @property
     def problem(self) -> str:
         """Why there is no reading."""
-        return self.gate or self._problem
+        silent = f"no answer for {self._clocks.steady() - self._began:.0f} s"
+        return self.gate or self._problem or silent
 
     @property
     def forgettable(self) -> bool:
@@ -94,23 +96,26 @@ class PoolPoller:
         if it is hidden, None if there is no such pool.
         """
         self.gate = ""
+        if self._task is not None and self._task.done():
+            self._late = self.collect()
+        elif not self.hanging:
+            self._problem = ""  # the last round told it
         if state is None:
             self.gate = GONE
             return None
         if state in HANGING_STATES:
             self.gate = f"the pool is {state}: zpool would hang, so it is not asked"
             deadline = min(READ_ONCE_DEADLINE, self._deadline)
-            return None if self._known else self._start(deadline)
+            is_asked = self.seen or self._tried or self._task is not None
+            return None if is_asked else self._start(deadline)
         return self._start(self._deadline)
 
     def _start(self, deadline: float) -> asyncio.Task[Raw | None] | None:
         if self.hanging:
             return None
-        if self._task is not None and self._task.done() and self._task.result() is not None:
-            self._late = self.collect()
         if self._task is None:
             self._hung = None
-            self._known = True
+            self._tried = self._tried or bool(self.gate)
             self._began = self._clocks.steady()
             self._task = asyncio.create_task(self._read(deadline))
         return self._task
@@ -118,21 +123,17 @@ class PoolPoller:
     def collect(self) -> Raw | None:
         """Return the result of the finished read; None, with ``problem`` set, if it has none.
 
-        While a read runs: the previous reading, if it was not yet shown, with its ``age``.
+        Else the previous reading, if it was not yet shown, with its ``age``.
         """
-        if self._task is None:
-            return None
         late, self._late = self._late, None
-        if not self._task.done():
-            if late is not None:
-                late["age"] = max(0.0, self._clocks.steady() - late["clock"])
-                return late
-            self._problem = f"no answer for {self._clocks.steady() - self._began:.0f} s"
-            return None
-        reading = self._task.result()
-        self._task = None
-        self.seen = self.seen or reading is not None
-        return reading
+        if self._task is not None and self._task.done():
+            reading = self._task.result()
+            self._task = None
+            self.seen = self.seen or reading is not None
+            return reading
+        if late is not None:
+            late["age"] = max(0.0, self._clocks.steady() - late["clock"])
+        return late
 
     def unresolved(self, reading: Raw | None, rows: Container[str]) -> list[str]:
         """Return the leaves whose disks must be looked up: they changed, or it is time to check.
@@ -170,7 +171,6 @@ class PoolPoller:
         return tasks
 
     async def _read(self, deadline: float) -> Raw | None:
-        self._problem = ""
         # Look up the reader each time: another pool's read may have given it up in the meantime.
         while (reader := self._readers.reader) is not None:
             # The gate, too: the pool may have been suspended since the read began. Only libzfs may

@@ -13,6 +13,7 @@ from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import Sample, Vdev, parse_version
 from zconsole.system.async_process import CommandRunner, LineProcess, Spawner
 from zconsole.system.host import Clocks, is_root, utc_offset
+from zconsole.system.process import DeadlineError
 from zconsole.zfs.decode import decode
 from zconsole.zfs.sources.pool_poller import leaf_paths
 from zconsole.zfs.sources.reader import Commands, ReaderOption, ReadFailedError, has_json
@@ -60,6 +61,8 @@ class _Pool:
     """Leaf path to printed name."""
     listing: Mapping[str, Any] | str = ""
     listed: float = float("-inf")
+    hung: DeadlineError | None = None
+    """The last ``zpool list`` that got no answer in time."""
 
 
 class _ZpoolReader(ABC):
@@ -77,10 +80,9 @@ class _ZpoolReader(ABC):
     async def read(self, pool: str, deadline: float) -> Mapping[str, Any]:
         """Read the pool's status, and add the newest ``zpool iostat`` block and ``zpool list``."""
         kept = self._pools.get(pool) or self._pools.setdefault(pool, self._new(pool))
-        commands, now = Commands(self._runner, deadline), self._clocks.steady()
+        commands = Commands(self._runner, deadline)
         found: dict[str, Any] = dict(await self._form(kept, commands, pool))
-        if now - kept.listed >= LIST_EVERY:
-            kept.listing, kept.listed = await self._listing(commands, pool), now
+        await self._list(kept, commands, pool)
         found |= {"names": kept.names, "list": kept.listing}
         found["iostat"] = await kept.iostat.newest(3 * self._interval + 2)
         return {key: value for key, value in found.items() if value}
@@ -91,6 +93,18 @@ class _ZpoolReader(ABC):
             kept.iostat.close()
             if kept.wait is not None:
                 kept.wait.close()
+
+    async def _list(self, kept: _Pool, commands: Commands, pool: str) -> None:
+        """Update the listing if that is due; one that takes too long costs no sample."""
+        now = self._clocks.steady()
+        hangs = kept.hung is not None and kept.hung.alive()
+        if now - kept.listed < LIST_EVERY or hangs:
+            return
+        try:
+            kept.listing = await self._listing(commands, pool)
+        except DeadlineError as error:
+            kept.hung = error
+        kept.listed = now
 
     @abstractmethod
     def _new(self, pool: str) -> _Pool: ...

@@ -265,6 +265,20 @@ async def test_a_restart_sends_what_is_new_or_lasts_after_a_long_time_without_a_
         assert await told_by(place, *rounds) == kinds
 
 
+async def test_after_the_clock_was_set_back_it_is_still_known_what_was_sent(tmp_path):
+    tmp_path.chmod(0o700)
+    sent = sent_in(tmp_path)
+    sent.recall(10_000.0)
+    sent.add(ALERT)
+    for t in (10_000.0, 2_800.0):
+        sent.keep([ALERT.condition], t)
+    sent.close()
+    later = sent_in(tmp_path)
+    later.recall(2_900.0)
+    assert later.unsent([ALERT], {"tank"}, 2_900.0, 60.0) == []
+    later.close()
+
+
 UNRESTORED = left_behind(mirror_pool(FINISHED))
 
 

@@ -7,9 +7,11 @@ import pytest
 
 from tests.table import rows
 from tests.unit.zfs.sources.source_fakes import FakeProcess, FakeSpawner, settle
+from zconsole.system.host import Clocks
 from zconsole.zfs.sources import events
 from zconsole.zfs.sources.events import BURST, KEPT, EventFollower, describe_event, parse_event
 
+FROM_1970 = Clocks(wall=lambda: 0.0, steady=lambda: 0.0)
 PRINTED = """\
 Nov 20 2026 11:26:48.196001041\tresource.fs.zfs.statechange
         version = 0x0
@@ -98,7 +100,8 @@ def lines(name: str, t: int = 100, pool: str = "tank", path: str = "/dev/sda1") 
 
 
 async def following(printed: list[str], since: float = 0.0) -> EventFollower:
-    follower = EventFollower(FakeSpawner({"zpool": lambda: FakeProcess(printed)}), since)
+    spawner = FakeSpawner({"zpool": lambda: FakeProcess(printed)})
+    follower = EventFollower(spawner, Clocks(wall=lambda: since, steady=lambda: 0.0))
     follower.start()
     await settle()
     return follower
@@ -112,6 +115,20 @@ async def test_events_go_to_their_pool_once_and_the_backlog_to_nobody():
     assert [each["name"] for each in follower.collect("tank")] == ["io"]
     assert [each["name"] for each in follower.collect("solo")] == ["data"]
     assert follower.collect("tank") == []
+    follower.close()
+
+
+async def test_events_after_the_clock_was_set_back_are_told():
+    now = [7200.0, 50.0]
+    process = FakeProcess(lines("ereport.fs.zfs.io", 7199))
+    clocks = Clocks(wall=lambda: now[0], steady=lambda: now[1])
+    follower = EventFollower(FakeSpawner({"zpool": lambda: process}), clocks)
+    follower.start()
+    await settle()
+    now[:] = 10.0, 60.0
+    process.say(*lines("ereport.fs.zfs.data", 5))
+    await settle()
+    assert [each["name"] for each in follower.collect("tank")] == ["data"]
     follower.close()
 
 
@@ -142,7 +159,7 @@ async def test_what_nobody_fetches_does_not_grow_for_ever():
 
 
 async def test_without_the_command_there_are_no_events():
-    follower = EventFollower(FakeSpawner({}), 0.0)
+    follower = EventFollower(FakeSpawner({}), FROM_1970)
     follower.start()
     await asyncio.sleep(0)
     assert follower.collect("tank") == []
@@ -162,7 +179,7 @@ async def test_a_command_that_cannot_be_started_for_a_moment_is_followed_later(m
             raise outcome
         return outcome
 
-    follower = EventFollower(FakeSpawner({"zpool": start}), 0.0)
+    follower = EventFollower(FakeSpawner({"zpool": start}), FROM_1970)
     follower.start()
     for _ in range(4):
         await settle()
@@ -176,7 +193,8 @@ async def test_a_command_that_was_killed_is_started_anew_and_nothing_is_told_twi
     first, second = (lines("ereport.fs.zfs.io", t) for t in (100, 101))
     cut = [*first, *second[:-2]]
     processes = iter([FakeProcess(cut, ends=True), FakeProcess([*first, *second])])
-    follower = EventFollower(FakeSpawner({"zpool": lambda: next(processes)}), 0.0)
+    spawner = FakeSpawner({"zpool": lambda: next(processes)})
+    follower = EventFollower(spawner, FROM_1970)
     follower.start()
     await settle()
     (found,) = follower.collect("tank")

@@ -35,6 +35,7 @@ from zconsole.zfs.decode import decode
 from zconsole.zfs.sources import live
 from zconsole.zfs.sources.kernel.helper import encoded
 from zconsole.zfs.sources.live import LOCK_HELD, LiveSource, load_lzc, pool_exists
+from zconsole.zfs.sources.zpool import STATUS as STATUS_OF_A_SAMPLE
 
 
 @pytest.fixture(autouse=True)
@@ -460,6 +461,21 @@ async def test_when_no_pool_answers_the_lock_is_named(tmp_path):
     await made.aclose()
 
 
+@pytest.mark.parametrize("other", [{}, {"other": "ONLINE"}])
+async def test_a_suspended_pool_whose_call_is_stuck_is_no_sign_of_the_lock(tmp_path, other):
+    """It waits for its own disks: a healthy pool that hangs is what shows the lock."""
+    answers = {**JSON, (*STATUS_OF_A_SAMPLE, "tank"): HANG}
+    pools = {"tank": "ONLINE", **other}
+    made = source(tmp_path, pools, answers, names=("tank",), prefer="json")
+    await made.sample()
+    set_state(tmp_path, "tank", "SUSPENDED")
+    for _ in range(3):
+        (raw,) = await made.sample()
+        await settle()
+        assert raw["problem"] == "the pool is SUSPENDED: zpool would hang, so it is not asked"
+    await made.aclose()
+
+
 async def test_one_stuck_pool_alone_is_told_from_the_lock_by_asking_another(tmp_path):
     spawn = spawner(lambda pool: None if pool == "stuck" else config_of(pool))
     pools = {"stuck": "ONLINE", "other": "ONLINE"}
@@ -601,6 +617,31 @@ async def test_the_datasets_of_a_suspended_pool_are_not_read(tmp_path):
     set_objset(tmp_path, "tank", "tank/vm")
     (raw,) = await made.sample()
     assert raw["libzfs"]
+    assert "objsets" not in raw
+    await made.aclose()
+
+
+async def test_datasets_that_take_long_are_shown_later_and_keep_no_disk_from_being_found(
+    tmp_path, monkeypatch
+):
+    gate, now, read = threading.Event(), [50.0], live.DatasetMeter.read
+    monkeypatch.setattr(live.DatasetMeter, "read", lambda *about: gate.wait(60) and read(*about))
+    made = source(tmp_path, steady=lambda: now[0], **scrubbing("libzfs"))
+    set_objset(tmp_path, "tank", "tank/vm")
+    with monkeypatch.context() as patch:
+        patch.setattr(live, "FILES_DEADLINE", 0.2)
+        (raw,) = await made.sample()
+    assert "objsets" not in raw
+    now[0] += 31.0  # the disks are looked up again
+    (raw,) = await made.sample()
+    assert raw["devices"] == {"/dev/sda1": ("sda1",)}
+    gate.set()
+    async with asyncio.timeout(30):
+        while "objsets" not in raw:
+            await asyncio.sleep(0.01)
+            (raw,) = await made.sample()
+    assert [row["dataset_name"] for row in raw["objsets"]] == ["tank/vm"]
+    (raw,) = await made.sample()
     assert "objsets" not in raw
     await made.aclose()
 

@@ -94,7 +94,67 @@ async def test_why_a_read_failed_after_its_round_is_told_by_the_next():
         told.append(poller.problem)
         slow.asked[-1].set()
         await settle()
-    assert told == ["no answer for 0 s", "zpool: permission denied"] * 2
+    assert told == ["no answer for 0 s", *["zpool: permission denied"] * 3]
+    assert len(slow.asked) == 4, "a failure that was late must not cost a round"
+
+
+async def test_a_pool_that_recovered_after_a_late_failure_is_shown_by_the_next_round():
+    slow = Slow()
+    slow.failure = ReadFailedError("zpool: permission denied")
+    poller = PoolPoller(
+        "tank", FallbackReader([ReaderOption("json", lambda: slow)]), (), Clocks(), 90
+    )
+    poller.begin("ONLINE")
+    await settle()
+    assert poller.collect() is None
+    slow.asked[-1].set()
+    await settle()
+    slow.failure = None
+    poller.begin("ONLINE")
+    await settle()
+    slow.asked[-1].set()
+    await settle()
+    assert poller.collect()["status"] == STATUS
+
+
+@rows("late", [False, True])
+async def test_a_pool_that_never_answered_is_asked_once_while_it_is_suspended(late):
+    """Earlier a read that failed while the pool was ONLINE counted as the one read."""
+    libzfs = Slow("libzfs")
+    libzfs.failure = ReadFailedError("the helper ended")
+    readers = FallbackReader([ReaderOption("libzfs", lambda: libzfs)])
+    poller = PoolPoller("tank", readers, (), Clocks(), 90.0)
+    poller.begin("ONLINE")
+    await settle()
+    if late:
+        assert poller.collect() is None
+    libzfs.asked[-1].set()
+    await settle()
+    if not late:
+        assert poller.collect() is None
+    for _ in range(3):
+        poller.begin("SUSPENDED")
+        await settle()
+        libzfs.asked[-1].set()
+        await settle()
+        assert poller.collect() is None
+        assert "SUSPENDED" in poller.problem
+    assert len(libzfs.asked) == 2
+
+
+async def test_a_pool_whose_first_reading_was_late_is_not_asked_once_it_is_suspended():
+    libzfs = Slow("libzfs")
+    readers = FallbackReader([ReaderOption("libzfs", lambda: libzfs)])
+    poller = PoolPoller("tank", readers, (), Clocks(), 90.0)
+    poller.begin("ONLINE")
+    await settle()
+    assert poller.collect() is None
+    libzfs.asked[-1].set()
+    await settle()
+    assert poller.begin("SUSPENDED") is None
+    assert poller.collect()["source"] == "libzfs"
+    assert poller.begin("SUSPENDED") is None
+    assert len(libzfs.asked) == 1
 
 
 async def test_a_read_that_ends_in_its_round_has_no_age_and_an_older_one_is_forgotten():

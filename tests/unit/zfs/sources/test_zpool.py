@@ -65,6 +65,25 @@ async def test_json_brings_names_and_now_and_then_the_listing():
     assert iostat.abandoned
 
 
+async def test_a_listing_that_takes_too_long_costs_no_sample_and_is_tried_again_later():
+    now, runner = [0.0], json_runner()
+    reader = JsonReader(runner, FakeSpawner({}), 1.0, clocks(now))
+    whole, listing = runner.answers[("zpool", "list")], {"pools": {"tank": {}}}
+    found = []
+    for now[0], answer in ((0.0, HANG), (1.0, HANG), (30.0, whole), (60.0, HANG)):
+        runner.answers[("zpool", "list")] = answer
+        runner.stuck = now[0] < 30.0
+        raw = await reader.read("tank", 5)
+        assert raw["status"]
+        found.append(raw.get("list"))
+    assert found == [None, None, listing, listing]
+    runner.stuck = True
+    for now[0] in (90.0, 120.0):
+        await reader.read("tank", 5)
+    assert len([argv for argv in runner.asked if argv[1] == "list"]) == 3
+    await reader.aclose()
+
+
 @rows(("errors", "verbose"), [(0, False), (3, True), (10_000, False)])
 async def test_names_of_damaged_files_are_asked_for_when_there_are_few(errors, verbose):
     runner = json_runner(error_count=errors)
