@@ -88,5 +88,5 @@ def test_an_add_after_a_checkpoint_is_taken_back(act, pool, vm):
 def test_no_checkpoint_is_made_while_a_disk_is_out(act, pool):
     pool.create("mirror d0 d1")
     pool.zpool("offline", "tank", "d0")
-    plan = act("add-after-checkpoint", "normal:mirror", "d4", "d5", plan=True).plan
+    plan = act("add-after-checkpoint", "normal:mirror", "d8", "d9", plan=True).plan
     assert "replace it first" in plan["refused"]
