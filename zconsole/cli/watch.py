@@ -122,8 +122,16 @@ def _print_alerts(update: Update) -> None:
 
 
 def scans_ended(frames: Sequence[Frame]) -> bool:
-    """Return whether every scan has ended, and ZFS has had time to detach replaced disks."""
-    done = [not frame.problem and frame.outcome.restored is not None for frame in frames]
+    """Return whether every scan has ended, and ZFS has had time to detach replaced disks.
+
+    A pool that was exported or destroyed during a scan is waited for: it may be imported again.
+    """
+    done = [
+        not any(view.scan.active for view in frame.scans)
+        if frame.absent
+        else not frame.problem and frame.outcome.restored is not None
+        for frame in frames
+    ]
     return bool(done) and all(done)
 
 
@@ -133,9 +141,10 @@ def ending_code(
     """Return 10 if any pool is not restored or its scan had errors, 12 if canceled, else 0.
 
     ``seen_running`` are the scans that were seen running, by pool; also 10 if no sample shows how
-    one of them ended.
+    one of them ended. A pool that was exported or destroyed is judged only if it is one of theirs.
     """
-    outcomes = [frame.outcome for frame in frames]
+    judged = (frame for frame in frames if not frame.absent or seen_running.get(frame.pool))
+    outcomes = [frame.outcome for frame in judged]
     if any(
         not any(is_end(scan, view.scan) for view in frame.scans)
         for frame in frames

@@ -12,6 +12,7 @@ from zconsole.system.host import Clocks
 from zconsole.timeline.feed import Feed, SessionFeed, Update
 from zconsole.timeline.frame import Frame, Pairs
 from zconsole.timeline.session import Session
+from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.remote import RemoteSource, next_patience
 from zconsole.zfs.zpool_output import ZpoolOutput
 
@@ -62,7 +63,8 @@ class FleetHost:
             if frame.problem is None and waited < next_patience(self._took):
                 found.append(replace(frame, age=frame.age + steady - self._ended))
             else:
-                found += self._failed(frame.pool, frame.problem or f"no answer for {waited:.0f} s")
+                why = frame.problem or f"no answer for {waited:.0f} s"
+                found += self._failed(frame.pool, why, frame.absent)
         return tuple(found)
 
     def take_notes(self) -> tuple[str, ...]:
@@ -93,9 +95,9 @@ class FleetHost:
             self._frames = update.frames
             self._notes += update.notes
 
-    def _failed(self, pool: str, why: str) -> tuple[Frame, ...]:
-        now, steady = self._clocks.wall(), self._clocks.steady()
-        return self._session.advance([{"t": now, "clock": steady, "pool": pool, "problem": why}])
+    def _failed(self, pool: str, why: str, absent: bool = False) -> tuple[Frame, ...]:
+        times: Raw = {"t": self._clocks.wall(), "clock": self._clocks.steady()}
+        return self._session.advance([{**times, "pool": pool, "problem": why, "absent": absent}])
 
 
 CLOCKS = Clocks()

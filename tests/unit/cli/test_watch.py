@@ -17,7 +17,8 @@ from tests.table import rows
 from zconsole.cli.main import main
 from zconsole.cli.watch import _rounds, ending_code, scans_ended
 from zconsole.errors import ExitCode
-from zconsole.pool.model import Scan, Vdev
+from zconsole.pool.health import unreachable
+from zconsole.pool.model import SampleFailure, Scan, Vdev
 from zconsole.pool.scan_outcome import GRACE
 from zconsole.timeline.feed import Update
 from zconsole.zfs.sources.base import Capabilities
@@ -55,6 +56,33 @@ SCRUBBED = Scan("scrub", "finished", start=1000.0, end=1100.0, errors=0)
 )
 def test_how_the_worst_pool_ended_is_the_exit_code(pools, code):
     assert ending_code([frame(pool, over_since=0.0) for pool in pools]) == code
+
+
+def exported(*scans):
+    """Return the frame of another pool, ``usb``, that was exported with these scans."""
+    failure = SampleFailure("usb", 901.0, 901.0, "no longer imported", absent=True)
+    last = frame(mirror_pool(*scans), 900.0)
+    return replace(last, pool="usb", failure=failure, health=unreachable(failure, 1.0))
+
+
+@rows(
+    ("other", "seen", "code"),
+    [
+        (exported(), (), ExitCode.OK),
+        (exported(SCRUBBED), (), ExitCode.OK),
+        # Whether it is restored is unknown, if it was this that was waited for.
+        (exported(FINISHED), (RUNNING,), ExitCode.DEGRADED),
+    ],
+)
+def test_a_pool_that_is_exported_meanwhile_keeps_no_watch_from_its_end(other, seen, code):
+    frames = [frame(mirror_pool(FINISHED), t=901.0), other]
+    assert scans_ended(frames)
+    seen_running = {"tank": {"resilver": RUNNING}, "usb": {scan.function: scan for scan in seen}}
+    assert ending_code(frames, seen_running) == code
+
+
+def test_a_pool_that_is_exported_during_its_scan_is_waited_for():
+    assert not scans_ended([frame(mirror_pool(FINISHED), t=901.0), exported(RUNNING)])
 
 
 WELL = replace(unrestored(), state="ONLINE")

@@ -26,7 +26,7 @@ class Machine:
         self.answers = asyncio.Event()
         self.answers.set()
         self.asked = self.answered = 0
-        self.fails = False
+        self.fails = self.exported = False
 
     async def answer(self):
         """Answer, and wait until the answer was processed."""
@@ -41,7 +41,8 @@ class Machine:
         self.answered += 1
         if self.fails:
             name = "vault" if self.seen else self.host
-            return ({"t": EPOCH, "clock": 0.0, "pool": name, "problem": "ssh: refused"},)
+            lost = {"t": EPOCH, "clock": 0.0, "pool": name, "problem": "ssh: refused"}
+            return ({**lost, "absent": self.exported},)
         return await self._pool.sample() if self._pool else ()
 
     async def zpool_outputs(self, pool):
@@ -204,6 +205,20 @@ async def test_why_a_machine_failed_stays_while_it_is_asked_again():
 
 
 @pytest.mark.slow
+async def test_an_exported_pool_stays_so_while_its_machine_is_asked_again():
+    """It is not a pool that does not answer, of which an alert would be sent."""
+    time, machine = Time(), Machine("a")
+    alone = fleet(machine, time=time)
+    await alone.next()
+    machine.fails = machine.exported = True
+    await alone.next()
+    machine.answers.clear()
+    for time.passed in (1.0, 400.0):
+        (exported,) = (await alone.next()).frames
+        assert (exported.absent, exported.health.word) == (True, "NOT IMPORTED")
+    await alone.aclose()
+
+
 async def test_closing_abandons_what_is_in_flight():
     slow = Machine("a")
     slow.answers.clear()

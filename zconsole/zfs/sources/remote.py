@@ -208,6 +208,10 @@ class RemoteSource:
         self._version: str | None = None
         self._offset: float | None = None
         self._names: tuple[str, ...] = ()
+        self._imported: Sequence[str] = ()
+        """The host's pools in its newest list."""
+        self._absent: Sequence[str] = ()
+        """Pools that the host no longer had when it last answered."""
         self._listed = float("-inf")
         self._patience = PATIENCE
         self.failure = ""
@@ -239,7 +243,13 @@ class RemoteSource:
             absent = f"no such pool: {', '.join(self.missing)}" if self.missing else ""
             why = self._ssh.lost or self.failure or absent or "no pools are imported"
             return tuple(self._failed(name, why) for name in self._names or (self.host,))
-        polled = {self._pollers.of(name): states.get(name, "") for name in self._names}
+        # The newest list may be older than the kernel's words.
+        gone = (name for name in self._names if name not in self._imported)
+        self._absent = [name for name in gone if not states.get(name)]
+        polled = {
+            self._pollers.of(name): None if name in self._absent else states.get(name, "")
+            for name in self._names
+        }
         began = self._clocks.steady()
         await self._pollers.read(polled, FIRST_PATIENCE if first else self._patience)
         self._patience = next_patience(self._clocks.steady() - began)
@@ -291,7 +301,7 @@ class RemoteSource:
         except DeadlineError as error:
             self._hung = error
             return str(error)
-        wanted = self._asked_for or found
+        self._imported, wanted = found, self._asked_for or found
         kept = dict.fromkeys((*self._names, *(name for name in wanted if name in found)))
         if len(kept) > MOST_POOLS:
             return f"zpool list names more than {MOST_POOLS} pools by now"
@@ -340,7 +350,7 @@ class RemoteSource:
         found = {path: state.strip() for path, _, state in lines}
         return {name: found.get(path, "") for name, path in zip(names, paths, strict=True)}
 
-    def _raw(self, poller: PoolPoller, state: str) -> Raw:
+    def _raw(self, poller: PoolPoller, state: str | None) -> Raw:
         reading = poller.collect() or self._failed(poller.name, poller.problem)
         if state:
             reading["kstat"] = state
@@ -352,7 +362,8 @@ class RemoteSource:
 
     def _failed(self, name: str, why: str) -> Raw:
         now, steady = self._clocks.wall(), self._clocks.steady()
-        return {"t": now, "clock": steady, "pool": name, "problem": why or "no answer yet"}
+        raw: Raw = {"t": now, "clock": steady, "pool": name, "problem": why or "no answer yet"}
+        return {**raw, "absent": True} if name in self._absent else raw
 
 
 @contextlib.contextmanager

@@ -546,6 +546,31 @@ async def test_pools_that_may_have_joined_are_looked_for_now_and_then(host, tmp_
     assert asked == [(1, 1), (1, 2), (1, 3), (2, 4), (2, 5)]
 
 
+async def test_an_exported_pool_is_said_to_be_gone_until_it_is_imported_again(host, tmp_path):
+    remote, now = host(), 0.0
+    source = RemoteSource("root@box", (), 1.0, tmp_path, Clocks(steady=lambda: now))
+    zpool, grep = tmp_path / "tools/zpool", tmp_path / "tools/grep"
+    imported = zpool.read_text()
+    try:
+        assert "status" in (await source.sample())[0]
+        script(zpool, imported.replace("echo tank", ":"))
+        now = LIST_EVERY
+        (exported,) = await source.sample()
+        assert (exported["problem"], exported["absent"]) == ("no longer imported", True)
+        remote.cut()
+        (lost,) = await source.sample()
+        assert "Connection refused" in lost["problem"]
+        assert lost["absent"]
+        remote.mend()
+        assert (await source.sample())[0]["absent"]
+        script(zpool, imported)
+        # The kernel's word comes with every sample, the list only now and then.
+        script(grep, "#!/bin/sh\necho /proc/spl/kstat/zfs/tank/state:ONLINE\n")
+        assert "status" in (await source.sample())[0]
+    finally:
+        await source.aclose()
+
+
 def test_watch_follows_it_and_lets_go_of_the_connection_when_told_to_end(host):
     remote = host()
     words = [sys.executable, "-m", "zconsole", "watch", "--host", "root@box", "--interval", "0.1"]
