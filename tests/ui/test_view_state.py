@@ -7,6 +7,7 @@ from tests.table import rows
 from tests.ui import frames
 from tests.ui.drawn import LOOK
 from zconsole.timeline.feed import Update
+from zconsole.timeline.session import Session
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.view_state import ViewState
 from zconsole.zfs.sources.base import Capabilities
@@ -37,3 +38,13 @@ def test_a_sample_that_is_shown_again_says_its_age():
     again = replace(frames.healthy(), age=3.0)
     status = said(again, 0.5)
     assert (status.age, status.now) == (3.5, again.t + 3.5)
+
+
+@rows(("options", "pools"), [((), ["vault"]), (("old",), ["vault", "old"])])
+def test_a_pool_that_was_imported_under_another_name_leaves_the_list(options, pools):
+    """The history went on under the other name: nothing is known of the old one."""
+    gone = {"t": 1.0, "pool": "old", "problem": "no longer imported", "absent": True}
+    state = ViewState(ConsoleOptions(pools=options), LOOK, pool="vault")
+    renamed = replace(frames.healthy(), pool="vault")
+    state.take(Update((renamed, *Session().advance([gone])), Capabilities("libzfs")), 100.0)
+    assert [frame.pool for frame in state.frames] == pools

@@ -125,14 +125,17 @@ class ViewState:
     def listed(self, update: Update) -> Update:
         """Return the round without the pools that left the list.
 
-        A pool leaves some time after it was exported, unless it is shown or was asked for by name.
-        A pool that only does not answer stays.
+        A pool leaves some time after it was exported, unless it is shown or was asked for by name;
+        one without a sample at once, as after it was imported under another name. A pool that only
+        does not answer stays.
         """
         seen = (self.pool, *self.options.pools)
         kept = (
             frame
             for frame in update.frames
-            if not frame.absent or frame.pool in seen or (frame.stale_seconds or 0) <= LEAVES_AFTER
+            if not frame.absent
+            or frame.pool in seen
+            or (frame.stale_seconds is not None and frame.stale_seconds <= LEAVES_AFTER)
         )
         return replace(update, frames=tuple(kept))
 
