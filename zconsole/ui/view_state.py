@@ -17,7 +17,7 @@ from zconsole.zfs.sources.base import Capabilities
 from zconsole.zfs.sources.replay import Playback
 
 LEAVES_AFTER = 60.0
-"""Seconds for which an exported pool stays in the list."""
+"""Seconds for which a pool stays in the list after its export, or last sample in a recording."""
 
 
 _DRAWN = attrgetter(
@@ -125,16 +125,35 @@ class ViewState:
     def listed(self, update: Update) -> Update:
         """Return the round without the pools that left the list.
 
-        A pool leaves some time after it was exported, unless it is shown or was asked for by name.
-        A pool that only does not answer stays.
+        A pool leaves some time after it was exported, unless it is shown or was asked for by name;
+        one without a sample at once, as after it was imported under another name. A pool that only
+        does not answer stays.
         """
         seen = (self.pool, *self.options.pools)
         kept = (
             frame
-            for frame in update.frames
-            if not frame.absent or frame.pool in seen or (frame.stale_seconds or 0) <= LEAVES_AFTER
+            for frame in self._filled(update)
+            if not frame.absent
+            or frame.pool in seen
+            or (frame.stale_seconds is not None and frame.stale_seconds <= LEAVES_AFTER)
         )
         return replace(update, frames=tuple(kept))
+
+    def _filled(self, update: Update) -> Sequence[Frame]:
+        """Return a round's frames; those that a recording lacks are shown again for a while.
+
+        It has no sample of a pool that did not answer, nor of one that was exported.
+        """
+        now = max((frame.t + (frame.stale_seconds or 0.0) for frame in update.frames), default=0.0)
+        known = {
+            frame.pool: replace(frame, age=now - frame.t)
+            for frame in self.frames
+            if 0.0 <= now - frame.t <= LEAVES_AFTER
+        }
+        found = {frame.pool: frame for frame in update.frames}
+        if self.playback is None or known.keys() <= found.keys():
+            return update.frames
+        return tuple((known | found).values())
 
     @property
     def frames(self) -> tuple[Frame, ...]:
