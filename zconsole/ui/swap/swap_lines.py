@@ -115,7 +115,7 @@ def _state(swap: Checklist, step: str, beyond: int, current: bool) -> str:
         if own and own[-1].text == SCRUB_CANCELED:
             return "canceled"
         return "done" if swap.scrub_begun is not None else "skipped"
-    if not ran and any(entry.text.startswith(NOT_NEEDED) for entry in own):
+    if own and own[-1].text.startswith(NOT_NEEDED):
         return NOT_NEEDED
     return "skipped" if step in swap.passed and not ran else "done"
 
