@@ -30,6 +30,8 @@ from zconsole.swap.disk import (
     ReturnedDisk,
     SwapDisk,
     disk_of,
+    disk_of_leaf,
+    leaves_of,
     replacing,
     sentence,
 )
@@ -679,11 +681,21 @@ def another_in_bay(disk: SwapDisk, view: MachineView) -> Iterator[str]:
 
 
 def _redundancy(view: MachineView, disks: Iterable[SwapDisk]) -> tuple[str, ...]:
-    """Return the redundancy left in the disks' vdevs, a sentence each; none of suspended pools."""
-    said = (
-        f"{words}."
-        for situation, target in filter(None, map(view.leaf_of, disks))
-        if not situation.suspended
-        for words in redundancy_words(situation, target.top)
-    )
+    """Return the redundancy left in the disks' vdevs, a sentence each; none of suspended pools.
+
+    ZFS marks every device that a resilver writes to, also one that it only repairs. Such a device
+    does not count, so redundancy may seem to drop as a disk returns: that is explained.
+    """
+    said: list[str] = []
+    for situation, target in filter(None, map(view.leaf_of, disks)):
+        if situation.suspended:
+            continue
+        said += (f"{words}." for words in redundancy_words(situation, target.top))
+        said += (
+            f"{disk_of_leaf(situation, other).spot} does not count until the resilver ends, which"
+            " writes to it, too."
+            for other in leaves_of(situation.pool)
+            if other.top is target.top and other.vdev.state == "ONLINE" and other.vdev.resilvering
+            if not is_complete(other.group or other.vdev)
+        )
     return tuple(dict.fromkeys(said))

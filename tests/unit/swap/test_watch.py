@@ -393,6 +393,21 @@ def test_after_a_wrong_pull_the_old_disk_that_is_only_offline_can_be_put_online_
     assert stage.back is None
 
 
+def test_why_a_disk_that_the_resilver_only_repairs_lowers_redundancy_is_said(play: Play):
+    stage = play.wrong("Slot 08")
+    why = f"{OLD} does not count until the resilver ends, which writes to it, too."
+    play.run(stage, stage.back.plan)
+    assert why in play.look().text, "it lacks what was written meanwhile"
+    play.wait(60.0)
+    play.put_back("Slot 08")
+    stage = play.do()
+    assert stage.text[0] == "1 more device may fail in raidz2-0 without losing data."
+    assert why not in stage.text
+    play.leaf().scan_processed += 2**17  # a block that could not be read is written again
+    stage = play.look()
+    assert stage.text[:2] == ("raidz2-0 has no redundancy left.", why)
+
+
 def test_a_return_to_the_offline_step_is_said(play: Play):
     play.begin()
     said = f"{OLD} (serial {play.leaf().serial}) is online again: take it offline once more."
