@@ -125,11 +125,17 @@ def offline_stage(swap: Checklist, view: MachineView, _: float) -> SwapStage | N
         ours = effect.is_of(swap.old)
         whose = "" if ours else f" It is on {swap.old.words}, too: one pull takes both."
         along = [each.target.key for each in lost if each.pool == effect.pool]
+        plan = plan_offline_safely(situation, target.key, along)
+        ran = {entry.command for entry in swap.log}
+        again = f"{target.name} is online again: take it offline once more."
         return SwapStage(
             f"Take {target.name} of {situation.pool.name} offline",
-            (f"Once offline, nothing is written to the disk when you pull it.{whose}",),
+            (
+                *((again,) if any(step.command in ran for step in plan.steps) else ()),
+                f"Once offline, nothing is written to the disk when you pull it.{whose}",
+            ),
             warnings=(f"{effect.text}.",) if not stands_in(target) else (),
-            plan=plan_offline_safely(situation, target.key, along),
+            plan=plan,
         )
     return None
 

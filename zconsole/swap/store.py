@@ -118,6 +118,10 @@ SmartOf = Callable[[str], Awaitable[SmartCounts | None]]
 """Returns the SMART counts of the disk at a device node; None without an answer in time."""
 
 
+WHILE = 3600.0
+"""Seconds by which the hands skip time while nothing runs."""
+
+
 class Hands(Protocol):
     """Pulling and inserting disks by program, which only a simulated machine can do."""
 

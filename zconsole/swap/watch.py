@@ -30,6 +30,8 @@ from zconsole.swap.disk import (
     ReturnedDisk,
     SwapDisk,
     disk_of,
+    disk_of_leaf,
+    leaves_of,
     replacing,
     sentence,
 )
@@ -601,6 +603,7 @@ def _still_out(
     """
     disks = tuple({disk.whole: disk for disk in out}.values())  # several leaves may be on one
     names = " and ".join(disk.words for disk in disks)
+    spots = " and ".join(disk.spot for disk in disks)
     several = len(disks) > 1
     they, them, each = ("they", "them", "disks are") if several else ("it", "it", "disk is")
     left = _redundancy(view, out)
@@ -617,18 +620,17 @@ def _still_out(
     )
     text.append(f"The machine lost {names}; {old}.")
     pools = dict.fromkeys(disk.pool for disk in out if disk.pool)
-    text += (f"{pool} needs the data on {them}." for pool in pools)
+    text += (f"{pool} needs the data on {spots}." for pool in pools)
     for held in filter(None, map(view.of, pools)):
         if held.suspended:
             waits = f"it continues once the {each} back; then clear the pool"
             why = OTHER_HOST if held.may_be_elsewhere else waits
             text.append(f"{held.pool.name} is suspended: {why}.")
-    text.append(f"If nobody pulled {them}, {they} may have failed: check {them}.")
+    text.append(f"If nobody pulled {spots}, {they} may have failed: check {them}.")
     if back is not None:
         text.append(f"{_in_again(back, _before(swap, back))}: bring it back into {back.pool}.")
-    text.append(f"Pull nothing else until {they} {'are' if several else 'is'} back and complete.")
+    text.append(f"Pull nothing else until {spots} {'are' if several else 'is'} back and complete.")
     meant = f"Do not wait for {disks[0].place or disks[0].words}: it was pulled on purpose, or has"
-    spots = " and ".join(disk.spot for disk in disks)
     # A command takes effect at once, a hand later: redundancy is back sooner by the old disk.
     first = ""
     if old_helps(swap, view):
@@ -679,11 +681,21 @@ def another_in_bay(disk: SwapDisk, view: MachineView) -> Iterator[str]:
 
 
 def _redundancy(view: MachineView, disks: Iterable[SwapDisk]) -> tuple[str, ...]:
-    """Return the redundancy left in the disks' vdevs, a sentence each; none of suspended pools."""
-    said = (
-        f"{words}."
-        for situation, target in filter(None, map(view.leaf_of, disks))
-        if not situation.suspended
-        for words in redundancy_words(situation, target.top)
-    )
+    """Return the redundancy left in the disks' vdevs, a sentence each; none of suspended pools.
+
+    ZFS marks every device that a resilver writes to, also one that it only repairs. Such a device
+    does not count, so redundancy may seem to drop as a disk returns: that is explained.
+    """
+    said: list[str] = []
+    for situation, target in filter(None, map(view.leaf_of, disks)):
+        if situation.suspended:
+            continue
+        said += (f"{words}." for words in redundancy_words(situation, target.top))
+        said += (
+            f"{disk_of_leaf(situation, other).spot} does not count until the resilver ends, which"
+            " writes to it, too."
+            for other in leaves_of(situation.pool)
+            if other.top is target.top and other.vdev.state == "ONLINE" and other.vdev.resilvering
+            if not is_complete(other.group or other.vdev)
+        )
     return tuple(dict.fromkeys(said))

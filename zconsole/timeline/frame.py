@@ -308,11 +308,17 @@ class Frame:
             events = tuple(sorted((*events, *added.events), key=lambda event: event.t))
         of_work = dict.fromkeys(view.flag for view in added.activities if view.flag)
         # Leave out disks without errors that were last away because they were pulled by mistake.
-        troubles = (
+        troubles = tuple(
             fault
             for fault in self.troubles
             if fault.last > pulled.get(fault.key, -inf) or fault.deltas.total or fault.gone
         )
+        known = {
+            fault.unsteady: f"{fault.name}: pulled by mistake during a swap"
+            for fault in self.troubles
+            if fault not in troubles
+        }
+        reasons = tuple(known.get(str(reason), reason) for reason in self.health.reasons)
         local = local_time(self.t)
         scans = (_as_predicted(view, added.predicted) for view in self.scans)
         return replace(
@@ -322,7 +328,8 @@ class Frame:
             activities=(*self.activities, *added.activities),
             flags=(*self.flags, *of_work, *added.flags),
             limit=self.limit.with_set_here(added.set_here) if self.limit else None,
-            troubles=tuple(troubles),
+            troubles=troubles,
+            health=self.health._replace(reasons=reasons),
         )
 
     @property

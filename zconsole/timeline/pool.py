@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from zconsole.config.settings import SCRUB_OVERDUE_AFTER
 from zconsole.diagnosis.bottleneck.evidence import WatchedScan
 from zconsole.diagnosis.bottleneck.tracker import BottleneckTracker
-from zconsole.diagnosis.device_errors.faults import DeviceErrorTracker, DeviceFault, returned
+from zconsole.diagnosis.device_errors.faults import DeviceErrorTracker, DeviceFault
 from zconsole.pool.balance import balance
 from zconsole.pool.health import (
     SpareProblem,
@@ -44,12 +44,6 @@ def _reduced(mapping: MappingProxyType[Any, Any]) -> tuple[type, tuple[dict[Any,
 
 
 copyreg.pickle(MappingProxyType, _reduced)  # else empty defaults of samples cannot be copied
-
-
-def _unsteady(fault: DeviceFault) -> str:
-    """Return why a device that disconnected calls for attention, and within which time it did."""
-    lately = " in the last hour" if fault.flaps == 1 else ""  # several name the hour themselves
-    return f"{fault.name}: {returned(fault.flaps)}{lately}"
 
 
 class PoolTimeline:
@@ -162,7 +156,7 @@ class PoolTimeline:
             pool,
             sample.t,
             regrouped=self.absences.regrouped,
-            unsteady=(_unsteady(each) for each in troubles if each.flaps),
+            unsteady=(each.unsteady for each in troubles if each.flaps),
             damaged=self._errors.damaged(dated.pool.scans),
             spares=spares,
             unchecked=self.damage.unchecked(dated.pool, sample.t),

@@ -78,10 +78,12 @@ def test_a_bay_is_in_the_line_and_not_said_twice() -> None:
     assert "bay15" in other
 
 
-def test_the_figures_of_sectors_are_explained_at_the_cursor() -> None:
+def test_the_columns_are_explained_at_every_line() -> None:
     made = [candidate("a", logical=512, physical=4096), candidate("b")]
-    assert "sectors: 512 bytes, 4096 physical" in plain(candidate_about(made, 0, LOOK, 80)[-1])
-    assert not any("sectors" in plain(line) for line in candidate_about(made, 1, LOOK, 80))
+    for index in (0, 1):
+        assert "sectors (logical/physical bytes)" in plain(
+            candidate_about(made, index, LOOK, 80)[-1]
+        )
 
 
 def test_sectors_that_nobody_knows_are_no_question_marks() -> None:

@@ -11,7 +11,7 @@ from tests.ui.actions.scripted import AGREED, ESC, ScriptedSession
 from zconsole.errors import ZconsoleError
 from zconsole.sim.backends.swap import simulated_swap
 from zconsole.swap.choice import free_disks
-from zconsole.ui.actions.replace_flow import OTHER, batch_flow, replace_flow
+from zconsole.ui.actions.replace_flow import OTHER, STANDS_IN, batch_flow, replace_flow
 from zconsole.ui.panes.devices import AWAITED
 
 
@@ -91,6 +91,15 @@ async def test_fresh_disks_come_before_the_hot_spare_and_the_failed_disk_itself_
     rows = [line for line in listed.splitlines() if " 3.64T " in line]
     assert rows[-1].startswith("bay05")
     assert "this is the failed disk" in rows[-1]
+
+
+async def test_every_line_says_what_a_hot_spare_is_for_where_there_is_one():
+    async with acting("failed-disk", (80, 24)) as a:
+        await a.to("bay05")
+        await a.press("R")
+        assert STANDS_IN in await a.read(a.rest())
+        await a.press("down", "down")
+        assert STANDS_IN in await a.read(a.rest())
 
 
 async def test_a_batch_is_put_together_and_run_as_one():

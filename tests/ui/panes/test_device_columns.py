@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 
+from tests.factory import view
 from tests.records import replace
 from tests.table import rows
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain
 from zconsole.config import settings
 from zconsole.pool.chassis import LeafDisk
-from zconsole.pool.model import ErrorCounters, IoRates
+from zconsole.pool.model import ErrorCounters, IoRates, Scan
 from zconsole.ui.panes.device_columns import (
     COLUMNS,
     NO_NEEDS,
@@ -295,3 +296,21 @@ def test_a_new_disk_has_the_mark_of_a_resilver_before_its_first_block_is_written
     frame = frames.healthy()
     index = next(n for n, row in enumerate(frame.rows) if not row.vdev.children)
     assert "~ waiting" in drawn(changed(frame, index, unfilled=True), index, 80)
+
+
+def test_a_new_disk_whose_own_resilver_runs_does_not_wait_for_it():
+    frame = frames.healthy()
+    index = next(n for n, row in enumerate(frame.rows) if not row.vdev.children)
+    top = next(t.name for t in frame.root.children if frame.rows[index].vdev in t.leaves())
+    new = changed(frame, index, unfilled=True)
+    for scan, word in (
+        (Scan("resilver", "running"), "resilvering"),
+        (Scan("rebuild", "running", vdev=top), "resilvering"),
+        (Scan("rebuild", "running", vdev="another"), "waiting"),
+        (Scan("resilver", "finished"), "waiting"),
+        (Scan("scrub", "running"), "waiting"),
+    ):
+        assert f"~ {word}" in drawn(replace(new, scans=(view(scan),)), index, 80)
+    later = changed(frame, index, unfilled=True, awaiting_resilver=True)
+    repaired = replace(later, scans=(view(Scan("resilver", "running")),))
+    assert "~ waiting" in drawn(repaired, index, 80)

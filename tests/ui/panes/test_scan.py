@@ -25,7 +25,7 @@ from zconsole.timeline.session import Session
 from zconsole.tunables.hold_latency import LEVERS
 from zconsole.ui.panes.header import header_lines
 from zconsole.ui.panes.reasons import suggested
-from zconsole.ui.panes.scan import scan_lines
+from zconsole.ui.panes.scan import graphed_scan, scan_lines
 from zconsole.ui.view_state import HeaderStatus
 
 SCRUBBED = Scan("scrub", "finished", end=frames.NOW - 86_400, duration=51_120.0,
@@ -467,6 +467,14 @@ async def test_a_scan_that_ended_shows_now_when_the_next_one_runs():
 async def test_the_past_of_a_scan_that_ended_is_drawn_where_rows_are_free():
     async with view_state(frames.unrestored(), size=(120, 50)) as (_, _, screen):
         assert sum("⣿⣿" in line for line in screen().splitlines()) == 4
+
+
+def test_a_scan_that_ended_before_a_rate_was_known_has_no_empty_graph():
+    over = replace(frames.resilver().scans[0], scan=Scan("resilver", "finished"))
+    for rates in ((None,), (None, 0.0), ()):
+        unknown = over._replace(past=PastRates(1.0, 1.0, rates))
+        assert graphed_scan(replace(frames.resilver(), scans=(unknown,))) is None
+    assert graphed_scan(replace(frames.resilver(), scans=(over,))) is over
 
 
 async def test_the_past_of_a_scan_that_ended_is_in_its_pane_zoomed_and_can_be_scrolled():

@@ -131,6 +131,15 @@ def test_a_disk_that_is_pulled_too_early_leaves_taking_it_offline_out():
     assert states(play)["Take the old disk offline"] == "not needed"
 
 
+def test_a_pull_before_the_disk_is_offline_once_more_ticks_nothing():
+    play = Play()
+    play.offline()
+    play.back()
+    play.hands.pull(OLD)
+    play.look()
+    assert states(play)["Take the old disk offline"] == "not needed"
+
+
 def test_a_disk_that_was_pulled_too_early_and_is_put_back_is_pulled_in_its_turn():
     play = Play(lights=True)
     play.begin()

@@ -176,6 +176,33 @@ async def test_the_footer_says_what_each_key_does_now():
         assert footer_keys(await footer()) == {"Enter": "", "Z": "stop scrub"}
 
 
+async def test_a_narrow_footer_keeps_the_key_that_the_headline_of_an_alarm_asks_for_first():
+    async with swapping((60, 24)) as s:
+        await s.to_pull()
+        shown = await s.read(s.pull("Slot 08"))
+        assert "put Slot 07" in " ".join(shown.split())
+        assert s.app.screen.stage.back.plan is not None
+        assert "Z put online" in await s.read(s.settled())
+
+
+async def test_how_far_time_is_skipped_is_said_before_the_key_is_pressed():
+    async with swapping((80, 24)) as s:
+        await s.begin()
+        assert "f skip 1h00m" in await s.read(s.settled())
+        await s.do()
+        await s.do()
+        await s.pull("Slot 07")
+        await s.insert(s.swap.hands.drawer()[0].rpartition(" ")[2], "Slot 07")
+        await s.do()
+        assert "f skip to its end" in await s.read(s.settled())
+
+
+async def test_a_word_to_type_is_said_beside_the_key_that_asks_for_it():
+    async with swapping((120, 50)) as s:
+        await s.to_pull()
+        assert 'compared its label (then type "pulled")' in await s.read(s.settled())
+
+
 def footer_keys(footer: str) -> dict[str, str]:
     """Return the labels of two keys in a footer, empty where a key is not offered."""
     parts = dict(part.split(" ", 1) for part in footer.strip().split("  "))

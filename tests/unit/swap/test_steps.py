@@ -170,7 +170,7 @@ def test_a_wrong_disk_is_brought_back_into_each_pool_on_it(play: Play):
     play.hands.pull("Slot 06")
     stage = play.look()
     assert stage.title.startswith("WRONG DISK: put Slot 07 online again, then put Slot 06")
-    assert {"tank needs the data on it.", "fast needs the data on it."} <= {*stage.text}
+    assert {f"{pool} needs the data on Slot 06." for pool in ("tank", "fast")} <= {*stage.text}
     play.put_back()
     pools = [play.run_alarm() for _ in range(2)]
     assert sorted(pools) == ["fast", "tank"]

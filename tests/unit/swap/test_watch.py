@@ -393,6 +393,49 @@ def test_after_a_wrong_pull_the_old_disk_that_is_only_offline_can_be_put_online_
     assert stage.back is None
 
 
+def test_why_a_disk_that_the_resilver_only_repairs_lowers_redundancy_is_said(play: Play):
+    stage = play.wrong("Slot 08")
+    why = f"{OLD} does not count until the resilver ends, which writes to it, too."
+    play.run(stage, stage.back.plan)
+    assert why in play.look().text, "it lacks what was written meanwhile"
+    play.wait(60.0)
+    play.put_back("Slot 08")
+    stage = play.do()
+    assert stage.text[0] == "1 more device may fail in raidz2-0 without losing data."
+    assert why not in stage.text
+    play.leaf().scan_processed += 2**17  # a block that could not be read is written again
+    stage = play.look()
+    assert stage.text[:2] == ("raidz2-0 has no redundancy left.", why)
+
+
+def test_a_return_to_the_offline_step_is_said(play: Play):
+    play.begin()
+    said = f"{OLD} (serial {play.leaf().serial}) is online again: take it offline once more."
+    assert said not in play.look().text
+    play.do()
+    stage = play.back()
+    assert stage.step == "offline"
+    assert said in stage.text
+    play.do()
+    play.hands.pull(WRONG)
+    stage = play.back()
+    play.put_back()
+    play.run_alarm()
+    stage = play.refilled()
+    assert stage.step == "offline"
+    assert said in stage.text
+
+
+def test_what_is_said_of_a_wrong_disk_names_it(play: Play):
+    stage = play.wrong()
+    assert f"tank needs the data on {WRONG}." in stage.text
+    assert f"If nobody pulled {WRONG}, it may have failed: check it." in stage.text
+    play.hands.pull("Slot 08")
+    stage = play.look()
+    both = f"{WRONG} and Slot 08"
+    assert f"Pull nothing else until {both} are back and complete." in stage.text
+
+
 def test_a_disk_that_is_in_again_does_not_count_for_redundancy_before_it_is_complete(play: Play):
     play.begin()
     play.hands.pull("Slot 06")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from math import inf
 
 from tests.factory import frame, mirror_pool, view
 from tests.records import replace
@@ -10,7 +11,9 @@ from tests.table import rows
 from tests.ui.drawn import LOOK, text
 from tests.unit.timeline.following import T, resilver, sample, watched
 from zconsole import units
+from zconsole.diagnosis.device_errors.faults import Deltas, DeviceFault
 from zconsole.output.text import status_report
+from zconsole.pool.health import Health
 from zconsole.pool.model import Activity, Event, SampleFailure, Scan
 from zconsole.timeline.eta.estimate import Estimate, nothing
 from zconsole.timeline.frame import (
@@ -43,6 +46,21 @@ def test_work_without_a_flag_has_a_line_and_leaves_the_events_as_they_are():
     seen = frame(mirror_pool(), events=(event(30), event(10)))
     full = seen.joined(Additions((job,)))
     assert (full.activities, full.flags, full.events) == ((job,), (), seen.events)
+
+
+def test_a_disk_that_was_pulled_by_mistake_is_not_suspected_of_a_bad_cable():
+    fault = DeviceFault("1", "sda", Deltas(), last=20.0, flaps=1)
+    other = fault._replace(key="2", name="sdb")
+    health = Health("ATTENTION", "warning", (fault.unsteady, other.unsteady))
+    seen = frame(mirror_pool(), troubles=(fault, other), health=health)
+    for until in (20.0, inf):
+        full = seen.joined(Additions(pulled={"1": until}))
+        assert full.troubles == (other,)
+        assert full.health.reasons == (
+            "sda: pulled by mistake during a swap",
+            "sdb: disconnected, returned in the last hour",
+        )
+    assert seen.joined(Additions(pulled={"1": 19.0})).health == health, "it left again"
 
 
 def test_a_frame_with_nothing_to_add_is_the_same():

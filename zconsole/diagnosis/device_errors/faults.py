@@ -185,6 +185,12 @@ class DeviceFault(NamedTuple):
         ago = self.returned_ago
         return "" if ago is None else f"{returned(1)} {duration(ago)} ago"
 
+    @property
+    def unsteady(self) -> str:
+        """Why it calls for attention after it disconnected, and within which time it did."""
+        lately = " in the last hour" if self.flaps == 1 else ""  # several name the hour themselves
+        return f"{self.name}: {returned(self.flaps)}{lately}"
+
 
 def likely_cause(
     deltas: Deltas,

@@ -18,13 +18,13 @@ from zconsole.sim.places import machine_leaves, place_of, places
 from zconsole.sim.probes import smart_of
 from zconsole.sim.source import World
 from zconsole.sim.state import Host, PoolState, rng
-from zconsole.swap.store import SwapBackend, SwapStore
+from zconsole.swap.store import WHILE, SwapBackend, SwapStore
 from zconsole.units import duration, size
 
 NEW_DISKS = 2
 """New disks of each model in the drawer, unless the scenario put disks there."""
-WHILE, BEYOND = 3600.0, 60.0
-"""Seconds that ``wait`` lets pass if nothing runs, and after the end of work that runs."""
+BEYOND = 60.0
+"""Seconds that ``wait`` lets pass after the end of work that runs."""
 SHORTEST, STEP, STEPS, LONGEST = 30.0, 900.0, 6, 60 * 86400.0
 """Least and most simulated seconds between checks for that end, steps for them, and limit in
 seconds."""

@@ -69,13 +69,17 @@ def candidate_lines(candidates: Sequence[Candidate], look: DisplayFormat, width:
     return tuple(lines)
 
 
+COLUMNS = "name, size, sectors (logical/physical bytes), serial number, device, model"
+"""The columns of ``candidate_lines``, from left to right."""
+
+
 def candidate_about(
     candidates: Sequence[Candidate], index: int, look: DisplayFormat, width: int
 ) -> Lines:
     """Return the path of a device and its full description, if its line had to be cut.
 
-    The sector sizes come with their unit, since their column has no heading. Empty for an index
-    after the last device.
+    Below it are the names of the columns, which have no headings. Empty for an index after the last
+    device.
     """
     if index >= len(candidates):
         return ()
@@ -83,10 +87,7 @@ def candidate_about(
     device, said = candidate.device, look.text(_said(candidate))
     name = look.text(device_name(device.path))
     start = _start(candidate, _names(candidates, look, width), look)
-    told: Lines = ()
-    if device.logical and device.physical:
-        sectors = f"sectors: {device.logical} bytes, {device.physical} physical"
-        told = tuple(look.wrapped(sectors, width, "dim"))
+    told = tuple(look.wrapped(COLUMNS, width, "dim"))
     if name in start and cell_len(start + said) <= width:
         return told
     return (*look.wrapped(device.path, width, "bold"), *look.wrapped(said, width), *told)

@@ -36,6 +36,7 @@ BatchRan = Callable[[tuple[Swap, ...], Sequence[ExecutionEvent]], Awaitable[None
 """Called with the swaps of a plan and the events of its execution, even if that failed."""
 
 NONE_FITS = "No disk of this machine fits here: insert one, then open this list again"
+STANDS_IN = "A hot spare stands in for now; a new disk takes the place for good."
 OTHER = "other: type the path of a file or device"
 
 
@@ -48,7 +49,8 @@ async def replace_flow(ui: FlowSession, key: str) -> bool:
     situation = ui.situation_shown()
     target = _device(ui, situation, key)
     title = f"REPLACE {_taken(situation, target, key)} WITH"
-    while (new := await _pick_device(ui, target, title)) is not None:
+    stands_in = STANDS_IN if spares(situation.pool) else ""
+    while (new := await _pick_device(ui, target, title, note=stands_in)) is not None:
         if await replace_with(ui, target.key, new):
             return True
     return False
@@ -147,11 +149,16 @@ def _taken(situation: Situation, target: Target, key: str) -> str:
 
 
 async def _pick_device(
-    ui: FlowSession, target: Target, title: str, taken: frozenset[str] = frozenset()
+    ui: FlowSession,
+    target: Target,
+    title: str,
+    taken: frozenset[str] = frozenset(),
+    note: str = "",
 ) -> str | None:
     """Return the path of the chosen device: a disk of the machine, a spare, or one typed.
 
-    The disks and their temperatures are read while the list is already shown.
+    ``note`` is shown below each device. The disks and their temperatures are read while the list
+    is already shown.
     """
     listed: list[Candidate] = []
 
@@ -170,7 +177,8 @@ async def _pick_device(
     def _about(index: int, look: DisplayFormat, width: int) -> Lines:
         if index == len(listed) and devices.fill is None and not _any_fits():
             return tuple(look.wrapped(NONE_FITS, width))
-        return candidate_about(listed, index, look, width)
+        about = candidate_about(listed, index, look, width)
+        return (*about, *look.wrapped(note, width)) if about and note else about
 
     devices = PickList(
         ui.look.text(title),

@@ -70,11 +70,11 @@ def bays(frames: Sequence[Frame]) -> tuple[Bay, ...]:
 
 
 def _badness(leaf: tuple[Frame, VdevRow]) -> int:
-    return _WORST.index(_state(leaf[1])[1])
+    return _WORST.index(_state(*leaf)[1])
 
 
-def _state(row: VdevRow) -> tuple[str, str]:
-    words, role = state_words(row)
+def _state(frame: Frame, row: VdevRow) -> tuple[str, str]:
+    words, role = state_words(frame, row)
     if words.startswith(" ") and row.vdev.errors.total:
         return f"!{words[1:]}", "warning"
     return words, role if role in _WORST else "notice"
@@ -198,7 +198,7 @@ def _cell(
 def what_is_in(bay: Bay) -> tuple[str, str]:
     """Return the state of a slot in a word with its mark, and its role."""
     if bay.leaves:
-        return _state(bay.leaves[0][1])
+        return _state(*bay.leaves[0])
     return (f"  {OTHER}", "dim") if bay.slot.disks else (f"  {EMPTY}", "dim")
 
 
@@ -222,7 +222,7 @@ def _pairs(bay: Bay, lights: Lights, look: DisplayFormat) -> Iterator[tuple[str,
     place = " of ".join(filter(None, (bay.slot.label, bay.enclosure.name)))
     yield "slot", f"{disk.bay}, {place}" if disk.bay not in ("", bay.slot.label) else place
     for frame, row in bay.leaves:
-        state = state_words(row)[0][2:]  # without its mark
+        state = state_words(frame, row)[0][2:]  # without its mark
         note = note_words(row, look, frame.t)
         yield "device", ", ".join(filter(None, (f"{row.vdev.name} of {frame.pool}: {state}", note)))
     if not bay.slot.disks:

@@ -14,6 +14,8 @@ from rich.cells import cell_len
 
 from zconsole import units
 from zconsole.config.settings import COLUMNS as COLUMN_WORDS
+from zconsole.pool.model import Vdev
+from zconsole.pool.redundancy import REPAIRS
 from zconsole.timeline.frame import Frame, VdevRow
 from zconsole.ui.display_format import DisplayFormat, count
 from zconsole.ui.widgets.draw import Line, Span, fit, formerly, middle
@@ -92,14 +94,24 @@ class Panel:
     """Keys of the devices whose loss suspended the pool."""
 
 
-def state_words(row: VdevRow) -> tuple[str, str]:
+def _is_filled(frame: Frame, vdev: Vdev) -> bool:
+    """Return whether a running repair fills a leaf, also before its first block is written."""
+    if vdev.resilvering or not vdev.unfilled or vdev.awaiting_resilver or frame.root is None:
+        return vdev.resilvering
+    tops = {t.name for t in frame.root.children if any(v.name == vdev.name for v in t.walk())}
+    repairs = (view.scan for view in frame.scans if view.scan.function in REPAIRS)
+    # A resilver is of the whole pool and names no vdev; a rebuild is of one top-level vdev.
+    return any(scan.state == "running" and scan.vdev in (None, *tops) for scan in repairs)
+
+
+def state_words(frame: Frame, row: VdevRow) -> tuple[str, str]:
     """Return the state of a row with its mark, and its role: ``! DEGRADED``, ``~ resilvering``."""
     vdev = row.vdev
     if row.gone:
         return "x missing", "error"
     if vdev.state in ("ONLINE", "DEGRADED") and not vdev.children:
         for flag, word in (
-            (vdev.resilvering, "resilvering"),
+            (_is_filled(frame, vdev), "resilvering"),
             (vdev.awaiting_resilver or vdev.unfilled, "waiting"),
             (vdev.removing, "removing"),
         ):
@@ -162,7 +174,7 @@ def cell(column: Column, item: TreeLine, row: VdevRow, panel: Panel) -> tuple[st
             mark, role = _STATES["SUSPENDED"]
             text = f"{mark} SUSPENDED"
         case "state":
-            words, role = state_words(row)
+            words, role = state_words(panel.frame, row)
             # Errors or new trouble also give an ONLINE row a mark.
             if words.startswith(" ") and (row.key in panel.troubles or errors.total):
                 words, role = f"!{words[1:]}", role or "warning"

@@ -106,7 +106,7 @@ def graphed_scan(frame: Frame) -> ScanView | None:
     """Return the scan with a graph: the running one, else the newest one if its rates are known."""
     seen = [view for view in frame.scans if view.scan.function != "none"]
     first = next((view for view in seen if view.scan.active), seen[0] if seen else None)
-    is_drawn = first is not None and (first.scan.active or first.past.rates)
+    is_drawn = first is not None and (first.scan.active or any(first.past.rates))
     return first if is_drawn else None
 
 

@@ -115,7 +115,7 @@ def _state(swap: Checklist, step: str, beyond: int, current: bool) -> str:
         if own and own[-1].text == SCRUB_CANCELED:
             return "canceled"
         return "done" if swap.scrub_begun is not None else "skipped"
-    if not ran and any(entry.text.startswith(NOT_NEEDED) for entry in own):
+    if own and own[-1].text.startswith(NOT_NEEDED):
         return NOT_NEEDED
     return "skipped" if step in swap.passed and not ran else "done"
 
@@ -240,7 +240,10 @@ def _doing(stage: SwapStage, look: DisplayFormat, width: int) -> Iterator[Line]:
     for label, text, role in labeled:
         yield from beside(Span(f" {label}", role), look.text(text), width - 1, role)
     # One key for every answer: with several, its question shows them one by one.
-    answers = "; or: ".join(answer.text for answer in stage.answers)
+    answers = "; or: ".join(
+        f'{answer.text} (then type "{answer.typed}")' if answer.typed else answer.text
+        for answer in stage.answers
+    )
     several = len(stage.answers) > 1
     keyed = [("answer", f"Choose: {answers}" if several else answers)] if answers else []
     if stage.alarm and plan is None:

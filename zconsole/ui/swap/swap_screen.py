@@ -24,7 +24,7 @@ from zconsole.swap.disk import DONE, REPLACE_FIRST, Checklist, MachineView, Swap
 from zconsole.swap.report import markdown
 from zconsole.swap.stage import SwapStage, light_words, plan_light
 from zconsole.swap.steps import comes_before
-from zconsole.swap.store import Guide, Hands
+from zconsole.swap.store import WHILE, Guide, Hands
 from zconsole.swap.watch import current
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.plan_lines import said_lines
@@ -38,6 +38,7 @@ from zconsole.ui.panes.help import key_row, short_key
 from zconsole.ui.swap.swap_lines import eta_note, restored_note, scrub_note, swap_lines, swap_title
 from zconsole.ui.themed_app import begin, begin_next
 from zconsole.ui.widgets.draw import Lines, Span, joined
+from zconsole.units import duration
 from zconsole.zfs.zpool_output import ZpoolOutput
 
 LOOK = 0.5
@@ -253,7 +254,10 @@ class SwapScreen(Dialog[SwapDisk | None], groups=("Swap",)):
             words["answer"] = stage.answers[0].key if len(stage.answers) == 1 else "choose"
         if stage is not None and stage.back is not None:
             words["undo"] = stage.back.key
-        keys = (key for key in look.keys.of("Swap") if key.name in offers)
+        keys = [key for key in look.keys.of("Swap") if key.name in offers]
+        if stage is not None and stage.alarm and stage.plan is None:
+            # The headline says to undo first, and a narrow row drops its last keys.
+            keys.sort(key=lambda key: key.name != "undo")
         parts = [
             short_key(key._replace(action=f"screen.{key.name}"), words.get(key.name))
             for key in keys
@@ -529,8 +533,13 @@ class DemoSwapScreen(SwapScreen, groups=("Swap", HANDS)):
 
     def _hint(self) -> Lines:
         width, look = self.app.size.width, self.look
-        keys = (key._replace(action=f"screen.{key.name}") for key in look.keys.of(HANDS))
-        parts = [short_key(key) for key in keys]
+        frame = self._ui.frame_of(self.checklist.pool)
+        runs = frame is not None and any(view.scan.active for view in frame.scans)
+        words = {"wait": "skip to its end" if runs else f"skip {duration(WHILE)}"}
+        parts = [
+            short_key(key._replace(action=f"screen.{key.name}"), words.get(key.name))
+            for key in look.keys.of(HANDS)
+        ]
         parts.insert(0, (Span(f" {HANDS} ", "badge-notice"),))
         hands = [(Span(" "), *line) for line in joined(parts, "  ", width - 2)]
         return (*hands, *super()._hint())

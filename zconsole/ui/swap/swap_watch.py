@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 
 from zconsole.actions.backend import ActionBackend
 from zconsole.actions.target import find
@@ -172,8 +173,12 @@ class SwapWatch:
         return tuple(lines)
 
     def pulled(self, pool: str) -> dict[str, float]:
-        """Return the pool's disks that were pulled by mistake: leaf key to the time of return."""
-        return {r.key: r.t for swap in self._kept for r in swap.returned if r.pool == pool}
+        """Return the pool's disks that were pulled by mistake: leaf key to the time of return.
+
+        The time is infinite as long as one is not complete again.
+        """
+        back = {r.key: r.t for swap in self._kept for r in swap.returned if r.pool == pool}
+        return back | {d.key: inf for swap in self.open for d in swap.wrong if d.pool == pool}
 
 
 def _is_of(frame: Frame, swap: Checklist) -> bool:
