@@ -171,35 +171,40 @@ class _Ongoing:
 class ReportKeeper:
     """Makes the reports of scans from frames, and returns each when its scan has ended.
 
-    With a store, reports are saved there, and unfinished ones of an earlier run are continued.
+    With a store, reports are saved there, and unfinished ones of an earlier run are continued that
+    ``recall`` has read before a pool's first frame.
     """
 
     def __init__(self, store: ReportStore | None = None) -> None:
         self._store = store
         self._ongoing: dict[str, dict[ScanKey, _Ongoing]] = {}
-        """Reports of running scans, by pool, then by scan."""
+        """Reports of running scans, by the pool's GUID, or its name without one, then by scan."""
         self._saved: dict[str, float] = {}
         """Epoch seconds of each pool's last periodic write."""
 
-    def full_scrub(self, guid: str) -> float | None:
-        """Return when a pool's last stored full scrub ended (epoch seconds); None without one.
+    def lacks(self, guid: str | None) -> bool:
+        """Return whether the stored reports of a pool have not been read yet."""
+        return self._store is not None and guid is not None and guid not in self._ongoing
 
-        Raises StateError if the disk doesn't answer.
+    def recall(self, guid: str) -> float | None:
+        """Read a pool's unfinished reports; return when its last full scrub ended (epoch seconds).
+
+        Raises StateError if the disk doesn't answer in time.
         """
-        return None if self._store is None else self._store.full_scrub(guid)
+        if self._store is None:
+            return None
+        scrubbed = self._store.full_scrub(guid)
+        if self.lacks(guid):
+            left = () if self._store.directory is None else self._store.unfinished(guid)
+            self._ongoing[guid] = {(r.function, r.vdev, r.start): _resumed(r) for r in left}
+        return scrubbed
 
     def push(self, frame: Frame) -> tuple[ScanReport, ...]:
         """Add a frame; write and return the reports that it completes.
 
         Raises StateError if a report can't be written.
         """
-        ongoing = self._ongoing.get(frame.pool)
-        if ongoing is None:
-            left: Iterable[ScanReport] = ()
-            if self._store is not None and self._store.directory is not None and frame.guid:
-                left = self._store.unfinished(frame.guid)  # those of an earlier run
-            ongoing = {(r.function, r.vdev, r.start): _resumed(r) for r in left}
-            self._ongoing[frame.pool] = ongoing
+        ongoing = self._ongoing.setdefault(frame.guid or frame.pool, {})
         done = () if frame.problem else tuple(_followed(ongoing, frame))
         self._write(done)
         if is_due(frame.t, self._saved.setdefault(frame.pool, frame.t), SAVE_SECONDS):

@@ -60,6 +60,7 @@ from zconsole.timeline.scan_rate import (
     present_rate,
     rate_lag,
 )
+from zconsole.timeline.scrubs import is_full_scrub
 
 WORDS = {"rebuild": "sequential rebuild", "errorscrub": "error scrub"}
 ABORTED = ("scan aborted",)
@@ -422,6 +423,9 @@ class ScanTrack:
         """Return the finished scan's course, to predict later ones, if ``scan`` is finished."""
         ran, totals, last = self.scan, scan_totals(self.scan), self.course.last
         if scan.state != "finished" or totals is None or ran.start is None or scan.end is None:
+            return None
+        # A partial scrub prunes what is older than its range, without counting it as skipped.
+        if scan.function == "scrub" and not is_full_scrub(scan, sample.version):
             return None
         key, end = (ran.function, ran.vdev, ran.start), scan.end
         if last is not None and 0 < last.clock <= sample.clock:  # even if the clock was set

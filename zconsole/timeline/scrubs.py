@@ -24,7 +24,8 @@ PARTIAL_SINCE = (2, 3)
 """The first OpenZFS with partial scrubs (``-C``, ``-S``, ``-E``)."""
 NEARLY_ALL = 0.9
 """Least share of a pool that a full scrub reads; it reads less if space was freed in the
-meantime."""
+meantime. The total of a partial scrub is the whole pool, too: what is older than its range is not
+counted at all (dsl_scan_visitbp), what is newer is counted as skipped (dsl_scan_scrub_cb)."""
 
 
 class ScrubAge(NamedTuple):

@@ -34,10 +34,13 @@ SETTLE = 0.5
 class FrameKeeper(Protocol):
     """Stores data of every good frame beyond the run: the scan reports (``ReportKeeper``)."""
 
-    def full_scrub(self, guid: str) -> float | None:
-        """Return epoch seconds of the end of a pool's last stored full scrub; None without one.
+    def lacks(self, guid: str | None) -> bool:
+        """Return whether ``recall`` must succeed before frames of a pool are pushed."""
 
-        Raises StateError if the disk does not answer.
+    def recall(self, guid: str) -> float | None:
+        """Load what was stored of a pool; return when its last full scrub ended (epoch seconds).
+
+        Raises StateError if the disk does not answer in time.
         """
 
     def push(self, frame: Frame) -> object:
@@ -141,16 +144,20 @@ class Session:
     def lacks_past(self, pool: Pool) -> bool:
         """Return whether ``recall`` must be called before the pool's sample is pushed."""
         keeps = self._store is not None or self._reports is not None
-        return keeps and self.last(pool.name) is None and pool.guid is not None
+        is_new = keeps and self.last(pool.name) is None and pool.guid is not None
+        return is_new or (self._reports is not None and self._reports.lacks(pool.guid))
 
     def recall(self, pool: Pool) -> None:
-        """Start a pool's history with what was stored of it; reads a disk, and may hang."""
+        """Start a pool's history with what was stored of it; reads a disk, and may hang.
+
+        Reports that are not read in time are asked for again at its next sample.
+        """
         name, guid = pool.name, pool.guid or ""
-        if self._store is not None:
+        if self._store is not None and self.last(name) is None:
             self._note(name, self._store.recall(guid, self.timeline(name)))
         if self._reports is not None:
             try:
-                self.timeline(name).scrubs.recall(self._reports.full_scrub(guid))
+                self.timeline(name).scrubs.recall(self._reports.recall(guid))
             except StateError as error:
                 self._note(name, f"reports not read: {error}")
 
@@ -168,7 +175,7 @@ class Session:
         if isinstance(seen, SampleFailure):
             return frame
         self._keep(frame)
-        if self._reports is not None:
+        if self._reports is not None and not self._reports.lacks(frame.guid):
             try:
                 self._reports.push(frame)
             except StateError as error:

@@ -287,7 +287,8 @@ def _restored(saved: SavedScan) -> ScanTrack:
     # Rounding may have made two of them equal in x, which must rise: the later one counts.
     curve = ProgressCurve({point.x: point for point in points}.values(), last)
     track = ScanTrack(scan, curve, saved.restarts, saved.notes[:MAX_NOTES], past)
-    track.forecast = Forecast(Estimate(saved.low, saved.low, saved.low, "remembered"))
+    # Only to know whether it can have ended unseen: a range would be as old as the file.
+    track.forecast = Forecast(Estimate(None, saved.low, None, "remembered"))
     return track
 
 

@@ -3,6 +3,9 @@ from __future__ import annotations
 import json
 import threading
 from functools import cache
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
@@ -17,12 +20,16 @@ from zconsole.cli.report import reports_of_recording
 from zconsole.pool.model import Scan
 from zconsole.scan_report.recorder import ReportKeeper
 from zconsole.scan_report.renderer import compared, markdown, svg
-from zconsole.scan_report.report import differences, dumped, loaded, predictions
+from zconsole.scan_report.report import ScanReport, differences, dumped, loaded, predictions
 from zconsole.scan_report.store import ReportStore
 from zconsole.sim.source import World
 from zconsole.system import record_file
+from zconsole.system.state_dir import StateError
+from zconsole.timeline.feed import SessionFeed
 from zconsole.timeline.pool import PoolTimeline
 from zconsole.timeline.session import Session
+from zconsole.zfs.raw import Raw
+from zconsole.zfs.sources.base import Capabilities
 
 pytestmark = pytest.mark.slow
 
@@ -199,6 +206,61 @@ def test_a_clock_that_was_set_back_costs_no_part_of_a_report(tmp_path):
     assert moments == [*range(1, 61)]
     assert sorted(set(saved)) == [21, 45]
     session.close()
+
+
+def test_a_report_goes_on_when_its_pool_is_renamed():
+    keeper, timeline = ReportKeeper(), PoolTimeline()
+    scan = resilver(MIB, start=0)
+    for second, name in enumerate(("tank", "tank", "pond", "pond")):
+        seen = replace(timeline.push(sample(second, scan)), pool=name)
+        keeper.push(
+            replace(seen, sample=replace(seen.sample, pool=replace(seen.sample.pool, guid="7")))
+        )
+    (report,) = keeper.current()
+    assert len(report.moments) == 4
+
+
+class Slow(ReportStore):
+    """Reports that are not read in time at first."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self.readers: list[str] = []
+
+    def unfinished(self, guid: str) -> tuple[ScanReport, ...]:
+        self.readers.append(threading.current_thread().name)
+        if len(self.readers) == 1:
+            raise StateError("no answer in 2 s")
+        return super().unfinished(guid)
+
+
+async def test_reports_that_are_not_read_in_time_hold_no_key_up_and_go_on_later(tmp_path):
+    tmp_path.chmod(0o700)
+    world = World("nvme", 1)
+    first = Session(reports=ReportKeeper(ReportStore(tmp_path)))
+    advance(first, world, range(0, 100, 5))
+    first.close()
+    (running,) = ReportStore(tmp_path).reports()
+
+    async def taken() -> tuple[Raw, ...]:
+        world.advance(next(seconds))
+        return world.raws()
+
+    seconds = count(100.0, 5.0)
+    slow = Slow(tmp_path)
+    keeper = ReportKeeper(slow)
+    source = SimpleNamespace(sample=taken, capabilities=Capabilities("libzfs"), aclose=taken)
+    feed = SessionFeed(source, Session(reports=keeper), 0.0)
+    update = await feed.next()
+    assert "flash: reports not read: no answer in 2 s" in update.notes
+    assert update.frames[0].problem is None
+    for _ in range(2):
+        await feed.next()
+    assert len(slow.readers) == 2
+    assert threading.main_thread().name not in slow.readers
+    (report,) = keeper.current()
+    assert report.moments[: len(running.moments)] == running.moments
+    await feed.aclose()
 
 
 def test_only_one_of_two_sessions_writes(tmp_path):

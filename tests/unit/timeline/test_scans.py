@@ -218,6 +218,26 @@ def test_a_finished_scan_tells_how_long_it_ran_and_how_much_of_that_was_watched(
     assert [(each.seconds, each.watched) for each in past] == known
 
 
+@rows("seen", [range(0), range(2, 100)])
+@rows(
+    ("full", "issued", "skipped", "known"),
+    [
+        # Without history: a part that is not walked is not counted, nor is one skipped (-E) issued.
+        (None, 0.03, 0.0, 0),
+        (None, 0.6, 0.4, 0),
+        (None, 1.0, 0.0, 1),
+        (False, 0.6, 0.4, 0),
+        (True, 0.6, 0.4, 1),  # blocks written meanwhile are skipped, those they replace are freed
+    ],
+)
+def test_a_partial_scrub_tells_nothing_of_the_next_scrub(seen, full, issued, skipped, known):
+    fields = {"function": "scrub", "full": full, "skipped_bytes": int(skipped * TOTAL)}
+    course = [sample(n, resilver(n * issued * TOTAL / 100, **fields)) for n in seen]
+    scan = resilver(issued * TOTAL, end=T + 100, **fields, **OVER)
+    last = replace(sample(100, scan), version="2.4.0")
+    assert len(watched(*course, last).scans.past) == known
+
+
 @rows("others", [(), ("mirror-1",)])
 def test_a_rebuild_is_the_same_when_its_vdev_is_renamed(others):
     """A mirror or replacing vdev goes when one of its devices leaves, and its name with it."""

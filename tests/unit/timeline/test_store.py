@@ -18,6 +18,7 @@ from tests.records import replace
 from tests.table import rows
 from zconsole.pool.model import IoCounters, Pool, Sample, Scan, Vdev
 from zconsole.system.state_dir import StateError
+from zconsole.timeline.frame import Additions
 from zconsole.timeline.pool import PoolTimeline
 from zconsole.timeline.scans import MOST_PAST, ScanTracker
 from zconsole.timeline.store import (
@@ -115,6 +116,26 @@ def test_an_import_while_nobody_watched_is_bridged_without_a_leap():
     assert found.restarts == 0
     assert found.notes[0].startswith("the pool was imported again by ")
     assert found.issue_rate == pytest.approx(50 * MIB, rel=0.05)
+
+
+def test_a_scrub_that_was_paused_while_nobody_watched_ends_by_the_rate_it_had():
+    """What is stored of its estimate is as old as the last look, and no range."""
+    scan = replace(sample(2).pool.scans[0], function="scrub")
+    scrubbed = PoolTimeline()
+    for second in range(2, 100):
+        scrubbed.push(scrubbing(second, replace(scan, issued_bytes=second * 50 * MIB)))
+    issued = 150 * 50 * MIB
+    paused = {"state": "paused", "paused_since": T + 150, "pass_issued": issued, "pass_paused": 0.0}
+    timeline = again(scrubbed)
+    frame = timeline.push(scrubbing(3600, replace(scan, issued_bytes=issued, **paused)))
+    found = frame.joined(Additions(hours="22:00-06:00")).scan.estimate
+    assert found.reason == "with pauses outside 22:00-06:00; it ran at 50M/s until paused"
+    assert found.low < found.eta < found.high
+
+
+def scrubbing(second: float, scan: Scan) -> Sample:
+    taken = sample(second)
+    return replace(taken, pool=replace(taken.pool, scans=(scan,)))
 
 
 @rows("moved", [1, 2**10, 2**17, 2**18, 2**20, 2**26])

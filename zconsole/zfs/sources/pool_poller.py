@@ -171,6 +171,7 @@ class PoolPoller:
         return tasks
 
     async def _read(self, deadline: float) -> Raw | None:
+        self._readers.try_again()
         # Look up the reader each time: another pool's read may have given it up in the meantime.
         while (reader := self._readers.reader) is not None:
             # The gate, too: the pool may have been suspended since the read began. Only libzfs may

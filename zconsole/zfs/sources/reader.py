@@ -80,7 +80,7 @@ class ReaderOption(NamedTuple):
 
 
 class FallbackReader:
-    """Uses the first candidate that works; never returns to one that failed."""
+    """Uses the first candidate that works; of those that failed, only the last is tried again."""
 
     def __init__(self, candidates: Sequence[ReaderOption], prefer: str | None = None) -> None:
         names = [candidate.name for candidate in candidates]
@@ -112,6 +112,15 @@ class FallbackReader:
             self._reasons.append(f"{reader.name}: {why}")
             self._abandoned.append(reader)
             self._reader = None
+
+    def try_again(self) -> None:
+        """Return to the last candidate if it was given up: zpool may only be missing for a moment.
+
+        This happens while its package is replaced. The last candidate is never ruled out.
+        """
+        if self.reader is None and self._abandoned:
+            self._reader = self._abandoned.pop()
+            self._reasons.pop()
 
     async def aclose(self) -> None:
         """Close every reader that was used."""

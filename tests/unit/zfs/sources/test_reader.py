@@ -171,6 +171,31 @@ async def test_a_zpool_that_can_never_be_started_is_given_up(tmp_path, number):
     await made.aclose()
 
 
+@rows("way", ["libzfs", "json", "text"])
+@rows("failure", [OSError(errno.ENOENT, "missing"), printed("", 2, "invalid option\n")])
+async def test_a_zpool_that_is_back_is_read_again(tmp_path, way, failure):
+    """While its package is replaced, it may be missing or not fit."""
+    starts = Starts()
+    made = source(
+        tmp_path, {"tank": "ONLINE", "x": "ONLINE"}, WAYS[way], starts.spawner, prefer=way
+    )
+    runner = made._system.runner
+    await made.sample()
+    starts.error = OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+    runner.answers = {("zpool",): failure}
+    await starts.end_helpers()
+    problems = set[str]()
+    for _ in range(3):
+        problems.update(raw["problem"] for raw in await made.sample())
+        assert made.capabilities.name == "none"
+    (problem,) = problems
+    assert problem.startswith("cannot read the pool: ")
+    runner.answers = PLAIN
+    assert [raw["source"] for raw in await made.sample()] == ["text", "text"]
+    assert "text:" not in made.capabilities.reason
+    await made.aclose()
+
+
 async def test_no_zpool_at_all_is_a_problem_with_every_reason(tmp_path):
     made = source(tmp_path, answers={}, spawn=FakeSpawner({}))
     (raw,) = await made.sample()
