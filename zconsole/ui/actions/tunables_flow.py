@@ -373,7 +373,7 @@ def hopeless(frame: Frame) -> str | None:
     if frame.limit is None or frame.limit.cause not in OUT_OF_REACH:
         return None
     disks = frame.limit.cause not in _NO_DISK
-    more = "little to gain, and latency rises" if disks else "no tunable helps"
+    more = "may gain little, and latency rises" if disks else "no tunable helps"
     return f"{frame.limit.text}: {more}"
 
 
