@@ -119,9 +119,11 @@ class Session:
             self._gaps.add(str(error))
             # In a gap each pool is missing. Rates do not span it: the counters start again.
             t, text = raw["t"], f"gap in the recording: {error}"
-            at = (t, raw.get("clock", t))
-            missed = (name for name in self._frames() if raw.get("pool", name) == name)
-            found = tuple(SampleFailure(name, *at, text, gap=True) for name in missed)
+            missed = [f for name, f in self._frames().items() if raw.get("pool", name) == name]
+            found = tuple(
+                SampleFailure(last.pool, t, last.clock + t - last.t, text, gap=True)
+                for last in missed
+            )
         names: set[str] = set()
         for seen in found:
             name = seen.pool if isinstance(seen, SampleFailure) else seen.pool.name

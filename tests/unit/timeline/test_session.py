@@ -129,6 +129,16 @@ def test_no_rate_is_worked_out_across_a_gap():
     assert gaps.words == "r: line 4: not JSON (1 gap in the recording)"
 
 
+def test_a_gap_is_no_sign_that_the_clock_was_set():
+    session = Session(gaps=Gaps())
+    first, second, third = (raws[0] for raws in rounds(3))
+    (before,) = session.advance([first])
+    session.advance([{"t": second["t"], "gap": "not JSON", "place": "r"}])
+    (after,) = session.advance([third])
+    assert before.events
+    assert after.events[: len(before.events)] == before.events
+
+
 def test_a_gap_is_of_the_pool_that_it_names():
     session = Session(gaps=Gaps())
     (raws,) = rounds(1, "two-pools")
