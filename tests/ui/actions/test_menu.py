@@ -12,9 +12,9 @@ from tests.table import rows
 from tests.ui.actions.acting import acting, reach
 from tests.ui.actions.scripted import AGREED, ENTER, ESC, Run, ScriptedSession, kept
 from tests.ui.drawn import plain, text
-from tests.unit.actions.pools import mirror, raidz2
+from tests.unit.actions.pools import at, mirror, pool, raidz2, top
 from zconsole.errors import ZconsoleError
-from zconsole.pool.model import MULTIHOST
+from zconsole.pool.model import MULTIHOST, Vdev
 from zconsole.ui.actions.menu import (
     Entry,
     actions_flow,
@@ -239,6 +239,14 @@ async def test_what_an_older_release_lacks_is_grey_with_the_reason(row):
 def test_only_disks_with_parity_can_sit_out():
     rows = [[entry.text for entry in row_entries(s, "1000")] for s in (mirror(), raidz2())]
     assert [any("(sit out)" in text for text in texts) for texts in rows] == [False, True]
+
+
+@rows(("vclass", "offered"), [("spare", []), ("cache", []), ("normal", ["Attach a device"])])
+def test_what_has_no_devices_below_it_has_none_to_replace_and_a_spare_takes_none(vclass, offered):
+    alone = Vdev("extra", "disk", vclass, guid="700")
+    entries = row_entries(at(pool(top("raidz2", 0, 6), alone)), "700")
+    words = ("Replace several", "Attach a device")
+    assert [entry.text for entry in entries if entry.text.startswith(words)] == offered
 
 
 async def test_what_was_written_between_dates_is_scrubbed():

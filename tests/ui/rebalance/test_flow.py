@@ -442,3 +442,8 @@ async def test_marks_are_set_kept_and_taken_off_where_the_cursor_is():
         assert "partly: marked inside" in (await a.read(a.press("g"))).splitlines()[-1]
         await a.press("space")
         assert "included via /storage" in (await a.read(a.press("j"))).splitlines()[-1]
+        for _ in range(2):
+            keys = a.screen.splitlines()[-1]
+            assert "Space mark" not in keys, "it marks nothing"
+            assert all(each in keys for each in ("Enter go on", "? help", "Esc back"))
+            assert "included via /storage" in await a.read(a.press("space"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from tests.records import replace
@@ -225,20 +226,28 @@ TWO_DAYS = (
 
 
 @rows(
-    ("skipped", "failed", "goal", "shown"),
+    ("skipped", "failed", "goal", "shown", "why"),
     [
-        ({"changed": 1}, {}, None, "99.9 %"),
-        ({}, {"I/O error": 1}, None, "99.9 %"),
-        ({REPLACED: 3}, {}, None, "100.0 %"),
-        ({}, {}, None, "100.0 %"),
-        ({"changed": 1}, {}, 1 << 30, "100.0 %"),
+        ({"changed": 1704}, {}, None, "99.9 %", "1,704 skipped"),
+        ({"changed": 7}, {"I/O error": 1}, None, "99.9 %", "7 skipped, 1 failed"),
+        ({}, {"I/O error": 1}, None, "99.9 %", "1 failed"),
+        ({REPLACED: 3}, {}, None, "100.0 %", ""),
+        ({}, {}, None, "100.0 %", ""),
+        ({"changed": 1}, {}, 1 << 30, "100.0 %", ""),
     ],
 )
-def test_a_job_that_left_files_out_is_not_at_100_percent(skipped, failed, goal, shown):
-    """It stood above "387,241 of 387,499 files moved, 258 skipped"."""
+def test_a_job_that_left_files_out_is_not_at_100_percent(skipped, failed, goal, shown, why):
+    """It stood above "387,241 of 387,499 files moved, 258 skipped"; alone it seemed unfinished."""
     handled = JOB.bytes_total if goal is None else goal
     job = replace(JOB, state="finished", skipped=skipped, failed=failed, bytes_goal=goal)
-    assert f"finished    {shown:>7} " in said(replace(job, bytes_handled=handled))
+    job = replace(job, bytes_handled=handled)
+    line = said(job).splitlines()[0]
+    assert f"finished    {shown:>7} " in line
+    row = plain(job_rows((job,), DisplayFormat(), 120)[1])
+    for each in (line, row):
+        assert re.findall(r"[\d,]+ skipped, \d failed|[\d,]+ (?:skipped|failed)", each) == [
+            why
+        ] * bool(why)
 
 
 @rows(("state", "shown"), [("running", "74.9 %"), ("paused", "74.9 %"), ("finished", "75.0 %")])

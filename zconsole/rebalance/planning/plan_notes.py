@@ -33,6 +33,8 @@ NAMED = 3
 """Most quota holders to name; the rest are counted."""
 NO_GAIN = 0.005
 """Share of their size by which blocks must shrink for a job to gain anything."""
+MORE_PARITY = 0.01
+"""Share of the bytes to move above which the parity that they take in addition is told."""
 USUAL_RECORD = 128 << 10
 NOT_ROOT = "not root: other users' files fail, and trusted attributes get lost"
 UNTRUSTED = "without CAP_SYS_ADMIN on the host: trusted attributes are not seen, and get lost"
@@ -221,6 +223,7 @@ def of_plan(
         if now.state != "ONLINE":
             notes.append(f"pool {now.state}: the job waits until it is ONLINE")
         notes += forecast.special_notes(plan.special or ())
+        notes += of_parity(plan, plans, pool, limits)
         if settings.aim == "balance" and (plan.spread_before or 0.0) > EVEN:
             notes += volume_sentences(plan.volumes, size)
         if now.checkpoint:
@@ -239,6 +242,20 @@ def of_plan(
         notes += of_pins(plan.bytes_within(limits), letters, plans)
         notes += of_options(letters, plans, pool)
     return notes
+
+
+def of_parity(
+    plan: PlanDocument, plans: Sequence[DirectoryPlan], pool: PoolFacts, limits: Limits
+) -> Iterator[str]:
+    """Note raw space that the data takes in addition on vdevs with more parity than its own."""
+    vdevs = zip(plan.vdevs or (), pool.spaces, strict=False)
+    taken = sum((vdev.fill_after - vdev.fill_before) * space.size for vdev, space in vdevs)
+    goal, factor = plan.bytes_within(limits), plan.raw_factor or 1.0
+    more = taken - factor * sum(each.within(goal, each.pinned_least) for each in plans)
+    if more > MORE_PARITY * goal:
+        yield (
+            f"raw free space falls by about {size(more)}: the data takes more parity where it goes"
+        )
 
 
 def of_pins(goal: int, letters: str, plans: Sequence[DirectoryPlan]) -> Iterator[str]:

@@ -21,7 +21,7 @@ from zconsole.actions.replace import plan_replace
 from zconsole.actions.sit_out import has_parity, plan_autosit, plan_sit_out
 from zconsole.actions.target import Swap, Target, failed, find, key_of
 from zconsole.actions.trim import CHANGES, plan_work
-from zconsole.pool.model import MULTIHOST
+from zconsole.pool.model import APART, MULTIHOST
 from zconsole.pool.spares import spares, unfit_spare
 from zconsole.ui.actions.add_flow import add_flow
 from zconsole.ui.actions.remove_flow import remove_flow
@@ -192,7 +192,7 @@ def _of_vdev(situation: Situation, target: Target) -> list[Entry]:
     key, vdev = target.key, target.vdev
     group = vdev if vdev.kind == "spare" and vdev.children else target.group
     entries: list[Entry] = []
-    if not vdev.children and vdev.vclass not in ("spare", "cache"):
+    if not vdev.children and vdev.vclass not in APART:
         entries += _of_leaf(key)
         if has_parity(target.top):
             ways = tuple(partial(plan_sit_out, key=key, on=on) for on in (True, False))
@@ -208,18 +208,15 @@ def _of_vdev(situation: Situation, target: Target) -> list[Entry]:
     if has_parity(target.top):
         ways = tuple(partial(plan_autosit, key=key, on=on) for on in (True, False))
         entries.append(Entry(f"Switch autosit of {target.top.name} (go around slow disks)", ways))
+    if target.top.children:
+        text = f"Replace several devices of {target.top.name} at once"
+        about = "Asks for the new device of each; one resilver fills them all"
+        entries.append(Entry(text, flow=batch_flow, about=about))
+    if vdev.vclass not in APART:
+        about = "Asks for the device: a further side of a mirror, or a wider raidz"
+        entries.append(Entry("Attach a device", flow=attach_flow, about=about))
     return [
         *entries,
-        Entry(
-            f"Replace several devices of {target.top.name} at once",
-            flow=batch_flow,
-            about="Asks for the new device of each; one resilver fills them all",
-        ),
-        Entry(
-            "Attach a device",
-            flow=attach_flow,
-            about="Asks for the device: a further side of a mirror, or a wider raidz",
-        ),
         Entry(
             f"Expand {target.top.name} to the full size of its disks",
             (lambda s: plan_expand(s, key),),

@@ -258,8 +258,6 @@ class FoldersScreen(Dialog[tuple[str, ...] | None], groups=("Directories",)):
         self._show_hint()
 
     def _hint(self, width: int) -> Lines:
-        if self._said:
-            return tuple(self.look.wrapped(self._said, width, "warning"))
         marked = self._folders.marked
         here = self._row.path if self._row else ""
         words = {"back": "back"} if marked else {"back": "back", "go-on": "choose this"}
@@ -268,15 +266,20 @@ class FoldersScreen(Dialog[tuple[str, ...] | None], groups=("Directories",)):
             words["go-on"] = f"choose all of {name}"
         if here in marked:
             words["mark"] = "unmark"
-        offered = (key for key in KEYS if key != "unfold" or self._folders.unfolds(here))
+        useless = {"mark"} if self._folders.included(here) else set()
+        if not self._folders.unfolds(here):
+            useless.add("unfold")
+        offered = (key for key in KEYS if key not in useless)
         parts = [titled_keys(self.look, title, words.get(title, "")) for title in offered]
         if marked:
             size, whole = self._folders.marked_bytes()
             text = f"{len(marked)} marked, {self.look.size(size)}{'' if whole else '+'}"
             parts.insert(0, (Span(text, "key"),))
-        if why := self._mark_words(width // 2):
+        if not self._said and (why := self._mark_words(width // 2)):
             parts.insert(0, (Span(why),))
         keys: Line = (Span(" "), *joined(parts, "  ", width - 2)[0])
+        if self._said:
+            return (*self.look.wrapped(self._said, width, "warning"), keys)
         even = self.look.wrapped(self._evening, width, "dim") if self._evening else ()
         aged: Lines = ((Span(AGED, "dim"),),) if is_aged(self._rows) else ()
         return (*even, *aged, keys)

@@ -78,6 +78,8 @@ def _row(job: JobView, look: DisplayFormat, width: int) -> Line:
     facts = [f"ETA {units.duration(job.eta_seconds)}"] if job.eta_seconds else []
     if job.state in ("waiting", "finished", "stopped") and reason(job):
         facts.append(look.text(reason(job)))
+    if why := _why_short(job):
+        facts.append(why)
     said = "".join(f"{fact}  " for fact in facts)
     room = max(1, width - width_of(head))
     dirs = look.middle(" ".join(job.settings.dirs), max(_LEAST_DIRS, room - cell_len(said)))
@@ -122,7 +124,8 @@ def _progress(job: JobView, now: float, look: DisplayFormat, width: int) -> Iter
     word = _state_word(job)
     tail = "   "
     if job.goal is not None:
-        tail = f"  {look.size(job.bytes_handled)} of {look.size(job.goal)} logical "
+        moved = f"{look.size(job.bytes_handled)} of {look.size(job.goal)} logical"
+        tail = f"  {', '.join(filter(None, (moved, _why_short(job))))} "
     head = (
         Span(f" {fit(word, 11)} ", ROLES.get(job.state, "bold")),
         Span(f"{percent(job.share, 1):>7}  "),
@@ -189,9 +192,20 @@ def _files(job: JobView) -> str:
     It is unknown how many files will move if the job ends before its last one.
     """
     done = f"{job.files_moved:,}{f' of {job.files_total:,}' * job.whole} files moved"
-    failed = sum(job.failed.values())
-    but = ((job.replaced, "need no move"), (job.files_unmoved, "skipped"), (failed, "failed"))
-    return ", ".join((done, *(f"{n:,} {word}" for n, word in but if n)))
+    if job.replaced:
+        done += f", {job.replaced:,} need no move"
+    return ", ".join(filter(None, (done, _left_behind(job))))
+
+
+def _left_behind(job: JobView) -> str:
+    """Return ``704 skipped, 2 failed``; empty if there are none."""
+    but = ((job.files_unmoved, "skipped"), (sum(job.failed.values()), "failed"))
+    return ", ".join(f"{n:,} {word}" for n, word in but if n)
+
+
+def _why_short(job: JobView) -> str:
+    """Return why a job that has finished is not at 100 %; empty otherwise."""
+    return _left_behind(job) if job.state == "finished" and job.whole else ""
 
 
 def _moved(job: JobView, fills: Fills, look: DisplayFormat, width: int) -> Iterator[Line]:

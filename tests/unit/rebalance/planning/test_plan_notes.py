@@ -28,7 +28,7 @@ from zconsole.rebalance.planning.facts import (
 )
 from zconsole.rebalance.planning.forecast import DirectoryPlan
 from zconsole.rebalance.planning.plan import judged
-from zconsole.rebalance.planning.plan_document import PlanDocument
+from zconsole.rebalance.planning.plan_document import PlanDocument, PredictedFill
 from zconsole.rebalance.planning.plan_notes import (
     INITIAL,
     of_options,
@@ -208,6 +208,34 @@ def test_files_whose_copies_do_not_fit_are_said_to_stay(
     made.found.room, made.found.largest, made.grown = 90 * MIB, 40 * MIB, grown
     notes = of_plan(PlanDocument(()), [made], MIRROR, Settings(()))
     assert any("those above 22.5M are left" in note for note in notes) == said
+
+
+@rows(
+    ("fills", "pinned", "said"),
+    [
+        ((0.75, 0.54), 0, "100M"),
+        ((0.75, 0.44), 0, ""),
+        ((0.75, 0.34), 0, ""),
+        ((0.75, 0.54), 100 * MIB, ""),
+    ],
+)
+def test_raw_space_that_the_move_takes_for_parity_is_said(
+    fills: tuple[float, float], pinned: int, said: str
+) -> None:
+    """Free space fell by 1.6T beside "the move needs no extra space"."""
+    spaces = (Space("raidz1-0", 1000 * MIB, 0), Space("raidz1-1", 1000 * MIB, 0))
+    pool = PoolFacts("tank", {}, spaces, (2, 3, 9))
+    made = planned(engine="rewrite")
+    made.bytes = made.found.bytes = made.found.allocated = 1000 * MIB
+    made.pinned = {"snapshots": pinned}
+    vdevs = tuple(
+        PredictedFill(space.name, before, after)
+        for space, before, after in zip(spaces, (0.93, 0.26), fills, strict=True)
+    )
+    document = PlanDocument((made.document(made.bytes),), raw_factor=1.0, vdevs=vdevs)
+    notes = of_plan(document, [made], pool, Settings(()))
+    (told,) = [note for note in notes if "raw free space" in note] or [""]
+    assert (f"falls by about {said}: " in told) if said else not told
 
 
 @rows("aim", ["balance", "properties"])
