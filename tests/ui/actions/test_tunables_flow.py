@@ -34,6 +34,7 @@ def seen(cause: str, function: str = "resilver", tunable: str = "", state: str =
         (seen("foreground"), "txg-time"),
         (seen("memory"), "memory"),
         (seen("new-disk"), None),
+        (seen("new-disk", tunable=WRITES), "new-disk-writes"),
         (seen("unclear"), None),
         (seen("throttle", state="finished"), None),
         (frame(mirror_pool()), None),
@@ -159,6 +160,11 @@ async def test_a_gentle_scan_is_said_to_be_set_so_with_the_key_that_undoes_it():
     told = ui.look.said(ui.frame.limit.suggestion.text)
     keys = ui.look.keys.shown("tunables", "restore")
     assert told == f"the scan was set to be gentle: press {keys} to undo that"
+
+
+def test_a_limit_that_a_tunable_may_lift_is_not_said_to_gain_little():
+    """Of a new disk busy with small writes the plan said so, and the scan got 50 % faster."""
+    assert hopeless(seen("new-disk", tunable=WRITES)) is None
 
 
 @rows("cause", CAUSES)

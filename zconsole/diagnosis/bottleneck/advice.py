@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from typing import NamedTuple
 
 from zconsole.diagnosis.bottleneck.evidence import NO_DISK, Disk, Evidence
@@ -95,14 +96,19 @@ def _candidates(seen: Evidence) -> tuple[str, ...]:
     )
 
 
-def more_writes(seen: Evidence, _: Disk = NO_DISK) -> Suggestion:
-    """Suggest more parallel requests to a disk being filled."""
-    name = "zfs_vdev_async_write_min_active"
+def _write_queue(seen: Evidence) -> str:
+    """Return the tunable that says how many writes a disk being filled gets at once."""
     if seen.scan.function == "rebuild":
-        name = "zfs_vdev_rebuild_max_active"
+        return "zfs_vdev_rebuild_max_active"
+    return "zfs_vdev_async_write_min_active"
+
+
+def more_writes(seen: Evidence, _: Disk = NO_DISK, why: str = "") -> Suggestion:
+    """Suggest more parallel requests to a disk being filled; ``why`` comes first."""
+    name = _write_queue(seen)
     value = seen.tunables.get(name)
     now = f" (now {value})" if value is not None else ""
-    wanted = Suggestion(f"{{act}}{now}", "set", name, max(8, 4 * (value or 2)))
+    wanted = Suggestion(f"{why}{{act}}{now}", "set", name, max(8, 4 * (value or 2)))
     return _unless_tried(seen, wanted)
 
 
@@ -127,6 +133,11 @@ def slow_disk(seen: Evidence, disk: Disk) -> Suggestion:
 def new_disk(seen: Evidence, disk: Disk) -> Suggestion:
     """Suggest something for a resilver that is limited by the new disk's writes."""
     small = disk.request is not None and disk.request < 128 * 1024
+    # A disk that gets as many writes as are allowed may be faster with more of them to order.
+    if small and disk.in_flight >= seen.tunables.get(_write_queue(seen), inf):
+        longer = more_writes(seen, why="small writes, a longer queue may help: ")
+        if longer.words:
+            return longer
     if small and seen.version and seen.version < FIRST_SORTED:
         return UNSORTED
     top = seen.tops.get(disk.top)

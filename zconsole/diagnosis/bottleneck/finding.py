@@ -27,7 +27,7 @@ CAUSES = {
 """All causes of a verdict as text; ``disks``: the scan keeps its disks streaming."""
 
 OUT_OF_REACH = ("new-disk", "slow-disk", "bus", "smr", "cpu", "disks", "metadata")
-"""Causes that no tunable can remove."""
+"""Causes that no tunable removes, unless one is suggested."""
 
 
 LEAST_GAIN = 0.05
@@ -169,6 +169,11 @@ class Verdict(NamedTuple):
     suggestion: Suggestion = NOTHING_TO_DO
     disk: str = ""
     """Name of the single device that is the cause; empty if none is."""
+
+    @property
+    def is_out_of_reach(self) -> bool:
+        """Whether no tunable lifts this limit."""
+        return self.cause in OUT_OF_REACH and not self.suggestion.tunable
 
     @property
     def throttle(self) -> Suggestion | None:

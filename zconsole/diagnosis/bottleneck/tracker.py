@@ -19,7 +19,6 @@ from zconsole.diagnosis.bottleneck.evidence import (
 from zconsole.diagnosis.bottleneck.finding import (
     CAUSES,
     LARGE_RAISE,
-    OUT_OF_REACH,
     TOO_LITTLE,
     Ceiling,
     TunableStep,
@@ -77,8 +76,8 @@ class BottleneckTracker:
         rate = watched.rate if watched and not watched.averaged else None
         stage = (watched.stage or "") if watched else ""
         whole = rates.get(next(iter(tree), ""), IoRates())
-        cause = self.verdict.cause if self.verdict else ""
-        limit = CAUSES[cause] if cause in OUT_OF_REACH else ""
+        found = self.verdict
+        limit = CAUSES[found.cause] if found and found.is_out_of_reach else ""
         point = EffectSample(sample.clock, rate, whole.latency, limit, stage)
         changed = self.effects.add(point, sample.tunables)
         if self.verdict and self.verdict.suggestion.tunable in changed:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from zconsole.actions.backend import FROZEN
-from zconsole.diagnosis.bottleneck.finding import OUT_OF_REACH, Suggestion
+from zconsole.diagnosis.bottleneck.finding import Suggestion
 from zconsole.errors import UsageError, ZconsoleError
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.timeline.frame import Frame
@@ -53,7 +53,7 @@ _LIFTED = {"foreground": "txg-time", "random": "scan-reads", "memory": "memory"}
 """Maps a bottleneck's cause to a key of LIFTS."""
 
 _NO_DISK = ("cpu", "metadata")
-"""Causes in OUT_OF_REACH for which it doesn't matter how many requests the disks have at once."""
+"""Causes out of reach for which it doesn't matter how many requests the disks have at once."""
 
 
 async def tunables_flow(ui: FlowSession, _: str) -> None:
@@ -359,9 +359,9 @@ def likely_limit(frame: Frame) -> str | None:
     scan = frame.scan.scan if frame.scan else None
     if scan is None or scan.state != "running" or frame.limit is None:
         return None
-    if frame.limit.suggestion.act == "restore":
+    if frame.limit.suggestion.act == "restore" or frame.limit.is_out_of_reach:
         return None
-    if frame.limit.cause != "throttle":
+    if frame.limit.cause not in ("throttle", "new-disk"):
         return _LIFTED.get(frame.limit.cause)
     name, usual = frame.limit.suggestion.tunable, "scan-reads"
     usual = "rebuild" if scan.function == "rebuild" else usual
@@ -370,7 +370,7 @@ def likely_limit(frame: Frame) -> str | None:
 
 def hopeless(frame: Frame) -> str | None:
     """Explain why tunables hardly make the scan faster, and their cost; None if one might help."""
-    if frame.limit is None or frame.limit.cause not in OUT_OF_REACH:
+    if frame.limit is None or not frame.limit.is_out_of_reach:
         return None
     disks = frame.limit.cause not in _NO_DISK
     more = "may gain little, and latency rises" if disks else "no tunable helps"

@@ -366,6 +366,20 @@ def test_a_disk_is_slow_where_its_requests_are_for_their_size(each, rate, slow):
     assert (found.cause == "slow-disk") == slow, found.text
 
 
+@rows(
+    ("each", "sent", "helps"),
+    [(30 * 1024.0, 2.0, True), (30 * 1024.0, 1.0, False), (MIB, 2.0, False)],
+)
+def test_a_longer_queue_may_help_a_new_disk_whose_queue_is_full_of_small_writes(each, sent, helps):
+    past = LeafStats(active={"async_w": sent})
+    tunables = {"zfs_vdev_async_write_min_active": 2}
+    new = disk("new", each, 390.0, 0.99, new=True, past=past)
+    found = judged(new, disk("old", each, 390.0, 0.4), function="resilver", tunables=tunables)
+    assert found.cause == "new-disk"
+    assert ("a longer queue may help" in found.suggestion.text) == helps
+    assert found.is_out_of_reach != helps
+
+
 def test_large_writes_that_take_as_long_as_their_bytes_may_be_too_few():
     past = LeafStats(pending={"async_w": 60.0}, active={"async_w": 2.0})
     new = disk("new", 16 * MIB, 8.0, 0.7, 0.17, new=True, past=past)
