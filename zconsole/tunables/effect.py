@@ -162,11 +162,9 @@ def _doubt(
 
     Any tunable can hold a scan back, but none lifts a limit that it does not touch: a scan that
     gets faster was freed of the limit it had, one that gets slower met the limit that it has since.
-    Under the same limit before and after, the tunable may have changed what that lets through: a
-    new disk that is busy with small writes merges more of them if its queue is longer.
     """
     was, now = _limit(before), _limit(after)
-    if was != now and (limit := was if gain > 0 else now):
+    if limit := was if gain > 0 else now * (now != was):
         return f"limited by {limit}"
     moment = changed - SETTLE - WINDOW
     while kept[0].t < moment:

@@ -373,7 +373,7 @@ def hopeless(frame: Frame) -> str | None:
     if frame.limit is None or not frame.limit.is_out_of_reach:
         return None
     disks = frame.limit.cause not in _NO_DISK
-    more = "may gain little, and latency rises" if disks else "no tunable helps"
+    more = "little to gain, and latency rises" if disks else "no tunable helps"
     return f"{frame.limit.text}: {more}"
 
 
