@@ -14,7 +14,8 @@ from tests.ui import frames
 from tests.ui.actions.acting import acting
 from tests.ui.fakes import FakeFeed, console, screen_text, until, view_state
 from zconsole.errors import UsageError
-from zconsole.timeline.feed import ReplayFeed
+from zconsole.pool.model import Event
+from zconsole.timeline.feed import ReplayFeed, Update
 from zconsole.timeline.session import Session
 from zconsole.ui.dialogs.go_to_screen import time_typed
 from zconsole.ui.keys import SHIPPED, shown
@@ -214,6 +215,17 @@ async def test_the_event_that_was_gone_to_is_named_until_the_next_key(tmp_path):
                 assert said(app)[0].startswith("event: ")
             else:
                 await until(pilot, lambda: not said(app))
+
+
+@rows(("count", "head"), [(1, "event: a "), (2, "event 1 of 2: a "), (3, "event 1 of 3: a ")])
+async def test_of_several_events_gone_to_at_once_how_many_is_said_where_it_is_not_cut(
+    tmp_path, count, head
+):
+    """A long one ended in "(and…"."""
+    async with replaying(changing(tmp_path / "r", 2)) as (app, pilot):
+        events = tuple(Event(1000.0, "statechange", f"{name} " * 60) for name in "abc"[:count])
+        app._name_event(Update((), Capabilities("replay"), reached=events))
+        await until(pilot, lambda: any(each.startswith(head) for each in said(app)))
 
 
 async def test_events_searched_for_at_once_are_counted(recorded):

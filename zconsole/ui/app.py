@@ -208,8 +208,8 @@ class Console(ThemedApp):
         first, *others = update.reached
         names = (called_names(frame) for frame in update.frames if first in frame.events)
         said = event_text(first, next(names, {}))
-        more = f" (and {len(others)} more)" * bool(others)
-        self.answer(clean(f"event: {said}{more}"), ALERT_SECONDS)
+        which = f" 1 of {1 + len(others)}" * bool(others)
+        self.answer(clean(f"event{which}: {said}"), ALERT_SECONDS)
 
     def _still(self, alert: Alert, said: str) -> str:
         """Return what was said of an alert; empty once its condition has passed."""

@@ -137,7 +137,10 @@ async def test_the_preconditions_are_one_line_until_enter_on_the_text_shows_them
         said = await a.read(a.press("shift+tab"))
         assert re.search(r"› \d+ preconditions, rechecked at run", said)
         assert "Enter show preconditions  Tab buttons" in said
-        said = await a.read(a.press("enter", "pageup", "pagedown", "pagedown"))
+        head = "› Preconditions (rechecked at run)"
+        assert head in await a.read(a.press("enter")), "the focus is still on the text"
+        assert head not in await a.read(a.press("tab"))
+        said = await a.read(a.press("shift+tab", "pageup", "pagedown", "pagedown"))
         assert "no checkpoint exists" in said
         assert "Tab goes to the buttons" in await a.read(a.press("enter"))
 

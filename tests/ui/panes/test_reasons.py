@@ -170,6 +170,11 @@ def test_what_is_said_of_a_disk_names_its_bay_first_then_its_serial_number():
     assert "Slot 05: likely the disk itself; 43 read errors in 25m00s; …" in text(
         scan_lines(brief, LOOK, 80)
     ), "the serial number had its room"
+    several = words.replace("the disk itself; 43 read", "cable, port or power; 3 read, 40 checksum")
+    brief = replace(made, troubles=(fault._replace(text=several),))
+    assert "Slot 05 (serial ZC1A): likely cable, port or power; 43 errors; …" in text(
+        scan_lines(brief, LOOK, 80)
+    ), "their number was left out"
 
 
 def test_a_device_without_a_path_is_called_nothing_where_no_name_stands():

@@ -329,12 +329,13 @@ class ConfirmScreen(ButtonScreen[None], groups=("Plan", "Result", "Buttons")):
         checks = self.confirmation.checks
         if not checks:
             return ()
+        pointer = self.look.glyphs.pointer if self.focused is self.text else ""
         if self._checks_shown:
-            head: Line = (Span(" Preconditions (rechecked at run)", "bold"),)
+            head: Line = (Span(f"{pointer} Preconditions (rechecked at run)", "bold"),)
             return (head, *said_lines([Span(text, "dim") for text in checks], self.look, width))
         said = f"{counted(len(checks), 'precondition')}, rechecked at run"
-        if self.focused is self.text:
-            return tuple(self.look.wrapped(said, width, "", f" {self.look.glyphs.pointer} "))
+        if pointer:
+            return tuple(self.look.wrapped(said, width, "", f" {pointer} "))
         return tuple(self.look.wrapped(f"{said} (Shift-Tab, Enter: show)", width, "dim"))
 
     def _show_hint(self) -> None:

@@ -378,9 +378,14 @@ def _trouble(trouble: DeviceFault, rows: int, ink: Ink) -> list[Line]:
         name = ink.names.get(trouble.name) or ink.look.middle(trouble.name, _NAME)
         # The bay alone, without the serial number, may leave room for the errors beside the cause.
         bay = bays_of(ink.frame).get(trouble.name, name)
-        brief = "; ".join(said.split("; ")[:2])
-        called = next((each for each in (name, bay) if _fits(f"{each}: {brief}; …")), name)
-        text = f"{called}: {said}"
+        told, (cause, *counts) = [said], said.split("; ")
+        if counts and trouble.deltas.total and " error" in counts[0]:
+            # Else their number alone, without the kinds.
+            told.append("; ".join((cause, counted(trouble.deltas.total, "error"), *counts[1:])))
+        ways = [f"{called}: {each}" for each in told for called in (name, bay)]
+        brief = ("; ".join((*way.split("; ")[:2], "…")) for way in ways)
+        fitting = (way for way, short in zip(ways, brief, strict=True) if _fits(short))
+        text = next(fitting, ways[0])
     return fixed(trouble.label, text, rows, ink, "warning")
 
 
