@@ -140,9 +140,13 @@ def promise(hold: Hold, scans: Scans | None = None) -> str:
             " started it"
         )
     console = "this console" if hold.own else f"the console of process {hold.process}"
-    gone = f"{console} is gone{' (or ssh drops)' * hold.own}"
+    drops = " (or ssh drops)" * hold.own
     if hold.until is None:
-        return f"restored by zconsole in the background once {gone} and no scan runs"
+        return (
+            f"kept while {console} is open, even after the scan's end; restored by zconsole in the"
+            f" background once it is gone{drops} and no scan runs"
+        )
+    gone = f"{console} is gone{drops}"
     scan = "the next scan" if hold.until in scans.idle else "the scan"
     ends = f"restored when {scan}{_of_pool(hold, scans)} ends"
     # `is_due` does not wait for a scan of an idle pool, as none may ever begin.

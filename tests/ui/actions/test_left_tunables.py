@@ -135,8 +135,8 @@ async def test_a_console_that_dies_while_another_runs_leaves_nothing(kernel, oth
     assert await console.heard() == ""
     assert kernel.read(TIME) == 5000
     said = await console.pane()
-    gone = f"once the console of process {other.pid} is gone and no scan runs"
-    assert f"{gone}; U: restored now" in said
+    assert f"kept while the console of process {other.pid} is open" in said
+    assert "once it is gone and no scan runs; U: restored now" in said
     assert "E: restored" not in said, "that is up to the other one"
     kill(other)
     assert f"{TIME} restored to 3000" in await console.heard()
@@ -256,12 +256,13 @@ async def test_a_pool_that_does_not_answer_may_scan(kernel, other, monkeypatch):
 async def test_what_is_set_is_said_before_and_after_in_the_same_words(kernel):
     console = Console(kernel, "resilver")
     until_gone = (
-        "estored by zconsole in the background once this console is gone (or ssh drops) and"
-        " no scan runs; E: restored at the scan's end, U: restored now"
+        "ept while this console is open, even after the scan's end; restored by zconsole in the"
+        " background once it is gone (or ssh drops) and no scan runs;"
+        " E: restored at the scan's end, U: restored now"
     )
     console.answers.extend((asking("set"), "5000", AGREED))
-    assert f"was 3000: r{until_gone}" in await console.pane()
-    assert f"R{until_gone}." in console.plan
+    assert f"was 3000: k{until_gone}" in await console.pane()
+    assert f"K{until_gone}." in console.plan
     at_end = (
         "restored when the scan of tank ends, even if this console is gone (or ssh drops) by then"
     )
@@ -273,7 +274,7 @@ async def test_what_is_set_is_said_before_and_after_in_the_same_words(kernel):
     assert f"was 3000: {stays}; {again}" in await console.pane("until")
     assert console.messages[1:] == [f"Each value set here is {stays}"]
     assert console.left_behind() == (), "what is to stay needs no question"
-    assert f"was 3000: r{until_gone}" in await console.pane("until")
+    assert f"was 3000: k{until_gone}" in await console.pane("until")
 
 
 async def test_a_value_set_while_others_go_back_with_the_scan_is_said_to_follow(kernel):

@@ -285,7 +285,7 @@ async def test_the_limit_that_a_preset_aims_at_is_no_warning(monkeypatch):
 async def test_without_a_scan_it_says_at_which_end_values_go_back():
     ui = ScriptedSession("healthy", asking("set"), "5000", AGREED, asking("until"))
     await tunables_flow(ui, "")
-    assert "Restored by zconsole in the background once this console is gone" in ui.plan
+    assert "Kept while this console is open, even after the scan's end; restored" in ui.plan
     said = "Each value set here is restored when the next scan of vault ends, or once this console"
     assert ui.messages[-1].startswith(said)
 

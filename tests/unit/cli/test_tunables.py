@@ -284,8 +284,8 @@ HELD = [
     (
         process_mark(os.getpid()),
         "console",
-        f"restored by zconsole in the background once the console of process {os.getpid()} is gone"
-        " and no scan runs",
+        f"kept while the console of process {os.getpid()} is open, even after the scan's end;"
+        " restored by zconsole in the background once it is gone and no scan runs",
     ),
 ]
 

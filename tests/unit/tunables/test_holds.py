@@ -61,6 +61,7 @@ def remembered(kernel: Kernel) -> str:
 
 
 NEXT = "restored by the next console"
+EVEN_AFTER = "even after the scan's end; "
 LATER = "restored by zconsole in the background once"
 
 
@@ -146,8 +147,20 @@ def test_a_keeper_that_cannot_be_started_stops_nobody(kernel, live):
 @pytest.mark.parametrize(
     ("until", "scans", "own", "said"),
     [
-        (None, IDLE, False, f"{LATER} the console of process {{}} is gone and no scan runs"),
-        (None, IDLE, True, f"{LATER} this console is gone (or ssh drops) and no scan runs"),
+        (
+            None,
+            IDLE,
+            False,
+            f"kept while the console of process {{}} is open, {EVEN_AFTER}{LATER} it is gone"
+            " and no scan runs",
+        ),
+        (
+            None,
+            IDLE,
+            True,
+            f"kept while this console is open, {EVEN_AFTER}{LATER} it is gone (or ssh drops)"
+            " and no scan runs",
+        ),
         (
             "77",
             RUNS,
