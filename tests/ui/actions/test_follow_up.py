@@ -25,7 +25,7 @@ from zconsole.tunables.effect import TunableEffect
 from zconsole.tunables.store import Change
 from zconsole.ui.actions.effects import EffectWatch, LatencyWindow
 from zconsole.ui.actions.menu import actions_flow
-from zconsole.ui.actions.session import Followed, FollowUp
+from zconsole.ui.actions.session import Followed, FollowUp, UnderWay
 from zconsole.ui.actions.tunables_flow import tunables_flow
 from zconsole.ui.actions.tunables_pane import TunablesScreen, about_lines
 from zconsole.zfs.sources.base import Capabilities
@@ -181,6 +181,23 @@ def test_a_message_follows_the_state_that_it_tells():
         assert ui.messages == said
         ui.messages.clear()
         del now[0]
+
+
+@rows("action", ["scrub", "remove"])
+def test_what_is_being_stopped_from_here_is_not_said_to_have_failed(action):
+    """The sample that showed a stopped scrub came before the command's end: a failure, in red."""
+    ui = ScriptedSession("mirror-scrub")
+    gone = ActionOutcome(False, "it was canceled")
+    ui.follow_up.follow(
+        ActionPlan(action, "Do it", (), pool="mirrors", follow=lambda _: gone), Facts(), 0.0
+    )
+    stop = ActionPlan(action, "Stop it", (), pool="mirrors", supersedes=True)
+    ui.under_way.append(UnderWay(stop))
+    ui.pass_time(1.0, 1.0)
+    assert ui.messages == []
+    ui.under_way.clear()  # the command failed: somebody else canceled it
+    ui.pass_time(1.0, 1.0)
+    assert ui.messages == ["Do it: it was canceled"]
 
 
 def test_what_a_plan_led_to_is_told_for_its_time_though_later_samples_show_no_end():

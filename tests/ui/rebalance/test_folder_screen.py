@@ -30,7 +30,10 @@ async def test_the_amount_to_mark_is_the_one_that_the_plan_of_the_whole_pool_com
     plan = steps[-1]
     assert isinstance(plan, PlanDocument)
     words = " ".join(line.strip() for line in said[-3:])
-    form = r"Mark (\S+) logical or more: (\S+) \(raw\) moves, the rest lands where it was"
+    form = (
+        r"For an even pool mark (\S+) logical, less helps in part: (\S+) \(raw\) moves,"
+        " the rest lands where it was"
+    )
     found = re.search(form, words)
     assert found, words
     assert parse_size(found[1]) == pytest.approx(plan.bytes_to_target, rel=0.01)

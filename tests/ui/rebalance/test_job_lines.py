@@ -256,9 +256,23 @@ def test_the_day_that_goes_on_has_the_spread_of_now_as_the_line_above_it(state, 
     told = said(
         replace(JOB, state=state, days=(day,)), spreads={"raidz1-0": 0.949, "raidz1-1": 0.2}
     )
-    assert "at the start, 74.9 % now" in told
+    assert ", 74.9 % now" in told
     (row,) = (line for line in told.splitlines() if line.startswith(" 2026-11-27"))
     assert shown in row
+
+
+@rows(
+    ("state", "at_end", "said_so"),
+    [("finished", 0.75, True), ("finished", 0.749, False), ("running", 0.75, False)],
+)
+def test_a_spread_that_is_another_since_the_job_ended_is_told_from_that_at_its_end(
+    state, at_end, said_so
+):
+    """Above the last day's 66.3 % it said 66.2 % of what seemed to be the same moment."""
+    job = replace(JOB, state=state, days=({"day": "2026-11-27", "spread": at_end},))
+    told = said(job, spreads={"raidz1-0": 0.949, "raidz1-1": 0.2})
+    end = ", 75.0 % at its end" * said_so
+    assert f"Vdevs: spread 93.0 % at the start{end}, 74.9 % now" in told
 
 
 def test_a_day_has_what_moved_on_it_and_not_the_total_so_far():

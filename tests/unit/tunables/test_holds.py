@@ -151,15 +151,15 @@ def test_a_keeper_that_cannot_be_started_stops_nobody(kernel, live):
             None,
             IDLE,
             False,
-            f"kept while the console of process {{}} is open, {EVEN_AFTER}{LATER} it is gone and no scan"
-            " runs",
+            f"kept while the console of process {{}} is open, {EVEN_AFTER}{LATER} it is gone"
+            " and no scan runs",
         ),
         (
             None,
             IDLE,
             True,
-            f"kept while this console is open, {EVEN_AFTER}{LATER} it is gone (or ssh drops) and no scan"
-            " runs",
+            f"kept while this console is open, {EVEN_AFTER}{LATER} it is gone (or ssh drops)"
+            " and no scan runs",
         ),
         (
             "77",

@@ -17,18 +17,19 @@ EXCHANGING = frozenset({"ext4", "xfs", "btrfs", "tmpfs", "f2fs", "bcachefs"})
 """Filesystems with RENAME_EXCHANGE and leases (renameat2(2), fcntl(2)); ZFS has both from 2.2."""
 REWRITE = (2, 3, 4)
 EXCHANGE = (2, 2, 0)
+_SKIPS = "files that others change meanwhile are skipped"
 COPIES = (
-    "copying changes inode numbers, ctimes and birth times: inotify watches end, backups that"
-    " compare inode or ctime read the files again, a reader that is not seen (tail -f) keeps the"
-    " old file. A descriptor on its way through a socket is not seen: what is written with it is"
-    " lost"
+    f"{_SKIPS}; copying changes inode numbers, ctimes and birth times: inotify watches end,"
+    " backups that compare inode or ctime read the files again, a reader that is not seen (tail"
+    " -f) keeps the old file. A descriptor on its way through a socket is not seen: what is written"
+    " with it is lost"
 )
 NESTED = (
     "in a user namespace (an unprivileged container) a copy would lose attributes that only the"
     " host's root sees: run the job on the host"
 )
 READ_ONLY = "mounted read-only"
-IN_PLACE = "in place: inodes stay, so files in use are safe"
+IN_PLACE = f"in place: inodes stay, so files in use are safe; {_SKIPS}"
 VERIFIED = "verified copies, leased where the filesystem grants leases"
 HIDDEN = {
     "noacl": "noacl: a copy would drop ACLs that are not shown",

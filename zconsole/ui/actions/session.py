@@ -144,11 +144,17 @@ class FollowUp:
         if plan.follow is not None:
             self._following.append(Followed(plan, facts, since))
 
-    def ended(self) -> Iterator[tuple[Followed, ActionOutcome]]:
-        """Yield the followed plans whose end the newest frames show; each is reported once."""
+    def ended(self, running: Iterable[UnderWay] = ()) -> Iterator[tuple[Followed, ActionOutcome]]:
+        """Yield the followed plans whose end the newest frames show; each is reported once.
+
+        Those that a running plan supersedes wait until it has ended them, or failed to.
+        """
+        plans = [each.plan for each in running if each.plan.supersedes]
+        waiting = {(plan.pool, plan.action) for plan in plans}
         for followed in list(self._following):
             outcome = self.outcome(followed)
-            if outcome is not None:
+            is_waiting = (followed.plan.pool, followed.plan.action) in waiting
+            if outcome is not None and not is_waiting:
                 self._following.remove(followed)
                 yield followed, outcome
 

@@ -71,7 +71,7 @@ class Upkeep(FlowSession):
         """Process a round before it is shown: report ended plans, and look for changes if due."""
         self.follow_up.take(update)
         self.effects.take(update)
-        for followed, outcome in self.follow_up.ended():
+        for followed, outcome in self.follow_up.ended(self.under_way):
             self.ended(followed, outcome)
             if outcome.ok and followed.plan.action == "replace":
                 offer = partial(self._offer_growth, followed.plan.pool)

@@ -354,7 +354,10 @@ def evening_words(frame: Frame, look: DisplayFormat) -> str:
         return f"Marking everything leaves a spread of {left}: {why}"
     marked, above = look.size(view.rewrite_bytes * share), look.size(frame.balance.imbalance_bytes)
     # What the vdevs hold may be compressed: then its files are larger.
-    return f"Mark {marked} logical or more: {above} (raw) moves, the rest lands where it was"
+    return (
+        f"For an even pool mark {marked} logical, less helps in part: {above} (raw) moves,"
+        " the rest lands where it was"
+    )
 
 
 def folder_head(look: DisplayFormat, width: int, aged: bool = False) -> Line:

@@ -215,6 +215,9 @@ def _moved(job: JobView, fills: Fills, look: DisplayFormat, width: int) -> Itera
     spread = max(job.before.values()) - min(job.before.values())
     head = f" Vdevs: spread {percent(spread, 1)} at the start"
     if (now := _spread_now(job, fills)) is not None:
+        at_end = None if job.live or not job.days else job.days[-1].get("spread")
+        if at_end is not None and percent(at_end, 1) != percent(now, 1):  # others write, too
+            head += f", {percent(at_end, 1)} at its end"
         head += f", {percent(now, 1)} now"
     yield (Span(head, "bold"),)
     room = max(4, width - _NAME - 34)

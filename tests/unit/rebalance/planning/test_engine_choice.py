@@ -31,7 +31,7 @@ STRONG = on(checksum="sha256", compression="lz4")
 @rows(
     ("place", "settings", "version", "more", "engine", "words"),
     [
-        (PLAIN, AUTO, (2, 3, 4), {}, "rewrite", ""),
+        (PLAIN, AUTO, (2, 3, 4), {}, "rewrite", "files that others change meanwhile are skipped"),
         (PLAIN, AUTO, (2, 3, 3), {}, "copy", "has no rewrite (2.3.4)"),
         (PLAIN, AUTO, (), {}, None, ""),
         (on(sharesmb="on"), COPY, (2, 3, 9), {}, None, "(--accept-races)"),

@@ -279,6 +279,7 @@ def told(
 
 def test_a_copy_says_whom_it_touches_and_a_rewrite_touches_nobody(proc: Path) -> None:
     assert told(proc) == [COPIES]
+    assert "files that others change meanwhile are skipped" in COPIES
     assert told(proc, kind="tmpfs")[0].startswith("tmpfs: blocks reserved")
     hidden = replace(LOOK, holders=Holders(hidden=["7"]), unseen=2)
     assert told(proc, hidden, engine="rewrite", shared=True) == []
