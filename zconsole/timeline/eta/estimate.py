@@ -41,9 +41,10 @@ wrong they were when asked to predict what is already known.
    also from a scrub), with a fifth to five times as many bytes, and if the speed is a fifth to five
    times that of the earlier scan, or may be within its doubt. It predicts by the share of the work
    done and, unless the earlier scan's pace was even, a second time by the hour of the day.
-   ``combined`` weights each prediction by 1 / doubt^2. The doubt of the forecast from steps 1 to 3
-   is its s (below), at least 0.32. That of an earlier scan is how much the two scans may differ,
-   often less than 0.1: one that resembles this scan nearly decides.
+   ``combined`` is the mean of ln ETA, weighted by 1 / doubt^2; a forecast of steps 1 to 3 without
+   an end takes no part. The doubt of the forecast from steps 1 to 3 is its s (below), at least
+   0.32. That of an earlier scan is how much the two scans may differ, often less than 0.1: one that
+   resembles this scan nearly decides.
 5. *Known change* (``timeline/scan_rate.py``) comes last, if three things hold: tunables were
    changed in the last half hour; the rate since then would end the scan a fifth earlier or later
    than shown; and when they were changed, the rate jumped that way, by a factor of at least 1.15
@@ -68,12 +69,13 @@ are known, the estimate that is shown counts just these (``frame._in_hours``).
 All windows end now: the last 10, 20, 40 s and so on up to 5.7 h, as far as they are shorter than
 the time watched, and all of that. So each contains all shorter ones. The time watched, W, is that
 of the samples that count, without pauses; samples stored by an earlier console count, too. The rate
-of a window, r, is the slope of the least-squares line through its points. A window of fewer than
-two points, or of less than 20 times the rounding of its ends, is left out. Its weight is the
-product of three answers:
+of a window, r, is the slope of the least-squares line through its points (at most 600, each with
+the weight of the time that it stands for). A window of fewer than two points, or of less than 20
+times the rounding of its ends, is left out. Its weight is the product of three answers:
 
 - *Is it about as long as the time ahead?* ``exp(-ln(length / ahead)^2 / 2)``. ``ahead`` is the
-  bytes left / r of the longest window (not the ETA that results); here it is at least 10 s.
+  bytes left / r of the longest window (not the ETA that results). In this answer, but not in
+  ``share`` below, it is at least 10 s.
 - *Does it agree with the present?* ``exp(-m(r)) + 0.0001``, with ``m(r) = (ln(r / p) / d)^2 / 2``.
   W is cut, from now back, into stretches of 10 s, or of 8 % of W if that is longer, 40 at most. p
   is the rate of the newest, and ``d = 0.1 + 3 * usual + newest`` (``CERTAIN``, ``USUAL_FACTOR``):
@@ -81,12 +83,12 @@ product of three answers:
   median of the changes before that. With fewer than three stretches, or if one of the last two or
   over a fifth of all stood still, the answer is 1, and m is 0.
 - *Did it predict well?* ``1 / (e^2 + 0.05^2)`` (``FORGIVEN``). At the moments 5, 10, 20, 30, 40,
-  50, 60 and 70 % of W ago (at least 8 s ago, and 6 s watched before), the rate of the window that
-  ended then is compared with that of what came: of the next 8 s, or of half of the time watched
-  before that moment if that is longer, but not beyond now. A window that would begin before the
-  first sample begins there, so that long ones are tried soon, too. e is the root mean square of
-  ln(predicted / came), weighted by 1 / (seconds ago); of a window not tried yet, the largest of the
-  others, or ``UNTRIED`` (0.3).
+  50, 60 and 70 % of W ago (those nearer than 8 s are moved there; 6 s must have been watched
+  before), the rate of the window that ended then is compared with the slope of what came: of the
+  next 8 s, or of half of the time watched before that moment if that is longer, but not beyond now.
+  A window that would begin before the first sample begins there, so that long ones are tried soon,
+  too. e is the root mean square of ln(predicted / came), weighted by 1 / (seconds ago); of a window
+  not tried yet, the largest of the others, or ``UNTRIED`` (0.3).
 
 ln w, the weighted mean of ln r, is then moved toward the mean of everything watched, M (bytes done
 in W / W), the more, the further away the end is::
@@ -110,10 +112,10 @@ for zpool's average):
 | pace (step 3) | how far it is unknown what hour and memory do to the rest |
 
 So the range is at least 0.65 of the ETA wide. An example without pace: samples every 5 s, 40
-minutes at 200 MB/s, then 10 at 100, and 3 TB left. ``ahead`` is 15,800 s, w 101 MB/s, M 180,
-``share`` 0.28, the root mean square of e 0.34 and s 0.51: 7.0 h, from 4.2 to 11.7 h. With pace, in
-the first half day, its term is about ``1.5 * (0.05 + v * min(1, W / 6 h))``, where v is the
-standard deviation of ln(rate) among 24 equal parts of W.
+minutes at 200 MB/s, then 10 at 100, so W is 3000 s, and 3 TB left. ``ahead`` is 15,800 s, w 101
+MB/s, M 180, ``share`` 0.28, the root mean square of e 0.34 and s 0.51: 7.0 h, from 4.2 to 11.7 h.
+With pace, in the first half day, its term is about ``1.5 * (0.05 + v * min(1, W / 6 h))``, where v
+is the standard deviation of ln(rate) among 24 equal parts of W.
 
 With an earlier scan, s^2 is the mean, by the weights of step 4, of each prediction's
 ``spread^2 + ln(its ETA / combined ETA)^2``. The spread of steps 1 to 3 is s, that of an earlier
@@ -145,15 +147,15 @@ of the range.
 **What the range is worth.** ``tests.bench.eta`` judges each sample between 5 and 95 % of a scan's
 time at which an end is told. On the eight recorded scans, of 2 to 4 minutes, the true end lies in
 the range at 88 % of these moments, in the worst scan at 55 %; its median width is 0.77 of the true
-time left. With 22 more of 1 to 8 minutes, made when all was done, whose disks are loaded, stall,
-fade, or go up and down, these are 88 % and 1.09; on ten of 2 to 28 minutes whose load shifts,
-grows, ends or hiccups every minute or three, 79 % and 1.62, worst where a load ends bit by bit (29
-%); on 18 scans of ``tests.bench.synthetic`` (seeds 81231 and 81232) 87 % and 0.87.
+time left. With 22 more of 1 to 8 minutes, by which nothing was tuned, whose disks are loaded,
+stall, fade, or go up and down, these are 88 % and 1.09; on ten of 2 to 28 minutes whose load
+shifts, grows, ends or hiccups every minute or three, 79 % and 1.62, worst where a load ends bit by
+bit (29 %); on 18 scans of ``tests.bench.synthetic`` (seeds 81231 and 81232) 87 % and 0.87.
 
 The error of the end told on the 40 recordings is 0.19 of that of zpool's. It is 0.31 if the time of
 measuring counts, too, in which zpool's figure is what is shown. Where zpool gives none, as below 10
-MB/s in most of these, that is an error of 1. Against the plain average the two are 0.52 and 0.65:
-where loads take turns within minutes, nothing is better than the average (0.73 on the ten).
+MB/s in most of these, that is an error of 1. Against the plain average these 0.19 and 0.31 are 0.52
+and 0.65: where loads take turns within minutes, little is gained (0.73 on the ten, worse in 4).
 
 For long scans, ``tests.bench.eta_long`` judges three moments of each. On 16 simulated ones of 8
 hours to 20 days (seed 1130, by which nothing was tuned) the true end lies in the range at 41 of 47

@@ -306,24 +306,29 @@ class ReplaySource:
     def _group(
         self, start: int, known: Mapping[str, float] = MappingProxyType({})
     ) -> Iterator[tuple[Raw, ...]]:
-        """Group samples into rounds of one per pool: a pool seen again starts the next round.
+        """Group samples into rounds of one per pool, in the order in which pools are first seen.
 
+        A pool seen again, or one that is before the last in that order, starts the next round:
+        otherwise a pool that did not answer once would shift all later rounds.
         A form without a pool name, such as a gap or a sample while no pool was imported, is a round
         of its own.
         """
         group: dict[str, Raw] = {}
+        order: dict[str, int] = {}
+        last = -1
         newest = max(known.values(), default=-inf)
         for raw in self._read(start):
             pool = "" if "gap" in raw else pool_name(raw)
             if raw["t"] <= known.get(pool, newest):
                 continue
-            if group and (not pool or pool in group):
+            place = order.setdefault(pool, len(order))
+            if group and (not pool or place <= last):
                 yield tuple(group.values())
                 group.clear()
             if not pool:
                 yield (raw,)
             else:
-                group[pool] = raw
+                group[pool], last = raw, place
         if group:
             yield tuple(group.values())
 

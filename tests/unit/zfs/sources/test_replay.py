@@ -214,6 +214,11 @@ class TestRecorder:
 
 
 class TestReplay:
+    async def test_a_pool_that_did_not_answer_once_shifts_no_later_round(self, tmp_path):
+        order = ((1, "a"), (1, "b"), (2, "b"), (3, "a"), (3, "b"))
+        rounds = await played(write(tmp_path / "r", *(line(sample(t, pool)) for t, pool in order)))
+        assert [[raw["t"] for raw in each] for each in rounds] == [[1, 1], [2], [3, 3]]
+
     async def test_pools_of_one_round_come_together(self, tmp_path):
         lines = [sample(t, pool) for t in (1, 2) for pool in ("a", "b")] + [sample(3, "a")]
         rounds = await played(write(tmp_path / "r", *map(line, lines)))
