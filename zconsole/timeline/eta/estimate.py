@@ -17,7 +17,7 @@ wrong they were when asked to predict what is already known.
    samples that count had the same rate within a factor of ``STEADY`` (1.35), or they span
    ``MOST_SECONDS`` (60 s). Until then the reason begins with "measuring" and zpool's own figure is
    shown instead, unless an earlier scan tells an end (step 4). Two things begin the measuring
-   again. One is the end of the walk, unless the samples that are left had been steady for as long.
+   again. One is the end of the walk, unless the samples after it fulfil this rule already.
    The other is a change of the memory to sort in during the walk: no end is given, not even by an
    earlier scan, until the scan has issued for more than half of the time since, or that is half an
    hour ago. ``_by_average`` gives zpool's average, with the widest range, in two cases: if only one
@@ -77,7 +77,7 @@ times the rounding of its ends, is left out. Its weight is the product of three 
   bytes left / r of the longest window (not the ETA that results). In this answer, but not in
   ``share`` below, it is at least 10 s.
 - *Does it agree with the present?* ``exp(-m(r)) + 0.0001``, with ``m(r) = (ln(r / p) / d)^2 / 2``.
-  W is cut, from now back, into stretches of 10 s, or of 8 % of W if that is longer, 40 at most. p
+  W is cut, from now back, into stretches of 10 s, or of 8 % of W if that is longer. p
   is the rate of the newest, and ``d = 0.1 + 3 * usual + newest`` (``CERTAIN``, ``USUAL_FACTOR``):
   ``newest`` is the size of ln of the change from the stretch before to the newest, ``usual`` the
   median of the changes before that. With fewer than three stretches, or if one of the last two or

@@ -39,8 +39,6 @@ MEAN_SHARE = 0.8
 PRESENT_SECONDS = 10.0
 PRESENT_SHARE = 0.08
 """The present: the last ten seconds, or 8 % of the time watched if that is longer."""
-MOST_CHUNKS = 40
-"""Most stretches, each as long as the present, from which the usual change of speed is taken."""
 USUAL_FACTOR = 3.0
 """Multiple of the usual change of speed by which the present is doubted."""
 CERTAIN = 0.1
@@ -152,7 +150,7 @@ def _present(slopes: Slopes) -> Present | None:
     """
     span = slopes.last - slopes.first
     length = max(PRESENT_SECONDS, PRESENT_SHARE * span)
-    count = min(MOST_CHUNKS, int(span / length))
+    count = int(span / length)
     if count < 3:
         return None
     ends = [slopes.last - k * length for k in range(count)]
