@@ -176,6 +176,17 @@ async def test_escape_while_the_menu_is_being_drawn_closes_the_menu():
         await until(a.pilot, lambda: a.app.devices.cursor == 1)
 
 
+async def test_a_menu_that_is_being_closed_draws_no_more():
+    """A worker that ends meanwhile asks it to, when its widgets are gone already."""
+    async with acting("mirror-scrub") as a:
+        await a.press("S")
+        menu = a.app.screen
+        menu.dismiss(None)
+        while menu.is_attached:
+            menu.update()
+            await asyncio.sleep(0)
+
+
 async def test_escape_gives_up_waiting_for_the_next_screen_of_a_flow():
     async with acting("mirror-scrub") as a:
         await a.press("S", "g", "down")

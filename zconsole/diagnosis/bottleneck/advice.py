@@ -133,9 +133,9 @@ def slow_disk(seen: Evidence, disk: Disk) -> Suggestion:
 def new_disk(seen: Evidence, disk: Disk) -> Suggestion:
     """Suggest something for a resilver that is limited by the new disk's writes."""
     small = disk.request is not None and disk.request < 128 * 1024
-    # A disk that gets as many writes as are allowed may be faster with more of them to order.
+    # A disk that gets as many writes as are allowed may be faster with a longer queue to order.
     if small and disk.in_flight >= seen.tunables.get(_write_queue(seen), inf):
-        longer = more_writes(seen, why="small writes, a longer queue may help: ")
+        longer = more_writes(seen, why="small writes: ")
         if longer.words:
             return longer
     if small and seen.version and seen.version < FIRST_SORTED:

@@ -96,7 +96,7 @@ class Dialog(TypedAheadScreen[ScreenResultType]):
 
         Rounds, timers and workers may call this before the screen is composed or after it was left.
         """
-        if self.composed and self.is_attached:
+        if self.composed and self in self.app.screen_stack:
             self.draw()
 
     def draw(self) -> None:

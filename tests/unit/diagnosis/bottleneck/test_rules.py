@@ -376,7 +376,7 @@ def test_a_longer_queue_may_help_a_new_disk_whose_queue_is_full_of_small_writes(
     new = disk("new", each, 390.0, 0.99, new=True, past=past)
     found = judged(new, disk("old", each, 390.0, 0.4), function="resilver", tunables=tunables)
     assert found.cause == "new-disk"
-    assert ("a longer queue may help" in found.suggestion.text) == helps
+    assert (found.suggestion.tunable == "zfs_vdev_async_write_min_active") == helps
     assert found.is_out_of_reach != helps
 
 
