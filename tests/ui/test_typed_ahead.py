@@ -185,6 +185,7 @@ async def test_a_menu_that_is_being_closed_draws_no_more():
         while menu.is_attached:
             menu.update()
             await asyncio.sleep(0)
+        assert a.app.main_on_top
 
 
 async def test_escape_gives_up_waiting_for_the_next_screen_of_a_flow():

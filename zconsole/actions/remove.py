@@ -21,7 +21,7 @@ from zconsole.actions.plan import (
 )
 from zconsole.actions.running_scans import takes
 from zconsole.actions.target import Target, find
-from zconsole.pool.model import DATA, Vdev, data_vdevs, is_group
+from zconsole.pool.model import DATA, Pool, Vdev, data_vdevs, is_group
 from zconsole.pool.redundancy import is_complete
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.units import counted, percent, size
@@ -41,8 +41,7 @@ def plan_remove(
     ``mapping``: bytes of memory for the table of moved blocks, ``estimate``: how long the copy
     takes; None if unknown.
     """
-    row = find(situation.pool, key)
-    target = find(situation.pool, row.top_key) if row is not None else None
+    target = whole(situation.pool, key)
     if target is None:
         return refuse("remove", "Remove a device", situation, must.NOT_THERE)
     vdev, name = target.vdev, target.name
@@ -72,6 +71,12 @@ def plan_remove(
         predicted=None if estimate is None else estimate.eta,
     )
     return decide(plan, situation)
+
+
+def whole(pool: Pool, key: str) -> Target | None:
+    """Return what is removed with a row: a spare, a cache, or its top-level vdev; None if gone."""
+    row = find(pool, key)
+    return find(pool, row.top_key) if row is not None else None
 
 
 def plan_cancel(situation: Situation) -> ActionPlan:

@@ -107,9 +107,19 @@ def more_writes(seen: Evidence, _: Disk = NO_DISK, why: str = "") -> Suggestion:
     """Suggest more parallel requests to a disk being filled; ``why`` comes first."""
     name = _write_queue(seen)
     value = seen.tunables.get(name)
+    more = min(max(8, 4 * (value or 2)), _most(seen, name))
+    if value is not None and more <= value:
+        return NOTHING_TO_DO
     now = f" (now {value})" if value is not None else ""
-    wanted = Suggestion(f"{why}{{act}}{now}", "set", name, max(8, 4 * (value or 2)))
-    return _unless_tried(seen, wanted)
+    return _unless_tried(seen, Suggestion(f"{why}{{act}}{now}", "set", name, more))
+
+
+def _most(seen: Evidence, name: str) -> int:
+    """Return the highest value of a tunable: a minimum above its maximum would be refused."""
+    most = BY_NAME[name].high
+    if name.endswith("_min_active"):
+        most = seen.tunables.get(name.replace("_min_active", "_max_active"), most)
+    return most
 
 
 def slow_disk(seen: Evidence, disk: Disk) -> Suggestion:
@@ -175,9 +185,8 @@ def foreground(seen: Evidence, _: Disk = NO_DISK) -> Suggestion:
 def _more_priority(seen: Evidence, name: str) -> Suggestion:
     """Suggest to double a tunable that gives the scan more priority, unless that was tried."""
     value = seen.tunables.get(name) or BY_NAME[name].default(seen.version)
-    most = seen.tunables.get(name.replace("_min_active", "_max_active"))
-    if name.endswith("_min_active") and value and most and 2 * value > most:
-        return NOTHING_TO_DO  # a minimum above the maximum would be refused
+    if value and 2 * value > _most(seen, name):
+        return NOTHING_TO_DO
     to, now = (f" to {2 * value}", f"now {value}, ") if value else ("", "")
     told = f"reduce the load, or {{act}}{to} ({now}slows applications)"
     wanted = Suggestion(told, "increase", name, 2 * value if value else None)

@@ -24,7 +24,7 @@ from zconsole.rebalance.planning.facts import (
     Listed,
     PoolFacts,
 )
-from zconsole.rebalance.planning.fill_new import full_vdevs, usable_space
+from zconsole.rebalance.planning.fill_new import FullVdevs, full_vdevs, usable_space
 from zconsole.rebalance.planning.plan_document import (
     FillNew,
     PlanDocument,
@@ -428,6 +428,25 @@ def special_notes(vdevs: Sequence[PredictedFill]) -> list[str]:
     return notes
 
 
+Outcome = tuple[list[Space], int | None]
+"""The vdevs after a job, and the bytes to move for the wanted spread; None if out of reach."""
+
+
+def _fill_new(chosen: bool, full: FullVdevs, held: Outcome, without: Outcome) -> FillNew:
+    """Compare a job while full vdevs are held from new writes with one without that."""
+    (after, needed), (usual_after, usual_needed) = held, without
+    return FillNew(
+        chosen,
+        full.names,
+        full.less_available,
+        allocator.spread(after),
+        needed,
+        allocator.spread(usual_after),
+        usual_needed,
+        full.refused,
+    )
+
+
 def predicted(
     plans: Sequence[DirectoryPlan], pool: PoolFacts | None, settings: Settings
 ) -> RebalancePlan:
@@ -455,19 +474,17 @@ def predicted(
     limit = by_byte * min(every, limits.max_bytes or every)
     limit = min(limit, file_bytes(usual.volumes, usual.spaces))
 
-    def outcome(spaces: Sequence[Space], busy: bool = False) -> tuple[list[Space], int | None]:
+    def outcome(spaces: Sequence[Space], busy: bool = False) -> Outcome:
         raw = allocator.raw_to_target(spaces, target, limit, lies, made.pinned, busy)
         moved = limit if limits.until_spread is None or raw is None else raw
         after = allocator.rewritten(spaces, moved, lies, made.pinned, busy)
         return after, None if raw is None or not by_byte else round(raw / by_byte)
 
-    after, needed = outcome(pool.spaces)
+    held, without = outcome(kept.spaces), outcome(usual.spaces)
+    after, needed = held if settings.fill_new else without
     busy_after, busy_needed = None, None
     if all(space.speed for space in pool.spaces):
         busy_after, busy_needed = outcome(pool.spaces, busy=True)
-    (kept_after, kept_needed), (usual_after, usual_needed) = map(
-        outcome, (kept.spaces, usual.spaces)
-    )
     told = replace(
         told,
         pool=pool.name,
@@ -483,16 +500,7 @@ def predicted(
         vdevs=fills(pool.spaces, after),
         special=fills(pool.special, special(plans, pool)),
         volumes=volume_limit(usual.volumes, usual.spaces),
-        fill_new=FillNew(
-            settings.fill_new,
-            full.names,
-            full.less_available,
-            allocator.spread(kept_after),
-            kept_needed,
-            allocator.spread(usual_after),
-            usual_needed,
-            full.refused,
-        ),
+        fill_new=_fill_new(settings.fill_new, full, held, without),
         estimate=estimate,
     )
     # Only now is the amount to move known, which limits what each directory pins and sends.

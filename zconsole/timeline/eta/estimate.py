@@ -17,7 +17,7 @@ wrong they were when asked to predict what is already known.
    samples that count had the same rate within a factor of ``STEADY`` (1.35), or they span
    ``MOST_SECONDS`` (60 s). Until then the reason begins with "measuring" and zpool's own figure is
    shown instead, unless an earlier scan tells an end (step 4). Two things begin the measuring
-   again. One is the end of the walk, unless the samples after it fulfil this rule already.
+   again. One is the end of the walk, unless the samples after it fulfill this rule already.
    The other is a change of the memory to sort in during the walk: no end is given, not even by an
    earlier scan, until the scan has issued for more than half of the time since, or that is half an
    hour ago. ``_by_average`` gives zpool's average, with the widest range, in two cases: if only one

@@ -372,6 +372,9 @@ def _trouble(trouble: DeviceFault, rows: int, ink: Ink) -> list[Line]:
     def _fits(text: str) -> bool:
         return len(paragraph(trouble.label, text, ink.look, ink.width)) <= rows
 
+    def _begins(text: str) -> bool:
+        return _fits("; ".join((*text.split("; ")[:2], "…")))
+
     text = as_called(trouble.text, ink.names)
     if not ink.whole and not _fits(text):
         said = trouble.text.removeprefix(f"{trouble.name}: ").partition(" (")[0]
@@ -383,9 +386,7 @@ def _trouble(trouble: DeviceFault, rows: int, ink: Ink) -> list[Line]:
             # Else their number alone, without the kinds.
             told.append("; ".join((cause, counted(trouble.deltas.total, "error"), *counts[1:])))
         ways = [f"{called}: {each}" for each in told for called in (name, bay)]
-        brief = ("; ".join((*way.split("; ")[:2], "…")) for way in ways)
-        fitting = (way for way, short in zip(ways, brief, strict=True) if _fits(short))
-        text = next(fitting, ways[0])
+        text = next(filter(_begins, ways), ways[0])
     return fixed(trouble.label, text, rows, ink, "warning")
 
 

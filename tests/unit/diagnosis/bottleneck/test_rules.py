@@ -366,6 +366,17 @@ def test_a_disk_is_slow_where_its_requests_are_for_their_size(each, rate, slow):
     assert (found.cause == "slow-disk") == slow, found.text
 
 
+@rows(("now", "wanted"), [(2, 8), (8, 10), (10, None)])
+def test_a_longer_queue_is_never_above_its_maximum(now, wanted):
+    """ZFS refuses a minimum above the maximum."""
+    past = LeafStats(active={"async_w": 10.0})
+    tunables = {"zfs_vdev_async_write_min_active": now, "zfs_vdev_async_write_max_active": 10}
+    new = disk("new", 30 * 1024.0, 390.0, 0.99, new=True, past=past)
+    old = disk("old", 30 * 1024.0, 390.0, 0.4)
+    found = judged(new, old, function="resilver", tunables=tunables)
+    assert found.suggestion.value == wanted
+
+
 @rows(
     ("each", "sent", "helps"),
     [(30 * 1024.0, 2.0, True), (30 * 1024.0, 1.0, False), (MIB, 2.0, False)],
