@@ -103,15 +103,15 @@ def _write_queue(seen: Evidence) -> str:
     return "zfs_vdev_async_write_min_active"
 
 
-def more_writes(seen: Evidence, _: Disk = NO_DISK, why: str = "") -> Suggestion:
-    """Suggest more parallel requests to a disk being filled; ``why`` comes first."""
+def more_writes(seen: Evidence, _: Disk = NO_DISK) -> Suggestion:
+    """Suggest more parallel requests to a disk being filled."""
     name = _write_queue(seen)
     value = seen.tunables.get(name)
     more = min(max(8, 4 * (value or 2)), _most(seen, name))
     if value is not None and more <= value:
         return NOTHING_TO_DO
     now = f" (now {value})" if value is not None else ""
-    return _unless_tried(seen, Suggestion(f"{why}{{act}}{now}", "set", name, more))
+    return _unless_tried(seen, Suggestion(f"{{act}}{now}", "set", name, more))
 
 
 def _most(seen: Evidence, name: str) -> int:
@@ -145,7 +145,7 @@ def new_disk(seen: Evidence, disk: Disk) -> Suggestion:
     small = disk.request is not None and disk.request < 128 * 1024
     # A disk that gets as many writes as are allowed may be faster with a longer queue to order.
     if small and disk.in_flight >= seen.tunables.get(_write_queue(seen), inf):
-        longer = more_writes(seen, why="small writes: ")
+        longer = more_writes(seen)
         if longer.words:
             return longer
     if small and seen.version and seen.version < FIRST_SORTED:
